@@ -41,7 +41,7 @@ from mcp_memory.core.types import (
     Stage,
     Turn,
 )
-from mcp_memory.store import carried
+from mcp_memory.store import export_model as model
 from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
 from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach, Redrawn, Which
@@ -147,6 +147,7 @@ class Store(Protocol):
     def append_turns(
         self,
         space: str,
+        /,
         session: str,
         new: Sequence[NewTurn],
         *,
@@ -163,29 +164,29 @@ class Store(Protocol):
         """
         ...
 
-    def turns(self, space: str, ids: Iterable[str]) -> list[Turn]:
+    def turns(self, space: str, /, ids: Iterable[str]) -> list[Turn]:
         """The turns that exist and are not forgotten, in the order asked for."""
         ...
 
-    def session_turns(self, space: str, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
+    def session_turns(self, space: str, /, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
         """Turns of a session from position `start`, in order. Empty for an unknown session."""
         ...
 
-    def last_turns(self, space: str, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
+    def last_turns(self, space: str, /, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
         """The newest turns of a session (of these roles), oldest first."""
         ...
 
-    def surroundings(self, space: str, ids: Iterable[str], *, around: int) -> list[Turn]:
+    def surroundings(self, space: str, /, ids: Iterable[str], *, around: int) -> list[Turn]:
         """These turns, and up to `around` before and after each, every turn once: session by session, in order."""
         ...
 
-    def sessions(self, space: str, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
+    def sessions(self, space: str, /, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
         """Sessions that have turns, the one written to last first."""
         ...
 
     # L1 ------------------------------------------------------------------------------------------
 
-    def add_atom(self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
+    def add_atom(self, space: str, /, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
         """Store a statement, its evidence (a turn of role `note`) and its fact; close what it replaces.
 
         Replaced atoms get `valid_to` and `superseded_by` and stay. The same text held true already
@@ -196,31 +197,31 @@ class Store(Protocol):
         """
         ...
 
-    def atoms(self, space: str, ids: Iterable[str]) -> list[Atom]:
+    def atoms(self, space: str, /, ids: Iterable[str]) -> list[Atom]:
         """The atoms that exist and are not forgotten, closed ones too, in the order asked for."""
         ...
 
-    def list_atoms(self, space: str, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
+    def list_atoms(self, space: str, /, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
         """Atoms held true (at `filters.as_of`), highest priority first (−1 before all), then oldest first."""
         ...
 
-    def facts(self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
+    def facts(self, space: str, /, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
         """Facts held true (at `filters.as_of`) by entity, relation, then time."""
         ...
 
-    def entities(self, space: str, *, prefix: str = "", limit: int = 100) -> list[Entity]:
+    def entities(self, space: str, /, *, prefix: str = "", limit: int = 100) -> list[Entity]:
         """Entities with a name that begins so (without case), those of most current atoms first."""
         ...
 
-    def evidence(self, space: str, atom: str) -> list[Evidence]:
+    def evidence(self, space: str, /, atom: str) -> list[Evidence]:
         """All words that an atom rests on, its first evidence first; a note's are all of it."""
         ...
 
-    def atoms_since(self, space: str, after: int, *, limit: int) -> list[Atom]:
+    def atoms_since(self, space: str, /, after: int, *, limit: int) -> list[Atom]:
         """Atoms with numbers over `after`, oldest first, closed ones too; what they closed is found by `replaced`."""
         ...
 
-    def replaced(self, space: str, by: Sequence[str]) -> list[Atom]:
+    def replaced(self, space: str, /, by: Sequence[str]) -> list[Atom]:
         """The atoms that these superseded."""
         ...
 
@@ -228,33 +229,34 @@ class Store(Protocol):
     # A commit of a stage names its work and stores rows, cursor and log entry in one transaction. It raises Conflict,
     # storing nothing, when the work is done or another's by now: what was asked is asked again, or was answered.
 
-    def backlog(self, space: str, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
+    def backlog(self, space: str, /, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
         """Sessions with turns that were not extracted, the one written to last first."""
         ...
 
-    def flush(self, space: str, session: str) -> None:
+    def flush(self, space: str, /, session: str) -> None:
         """Ask for the extraction of all that a session holds by now, without waiting for more."""
         ...
 
-    def stage_states(self, space: str) -> dict[Stage, StageState]:
+    def stage_states(self, space: str, /) -> dict[Stage, StageState]:
         """How far `scenes` and `persona` have come; a stage that never ran is not in it, unless it is wanted."""
         ...
 
-    def want(self, space: str, stage: Stage, reason: str) -> None:
+    def want(self, space: str, /, stage: Stage, reason: str) -> None:
         """Ask for a stage out of turn; the next commit of a work that was made after this settles that."""
         ...
 
-    def works(self, space: str, *, stage: Stage | None = None) -> list[Work]:
+    def works(self, space: str, /, *, stage: Stage | None = None) -> list[Work]:
         """Work that is open or parked, oldest first."""
         ...
 
-    def work(self, space: str, id: str) -> Work:
+    def work(self, space: str, /, id: str) -> Work:
         """NotFound when there is none; a done one is found too."""
         ...
 
     def take_work(
         self,
         space: str,
+        /,
         stage: Stage,
         session: str | None,
         basis: str,
@@ -273,17 +275,18 @@ class Store(Protocol):
         """
         ...
 
-    def park_work(self, space: str, id: str, *, error: str, until: datetime) -> None:
+    def park_work(self, space: str, /, id: str, *, error: str, until: datetime) -> None:
         """Note that a work failed, and let nobody (who is not eager) take it until then. Nothing if it is gone."""
         ...
 
-    def release_work(self, space: str, id: str) -> None:
+    def release_work(self, space: str, /, id: str) -> None:
         """Give back a work that was not tried, so that the next may take it at once."""
         ...
 
     def commit_extraction(
         self,
         space: str,
+        /,
         work: str,
         *,
         upto: int,
@@ -300,13 +303,14 @@ class Store(Protocol):
         """
         ...
 
-    def drafts(self, space: str, *, limit: int = 100) -> list[Draft]:
+    def drafts(self, space: str, /, *, limit: int = 100) -> list[Draft]:
         """What waits to be merged, oldest first."""
         ...
 
     def commit_merge(
         self,
         space: str,
+        /,
         work: str,
         *,
         merged: Sequence[Merging],
@@ -324,6 +328,7 @@ class Store(Protocol):
     def commit_scenes(
         self,
         space: str,
+        /,
         work: str | None,
         *,
         edits: Sequence[SceneEdit],
@@ -340,12 +345,12 @@ class Store(Protocol):
         ...
 
     def commit_persona(
-        self, space: str, work: str, text: str, *, reason: str, upto: int, outcome: Outcome, now: datetime
+        self, space: str, /, work: str, text: str, *, reason: str, upto: int, outcome: Outcome, now: datetime
     ) -> int:
         """Store a model's page as a new version and return its number; `upto` as for scenes."""
         ...
 
-    def done(self, space: str) -> list[Done]:
+    def done(self, space: str, /) -> list[Done]:
         """What the log adds up to, by stage."""
         ...
 
@@ -369,21 +374,21 @@ class Store(Protocol):
 
     # scenes --------------------------------------------------------------------------------------
 
-    def scenes(self, space: str) -> list[Scene]:
+    def scenes(self, space: str, /) -> list[Scene]:
         """Scenes as they stand, hottest first."""
         ...
 
-    def scene_versions(self, space: str, slug: str) -> list[Scene]:
+    def scene_versions(self, space: str, /, slug: str) -> list[Scene]:
         """All versions of a scene, the newest first; empty for a slug that never was."""
         ...
 
     # imports -------------------------------------------------------------------------------------
 
-    def imported(self, space: str) -> list[Imported]:
+    def imported(self, space: str, /) -> list[Imported]:
         """Files whose turns were stored, the last first."""
         ...
 
-    def note_import(self, space: str, file: Imported) -> None:
+    def note_import(self, space: str, /, file: Imported) -> None:
         """Note that all turns of a file are stored."""
         ...
 
@@ -393,7 +398,7 @@ class Store(Protocol):
         """What this memory is called in what is exported from it."""
         ...
 
-    def carry_out(self, spaces: Sequence[str], take: Callable[[str, carried.Row], None]) -> None:
+    def carry_out(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:
         """Hand over, with its space, every row of spaces that was not forgotten, all as of one moment.
 
         Each kind together, in the order in which `take_in` wants them; the same store gives the same rows.
@@ -403,12 +408,13 @@ class Store(Protocol):
     def take_in(
         self,
         space: str,
-        rows: Sequence[carried.Row],
+        /,
+        rows: Sequence[model.ExportedRow],
         *,
-        of: carried.From,
+        of: model.Origin,
         names: Mapping[str, str],
         now: datetime,
-    ) -> carried.Arrival:
+    ) -> model.ImportReport:
         """Store rows that `carry_out` gave elsewhere, each once however often it comes, and say how they are called.
 
         `names` are those of rows that came before, which these name. Atoms stand behind the turn that they first rest
@@ -417,55 +423,55 @@ class Store(Protocol):
         """
         ...
 
-    def known_as(self, space: str, origins: Sequence[str]) -> dict[str, str]:
+    def known_as(self, space: str, /, origins: Sequence[str]) -> dict[str, str]:
         """How rows are called here that came from elsewhere (or are of this space), by those origins that are known.
 
         Nothing stands for a row that was forgotten before it came.
         """
         ...
 
-    def were_forgotten(self, space: str, statements: Sequence[Sequence[str]]) -> set[int]:
+    def were_forgotten(self, space: str, /, statements: Sequence[Sequence[str]]) -> set[int]:
         """The places of statements, each in all its wordings, that were forgotten here as a statement or a turn."""
         ...
 
-    def note_origins(self, space: str, names: Mapping[str, str]) -> None:
+    def note_origins(self, space: str, /, names: Mapping[str, str]) -> None:
         """Remember how rows of elsewhere are called here."""
         ...
 
     # logs of clients -----------------------------------------------------------------------------
 
-    def followed_logs(self, space: str, *, path: str | None = None) -> list[FollowedLog]:
+    def followed_logs(self, space: str, /, *, path: str | None = None) -> list[FollowedLog]:
         """Logs that were read (or the one at a path), the one read last first."""
         ...
 
-    def note_followed(self, space: str, log: FollowedLog) -> None:
+    def note_followed(self, space: str, /, log: FollowedLog) -> None:
         """Note how far a log was read, in place of what was noted before."""
         ...
 
-    def known_client_ids(self, space: str, ids: Sequence[str]) -> dict[str, bool]:
+    def known_client_ids(self, space: str, /, ids: Sequence[str]) -> dict[str, bool]:
         """Those of the ids that a turn of any session has, and whether it is forgotten."""
         ...
 
-    def forgotten_among(self, space: str, session: str, new: Sequence[NewTurn]) -> int:
+    def forgotten_among(self, space: str, /, session: str, new: Sequence[NewTurn]) -> int:
         """How many of these turns `append_turns` would keep out, because they were forgotten. Writes nothing."""
         ...
 
-    def kept_calls(self, space: str, session: str, ids: Sequence[str]) -> set[str]:
+    def kept_calls(self, space: str, /, session: str, ids: Sequence[str]) -> set[str]:
         """Those of the ids of tool calls of a session whose result is kept, forgotten or not."""
         ...
 
     # search --------------------------------------------------------------------------------------
 
-    def newest(self, space: str, layer: Layer) -> int:
+    def newest(self, space: str, /, layer: Layer) -> int:
         """The number of the space's row stored last; rows stored later have higher ones."""
         ...
 
-    def size(self, space: str, layer: Layer) -> int:
+    def size(self, space: str, /, layer: Layer) -> int:
         """How many rows of a layer a space has, notes left out; turns and atoms that are forgotten count."""
         ...
 
     def postings(
-        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+        self, space: str, /, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
         """Where wanted terms (of `text.index_terms`) stand, leaving out common ones while there are rarer ones.
 
@@ -475,16 +481,16 @@ class Store(Protocol):
         """
         ...
 
-    def outline(self, space: str, *, filters: Filters) -> Outline:
+    def outline(self, space: str, /, *, filters: Filters) -> Outline:
         """The outline of all turns of a space, and which of them pass the filters."""
         ...
 
-    def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
+    def nearest(self, space: str, /, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         """Rows nearest to the one vector given, by cosine, among those its model has embedded."""
         ...
 
     def vectors_of(
-        self, space: str, layer: Layer, ids: Sequence[str], identity: str
+        self, space: str, /, layer: Layer, ids: Sequence[str], identity: str
     ) -> Mapping[str, NDArray[np.float32]]:
         """Vectors of length one that a model made of some rows; those that it has not embedded are left out."""
         ...
@@ -543,36 +549,36 @@ class Store(Protocol):
 
     # persona -------------------------------------------------------------------------------------
 
-    def persona(self, space: str) -> PersonaVersion | None:
+    def persona(self, space: str, /) -> PersonaVersion | None:
         """The page as it stands."""
         ...
 
-    def persona_versions(self, space: str) -> list[PersonaVersion]:
+    def persona_versions(self, space: str, /) -> list[PersonaVersion]:
         """All versions, the newest first."""
         ...
 
-    def put_persona(self, space: str, text: str, *, now: datetime, reason: str = "") -> int:
+    def put_persona(self, space: str, /, text: str, *, now: datetime, reason: str = "") -> int:
         """Store a page that no model wrote as a new version, and return its number; the same text changes nothing."""
         ...
 
-    def write_persona_file(self, space: str, page: str) -> None:
+    def write_persona_file(self, space: str, /, page: str) -> None:
         """Write `persona.md`, unless it reads so already: the page as it stands with its navigation."""
         ...
 
     # short-term ----------------------------------------------------------------------------------
 
-    def put_ref(self, space: str, ref: NewRef, *, refuse: bool = True) -> Ref:
+    def put_ref(self, space: str, /, new: NewRef, *, refuse: bool = True) -> Ref:
         """Write the raw bytes to `refs/` and return how they are addressed; the same bytes are kept once.
 
         A forgotten ref comes back by the undoing alone: its bytes are Refused or, unless `refuse`, left forgotten.
         """
         ...
 
-    def ref(self, space: str, id: str) -> Ref:
+    def ref(self, space: str, /, id: str) -> Ref:
         """NotFound when there is none; `id` may be the 12 digits without the `r-`."""
         ...
 
-    def read_ref(self, space: str, id: str) -> bytes:
+    def read_ref(self, space: str, /, id: str) -> bytes:
         """The raw bytes. Damaged when the file is missing, torn or does not match its hash."""
         ...
 
@@ -587,7 +593,7 @@ class Store(Protocol):
         """How many such there are."""
         ...
 
-    def put_chunks(self, space: str, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
+    def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
         """Add the next chunks of a ref, those that begin at byte `start`; `complete` when they are its last.
 
         Where the ref is forgotten, complete already, or has come to another byte than `start`, nothing is done and
@@ -595,24 +601,25 @@ class Store(Protocol):
         """
         ...
 
-    def chunks(self, space: str, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
+    def chunks(self, space: str, /, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
         """Chunks and their raw bytes, in the order asked for.
 
         Those that are gone, or whose file is missing or torn, are left out; the bytes are not checked against a hash.
         """
         ...
 
-    def citations(self, space: str, sources: Sequence[str]) -> dict[str, list[Citation]]:
+    def citations(self, space: str, /, sources: Sequence[str]) -> dict[str, list[Citation]]:
         """The results that turns (`t8`) and atoms (`a5`) name, by those that name any; an atom's turns name for it."""
         ...
 
-    def cited_by(self, space: str, ref: str) -> list[Citation]:
+    def cited_by(self, space: str, /, ref: str) -> list[Citation]:
         """The turns and atoms that name a ref, then the atoms that rest on these turns."""
         ...
 
     def commit_step(
         self,
         space: str,
+        /,
         *,
         record: Record,
         canvas: CanvasRow,
@@ -631,7 +638,7 @@ class Store(Protocol):
         ...
 
     def note_replaced(
-        self, space: str, *, session: str, node: str, ref: str, tokens_raw: int, tokens_kept: int
+        self, space: str, /, *, session: str, node: str, ref: str, tokens_raw: int, tokens_kept: int
     ) -> bool:
         """Have the last such record say what its result would have taken of a context, and what is there instead.
 
@@ -642,6 +649,7 @@ class Store(Protocol):
     def save_canvas(
         self,
         space: str,
+        /,
         canvas: CanvasRow,
         *,
         expected: int,
@@ -655,39 +663,40 @@ class Store(Protocol):
         """
         ...
 
-    def canvas_history(self, space: str, number: int) -> list[TakenStep | CanvasEdit]:
+    def canvas_history(self, space: str, /, number: int) -> list[TakenStep | CanvasEdit]:
         """All that made a canvas what it is, in order; edits that were undone too. Empty where there is none."""
         ...
 
-    def last_move(self, space: str, node: str) -> str | None:
+    def last_move(self, space: str, /, node: str) -> str | None:
         """The `move` of a node's newest record; None where it was not kept, or there is none."""
         ...
 
-    def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:
+    def activate(self, space: str, /, session: str, number: int | None, *, now: datetime) -> None:
         """Make a canvas its session's active one, or none."""
         ...
 
-    def active_canvas(self, space: str, session: str | None = None) -> CanvasRow | None:
+    def active_canvas(self, space: str, /, session: str | None = None) -> CanvasRow | None:
         """The active canvas of a session; with None, the one of the space that was active last."""
         ...
 
-    def canvas(self, space: str, number: int) -> CanvasRow:
+    def canvas(self, space: str, /, number: int) -> CanvasRow:
         """NotFound when there is none."""
         ...
 
     def canvases(
-        self, space: str, *, session: str | None = None, label: str | None = None, limit: int = 100
+        self, space: str, /, *, session: str | None = None, label: str | None = None, limit: int = 100
     ) -> list[CanvasRow]:
         """Canvases, the one updated last first."""
         ...
 
-    def next_canvas_number(self, space: str) -> int:
+    def next_canvas_number(self, space: str, /) -> int:
         """One more than the highest there is; `commit_step` says Conflict if another took it."""
         ...
 
     def records(
         self,
         space: str,
+        /,
         *,
         node: str | None = None,
         session: str | None = None,
@@ -699,17 +708,18 @@ class Store(Protocol):
         """Records in the order they were made. `node` takes `003-N4`, or `003` for a whole canvas."""
         ...
 
-    def recorded(self, space: str) -> int:
+    def recorded(self, space: str, /) -> int:
         """How many records there are."""
         ...
 
-    def canvas_growth(self, space: str, *, since: datetime) -> list[CanvasGrowth]:
+    def canvas_growth(self, space: str, /, *, since: datetime) -> list[CanvasGrowth]:
         """Canvases touched `since` that gained records after a model last looked them over, most first."""
         ...
 
     def commit_canvas(
         self,
         space: str,
+        /,
         work: str,
         *,
         canvas: CanvasRow | None,
@@ -725,7 +735,7 @@ class Store(Protocol):
         ...
 
     def thin_records(
-        self, space: str, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
+        self, space: str, /, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
     ) -> list[ThinRecord]:
         """Records after number `after` whose summary says little of a large result that is text, oldest first.
 
@@ -733,13 +743,14 @@ class Store(Protocol):
         """
         ...
 
-    def summarised_by_program(self, space: str, numbers: Sequence[int]) -> list[ThinRecord]:
+    def summarised_by_program(self, space: str, /, numbers: Sequence[int]) -> list[ThinRecord]:
         """Those of the records whose summary a program wrote, and whose ref is not forgotten, in order."""
         ...
 
     def commit_summaries(
         self,
         space: str,
+        /,
         work: str,
         *,
         amended: Sequence[Amended],
@@ -757,7 +768,7 @@ class Store(Protocol):
 
     # forgetting ----------------------------------------------------------------------------------
 
-    def matching(self, space: str, which: Which) -> list[str]:
+    def matching(self, space: str, /, which: Which) -> list[str]:
         """Ids of all turns, atoms and refs for which all of `which` holds.
 
         Terms stand in the words of a turn or atom, in a run of lines of a ref. Where a session or a time is asked for,
@@ -765,13 +776,14 @@ class Store(Protocol):
         """
         ...
 
-    def reach(self, space: str, ids: Sequence[str]) -> Reach:
+    def reach(self, space: str, /, ids: Sequence[str]) -> Reach:
         """All that would go if these were forgotten. Raises as `forget` does; nothing is changed."""
         ...
 
     def forget(
         self,
         space: str,
+        /,
         ids: Sequence[str],
         *,
         reason: str,
@@ -787,18 +799,20 @@ class Store(Protocol):
         """
         ...
 
-    def undo_forget(self, space: str, tombstone: str, *, now: datetime, redrawn: Sequence[Redrawn] = ()) -> Tombstone:
+    def undo_forget(
+        self, space: str, /, tombstone: str, *, now: datetime, redrawn: Sequence[Redrawn] = ()
+    ) -> Tombstone:
         """Bring back what it took, and nothing else. NotFound for another's, an undone or a purged one.
 
         InvalidInput where a single-valued fact has another value now, or all that an atom rests on was forgotten since.
         """
         ...
 
-    def tombstones(self, space: str) -> list[Tombstone]:
+    def tombstones(self, space: str, /) -> list[Tombstone]:
         """All that was ever forgotten, undone ones too, oldest first."""
         ...
 
-    def purge(self, space: str, what: Purge, *, now: datetime) -> Purged:
+    def purge(self, space: str, /, what: Purge, *, now: datetime) -> Purged:
         """Erase what was forgotten from rows and files, for good; `shred` and a search for it have to follow.
 
         It is still known again: turns, atoms and refs keep their ids and places and no words, and what told of them
@@ -822,30 +836,30 @@ class Store(Protocol):
         """Note of purges that what they erased was shredded and looked for, or cannot be looked for any more."""
         ...
 
-    def policies(self, space: str) -> list[Policy]:
+    def policies(self, space: str, /) -> list[Policy]:
         """How long the space keeps what; empty where nothing was set."""
         ...
 
-    def put_policy(self, space: str, what: Keeping, days: int | None, *, now: datetime) -> None:
+    def put_policy(self, space: str, /, what: Keeping, days: int | None, *, now: datetime) -> None:
         """Set or, with None, take away a policy."""
         ...
 
-    def due_policies(self, space: str, *, now: datetime, eager: bool = False) -> list[Policy]:
+    def due_policies(self, space: str, /, *, now: datetime, eager: bool = False) -> list[Policy]:
         """Policies that nobody followed today (all, where `eager`); whoever is given them is the one who follows."""
         ...
 
-    def overdue(self, space: str, what: Keeping, *, before: datetime, limit: int) -> list[str]:
+    def overdue(self, space: str, /, what: Keeping, *, before: datetime, limit: int) -> list[str]:
         """Ids of what came in before that moment: turns, results, or tombstones of policies.
 
         Turns and results that a statement rests on are not among them: they stay.
         """
         ...
 
-    def count_overdue(self, space: str, what: Keeping, *, before: datetime) -> tuple[int, int]:
+    def count_overdue(self, space: str, /, what: Keeping, *, before: datetime) -> tuple[int, int]:
         """How many `overdue` names, and how many more stay, as a statement rests on them."""
         ...
 
-    def note_kept(self, space: str, what: Keeping, took: int) -> None:
+    def note_kept(self, space: str, /, what: Keeping, took: int) -> None:
         """Count what a policy took."""
         ...
 
@@ -855,25 +869,25 @@ class Store(Protocol):
 
     # review --------------------------------------------------------------------------------------
 
-    def put_aside(self, space: str, reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-        """Hold turns and atoms (`t8`, `a5`) for reasons; what was held before stays as it is.
+    def put_aside(self, space: str, /, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+        """Quarantine turns and atoms (`t8`, `a5`) for the reasons found; what was quarantined before stays as it is.
 
         What comes with `NewTurn.held` or `NewAtom.held` is held from the moment it is stored.
         """
         ...
 
-    def held(self, space: str, ids: Iterable[str] | None = None, *, limit: int = 100) -> list[Held]:
+    def held(self, space: str, /, ids: Iterable[str] | None = None, *, limit: int = 100) -> list[Held]:
         """What waits for review, the newest first; with ids those of them that were ever held, whatever was decided.
 
         Forgotten ones are left out.
         """
         ...
 
-    def held_count(self, space: str) -> int:
+    def held_count(self, space: str, /) -> int:
         """How many wait for review."""
         ...
 
-    def review(self, space: str, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
+    def review(self, space: str, /, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
         """Decide of what is held; a decision may be changed.
 
         NotFound names what was never held, and nothing is done.
@@ -893,7 +907,7 @@ class Store(Protocol):
     # the economy of contexts ---------------------------------------------------------------------
 
     def message_edits(
-        self, space: str, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()
+        self, space: str, /, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()
     ) -> list[MessageEdit]:
         """Edits that show one of these digests, or reach to one of these places; oldest first.
 
@@ -901,16 +915,16 @@ class Store(Protocol):
         """
         ...
 
-    def put_message_edits(self, space: str, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
+    def put_message_edits(self, space: str, /, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
         """Store edits together with what they save.
 
         Conflict, storing nothing, when another of a higher id than `seen` reaches to one of their places by now.
         """
         ...
 
-    def add_saving(self, space: str, saving: Saving) -> None: ...
+    def add_saving(self, space: str, /, saving: Saving) -> None: ...
 
-    def savings(self, space: str, *, since: datetime | None = None) -> list[Saved]:
+    def savings(self, space: str, /, *, since: datetime | None = None) -> list[Saved]:
         """What savings come to, by kind."""
         ...
 
@@ -947,7 +961,7 @@ class Store(Protocol):
         """The name of the schema the store is at."""
         ...
 
-    def folder(self, space: str) -> Path:
+    def folder(self, space: str, /) -> Path:
         """Where the files of a space are."""
         ...
 
@@ -955,11 +969,11 @@ class Store(Protocol):
         """Spaces that hold anything, by name."""
         ...
 
-    def counts(self, space: str) -> Counts:
+    def counts(self, space: str, /) -> Counts:
         """What the space holds."""
         ...
 
-    def grown(self, space: str, *, since: datetime) -> Grown:
+    def grown(self, space: str, /, *, since: datetime) -> Grown:
         """How much came to the space at or after a moment."""
         ...
 
@@ -980,11 +994,11 @@ class Store(Protocol):
         """What the files gave back as this store was opened; the canvases among it are to be drawn anew."""
         ...
 
-    def recovered(self, space: str) -> list[TakenBack]:
+    def recovered(self, space: str, /) -> list[TakenBack]:
         """What was taken back from the files of a space, for the database had lost it; the last first."""
         ...
 
-    def set_aside(self, space: str) -> list[str]:
+    def set_aside(self, space: str, /) -> list[str]:
         """The names of files beside those of a space that hold lines which were moved aside."""
         ...
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
+import apsw
 import pytest
 
 from mcp_memory.core.errors import StoreUnavailable
@@ -19,7 +20,6 @@ from mcp_memory.store.sqlite import open_store
 from tests.durability.filling import RESULT, SAID, capture, fill, said
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes")
-SCHEMAS = Path(__file__).parents[2] / "fixtures" / "schemas"
 
 
 @contextmanager
@@ -115,7 +115,9 @@ def test_one_that_somebody_else_writes_to_is_read_as_it_is_now(home_to_read: Pat
 
 
 def test_one_of_an_older_schema_says_that_it_has_to_be_copied(home: Path) -> None:
-    home.mkdir()
-    shutil.copy(SCHEMAS / "0005-pyramid.db", home / "memory.db")
+    open_store(home).close()
+    con = apsw.Connection(str(home / "memory.db"))
+    con.execute("DELETE FROM migration")
+    con.close()
     with only_readable(home), pytest.raises(StoreUnavailable, match="Copy the home to a folder that you can write to"):
         open_store(home)

@@ -17,6 +17,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.shortterm.canvas.edits import edit
 from mcp_memory.shortterm.canvas.replay import amend
+from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.settling import settle
@@ -48,9 +49,7 @@ def filled(home: Path) -> Path:
 def cut_short(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home where a process died in the middle of each kind of write, after the file and before the commit."""
     store = open_store(filled)
-    monkeypatch.setattr("mcp_memory.store.sql.rows.touch", killed)
-    for module in ("turns", "refs", "canvases"):
-        monkeypatch.setattr(f"mcp_memory.store.sqlite.{module}.touch", killed)
+    monkeypatch.setattr(Transaction, "touch", killed)
     monkeypatch.setattr("mcp_memory.store.sqlite.database.settle", settles_nothing)
     for write in (lambda: capture(store, "never"), lambda: keep(store, b"never"), lambda: fold(store)):
         with pytest.raises(Killed):
@@ -72,8 +71,7 @@ def test_what_was_never_committed_is_gone_from_the_files_when_the_next_one_opens
     before = files_of(filled)
     with pytest.MonkeyPatch.context() as patch:
         store = open_store(filled)
-        for module in ("turns", "refs", "canvases"):
-            patch.setattr(f"mcp_memory.store.sqlite.{module}.touch", killed)
+        patch.setattr(Transaction, "touch", killed)
         # Each write finds the mark of the one before, as the next process would.
         for write in (lambda: keep(store, b"never"), lambda: fold(store), lambda: capture(store, "never")):
             with pytest.raises(Killed):

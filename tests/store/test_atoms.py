@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,7 +29,6 @@ from mcp_memory.store.protocol import (
     Work,
     WrittenAtom,
 )
-from mcp_memory.store.sqlite import open_store
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()
@@ -622,47 +620,3 @@ def test_quotes_that_no_longer_stand_in_their_turn_are_told(store: Store, home: 
         "Atom a1 quotes words of t1 that do not stand there",
         "The words that a2 rests on first are lost",
     ]
-
-
-# --- stores of before -------------------------------------------------------------------------------
-
-
-BEFORE = Path(__file__).parents[2] / "fixtures" / "schemas" / "0004-term-range.db"
-
-
-def upgraded(home: Path, change: str = "") -> Store:
-    """Open a store of the schema before there were entities and rows of evidence, changed first."""
-    home.mkdir()
-    shutil.copy(BEFORE, home / "memory.db")
-    con = apsw.Connection(str(home / "memory.db"))
-    con.execute(change)
-    con.close()
-    return open_store(home)
-
-
-def test_what_was_told_before_has_its_words_and_whom_it_is_about(home: Path) -> None:
-    fact = "(1, 1, '{}', '{}', 'likes', 'tea', 0, 1795176000000)"
-    store = upgraded(
-        home,
-        "INSERT INTO fact (space, atom, entity, entity_key, relation, value, single_valued, valid_from) VALUES "
-        + ", ".join(fact.format(name, name.casefold()) for name in ("ＡＮＮ", "Ann", "Zoë")),
-    )
-    assert store.evidence("default", "a1") == [Evidence(turn="t3", span=(0, 15), quote="Lives in Lisbon")]
-    named = [(entity.name, entity.atoms) for entity in store.entities("default")]
-    assert named == [("Ann", 1), ("user", 1), ("Zoë", 1)]
-    assert {fact.entity for fact in store.facts("default", filters=Filters(entity="ann"))} == {"user", "Ann", "Zoë"}
-    moved = atom("Lives in Oslo", value="Oslo", session="first", **{**HOME, "entity": "USER"})
-    assert [old.id for old in store.add_atom("default", moved, now=NOON).replaced] == ["a1"]
-    store.close()
-
-
-def test_what_was_told_by_a_note_that_was_forgotten_is_gone_and_can_be_brought_back(home: Path) -> None:
-    store = upgraded(
-        home,
-        "INSERT INTO tombstone (id, space, reason, at) VALUES (1, 1, '', 0); UPDATE turn SET tombstone = 1 WHERE id = 3",
-    )
-    assert (store.list_atoms("default", filters=ANY), store.facts("default", filters=ANY)) == ([], [])
-    store.undo_forget("default", "x1", now=NOON)
-    assert [one.text for one in store.list_atoms("default", filters=ANY)] == ["Lives in Lisbon"]
-    assert [problem for problem in store.problems() if "conversations/" not in problem] == []  # it has no files
-    store.close()

@@ -9,25 +9,25 @@ import pytest
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store import carried
+from mcp_memory.store import export_model as model
 from mcp_memory.store.protocol import NewAtom, Store
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 
 
-def all_of(store: Store, *spaces: str) -> list[carried.Row]:
-    rows: list[carried.Row] = []
+def all_of(store: Store, *spaces: str) -> list[model.ExportedRow]:
+    rows: list[model.ExportedRow] = []
     store.carry_out(spaces, lambda _, row: rows.append(row))
     return rows
 
 
-def fill(store: Store) -> carried.From:
+def fill(store: Store) -> model.Origin:
     store.append_turns("a", "talk", [NewTurn(role="user", content="Hi", client_id="m1")], now=NOW)
     told = NewAtom(
         kind="persona", text="Likes tea", priority=80, confidence=1.0, session="talk", valid_from=NOW, entities=["Maya"]
     )
     store.add_atom("a", told, now=NOW)
-    return carried.From(store.home_id(), "a")
+    return model.Origin(store.home_id(), "a")
 
 
 def test_rows_come_in_once_under_names_of_their_own(store: Store) -> None:
@@ -47,7 +47,7 @@ def test_rows_come_in_once_under_names_of_their_own(store: Store) -> None:
 def test_a_row_is_known_by_where_it_came_from_and_when_it_was_learned_there(store: Store) -> None:
     of = fill(store)
     store.take_in("b", all_of(store, "a"), of=of, names={}, now=NOW)
-    mine, other = carried.origin(of, "t1", NOW), carried.origin(of, "t1", NOW + timedelta(seconds=1))
+    mine, other = model.origin_of(of, "t1", NOW), model.origin_of(of, "t1", NOW + timedelta(seconds=1))
     assert store.known_as("b", [mine, other]) == {mine: "t3"}
     assert store.known_as("a", [mine, other]) == {mine: "t1"}  # its own, and no other of that number
     assert store.known_as("nowhere", [mine]) == {}
@@ -56,20 +56,22 @@ def test_a_row_is_known_by_where_it_came_from_and_when_it_was_learned_there(stor
 def test_what_was_forgotten_elsewhere_before_it_came_stays_away_until_that_is_undone(store: Store) -> None:
     of = fill(store)
     rows = all_of(store, "a")
-    tombstone, turn = carried.origin(of, "x1", NOW), carried.origin(of, "t1", NOW)
-    store.note_origins("b", {tombstone: carried.NOTHING, turn: carried.gone_by(tombstone)})
+    tombstone, turn = model.origin_of(of, "x1", NOW), model.origin_of(of, "t1", NOW)
+    store.note_origins("b", {tombstone: model.NOTHING, turn: model.gone_by(tombstone)})
     assert store.known_as("b", [turn]) == {turn: ""}
     assert store.take_in("b", rows, of=of, names={}, now=NOW).names["t1"] == ""
-    store.note_origins("b", {tombstone: carried.UNDONE})
+    store.note_origins("b", {tombstone: model.UNDONE})
     assert store.take_in("b", rows, of=of, names={}, now=NOW).names["t1"] == "t4"
 
 
 def test_a_quote_that_its_turn_does_not_say_stores_nothing(store: Store) -> None:
     of = fill(store)
-    turn, atom = (row for row in all_of(store, "a") if isinstance(row, carried.Turn | carried.Atom) and row.id != "t2")
-    assert isinstance(turn, carried.Turn)
-    assert isinstance(atom, carried.Atom)
-    words = carried.Words("t1", 0, 3, "Ho!")
+    turn, atom = (
+        row for row in all_of(store, "a") if isinstance(row, model.ExportedTurn | model.ExportedAtom) and row.id != "t2"
+    )
+    assert isinstance(turn, model.ExportedTurn)
+    assert isinstance(atom, model.ExportedAtom)
+    words = model.ExportedQuote("t1", 0, 3, "Ho!")
     false = replace(atom, evidence=(words,))
     with pytest.raises(InvalidInput, match="which does not say that"):
         store.take_in("b", [turn, false], of=of, names={}, now=NOW)

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import anyio
 import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
-from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Filters, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.finding import renewal, term_ranges
-from mcp_memory.store.sqlite.migrations import SCHEMA
 
-FIRST_SCHEMA = Path(__file__).parents[2] / "fixtures" / "schemas" / "0001-first.db"
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 SAID = [NewTurn(role="user", content=f"Remark {i}: das Haus {i}") for i in range(20)]
 
@@ -90,20 +84,6 @@ def test_rows_are_found_by_their_old_terms_until_they_are_indexed_anew(old: Stor
     assert (old.stale_terms(), found(old, "old"), found(old, "haus")) == (13, everything - newest, newest)
     renew(old)
     assert (old.stale_terms(), found(old, "old"), found(old, "haus")) == (0, set(), everything)
-
-
-async def test_a_store_of_the_first_release_is_searched_at_once_and_catches_up_by_itself(home: Path) -> None:
-    home.mkdir()
-    shutil.copy(FIRST_SCHEMA, home / "memory.db")
-    write_as_version_1(home, "Die Krankenversicherung ist teuer", "die krankenversicherung ist teuer")
-    async with open_memory(Settings(home=home, embedder="none")) as memory:
-        for word in ("Lisbon", "Krankenversicherung"):
-            assert word in (await memory.conversation_search(word)).hits[0].turn.content
-        with anyio.fail_after(20):
-            while (await memory.status())["embedding"]["terms_waiting"]:  # noqa: ASYNC110
-                await anyio.sleep(0.01)
-        hit = (await memory.conversation_search("Was kosten die Versicherungen?")).hits[0]
-        assert hit.turn.content == "Die Krankenversicherung ist teuer"
 
 
 def test_rows_of_an_older_program_that_is_still_running_are_renewed_too(home: Path) -> None:
@@ -195,7 +175,10 @@ ROWS = 30
 def test_every_row_is_in_a_gap_or_was_covered(notes: set[int], covered: list[tuple[int, int]]) -> None:
     con = apsw.Connection(":memory:")
     con.execute("CREATE TABLE turn (id INTEGER PRIMARY KEY, role TEXT, tombstone INTEGER)")
-    dict(SCHEMA)["0004-term-range"](con)
+    con.execute(
+        "CREATE TABLE term_range (layer TEXT, version INTEGER, first INTEGER, last INTEGER,"
+        " PRIMARY KEY (layer, version, first)) WITHOUT ROWID"
+    )
     con.executemany(
         "INSERT INTO turn (id, role) VALUES (?, ?)",
         [(n, "note" if n in notes else "user") for n in range(1, ROWS + 1)],

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -18,16 +16,16 @@ import numpy as np
 import pytest
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.types import Citation, NewTurn
+from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Filters, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.finding.outlines import Outlines
 from mcp_memory.store.sqlite.finding.scan import quantised
 from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-RELEASED = sorted((Path(__file__).parents[2] / "fixtures" / "schemas").glob("*.db"))
 
 WRITER = """
 import sys
@@ -177,7 +175,10 @@ def test_a_reader_of_an_earlier_moment_can_use_what_a_later_one_learned(home: Pa
     def between(con: apsw.Connection) -> list[list[int]]:
         con.execute("SELECT count(*) FROM turn").fetchall()  # its moment is chosen
         store.append_turns("me", "s", [NewTurn(role="user", content="two")], now=NOW)
-        seen = [later.read(lambda newer: outlines.of(newer, "me", Filters())), outlines.of(con, "me", Filters())]
+        seen = [
+            later.read(lambda newer: outlines.of(SqliteTransaction(newer, home, "me"), Filters())),
+            outlines.of(SqliteTransaction(con, home, "me"), Filters()),
+        ]
         return [outline.rows[outline.passes].tolist() for outline in seen]
 
     assert earlier.read(between) == [[1, 2], [1, 2]]
@@ -306,69 +307,18 @@ def test_a_closed_store_says_so(home: Path) -> None:
 # --- the schema -------------------------------------------------------------------------------------
 
 
-def test_a_database_in_which_the_pyramid_stands_keeps_it(home: Path) -> None:
+def test_a_database_from_before_the_first_release_is_refused_untouched_with_what_to_do(home: Path) -> None:
     home.mkdir()
-    shutil.copy(RELEASED[-1], home / "memory.db")
-    store = open_store(home)
-    (scene,) = store.scenes("default")
-    page = store.persona("default")
-    assert page is not None
-    assert (scene.slug, scene.atoms, page.by_model) == ("lisbon", ("a2",), True)
-    assert [draft.atom.text for draft in store.drafts("default")] == ["The user knows Lisbon."]
-    assert [one.quote for one in store.evidence("default", "a2")] == ["I moved to Lisbon in May"]
-    assert [done.stage for done in store.done("default")] == ["extract", "merge", "scenes", "persona"]
-    store.close()
-
-
-def test_a_database_in_which_results_were_put_away_keeps_what_is_known_of_them(home: Path) -> None:
-    home.mkdir()
-    shutil.copy(RELEASED[-1], home / "memory.db")
-    store = open_store(home)
-    (record,) = store.records("default")
-    (canvas,) = store.canvases("default")
-    assert (canvas.label, canvas.status, canvas.folded) == ("fix-the-login", "done", True)
-    assert store.citations("default", ["t4"]) == {"t4": [Citation(source="t4", ref=record.ref, lines=(1, 3))]}
-    assert {one.kind for one in store.savings("default")} == {"compress"}
-    store.close()
-
-
-def test_a_database_that_was_trusted_keeps_what_is_held_forgotten_masked_and_whose_tokens_open_it(home: Path) -> None:
-    home.mkdir()
-    shutil.copy(RELEASED[-1], home / "memory.db")
-    store = open_store(home)
-    assert [(one.id, tuple(one.reasons)) for one in store.held("default")] == [("t6", ("drop",))]
-    assert [(one.reason, one.purged) for one in store.tombstones("default")] == [
-        ("moved away", False),
-        ("not mine to keep", True),
-    ]
-    again = NewTurn(role="user", content="Its landlord was called Ruiz.", said_at=NOW - timedelta(days=1))
-    assert store.append_turns("default", "imported", [again], now=NOW).forgotten == 1
-    (masked,) = store.ref("default", "r-" + hashlib.sha256("remote: •••\n".encode()).hexdigest()[:12]).masked
-    assert (masked.start, masked.end, masked.kind) == (8, 17, "GitHub token")
-    assert [(one.what, one.days) for one in store.policies("default")] == [("results", 90)]
-    assert [(one.name, one.right, one.spaces) for one in store.tokens()] == [("laptop", "read", ("default",))]
-    store.close()
-
-
-def test_there_is_a_database_of_every_released_schema() -> None:
-    assert [path.stem for path in RELEASED] == [name for name, _ in SCHEMA]
-
-
-@pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)
-def test_a_database_of_every_released_schema_still_opens(path: Path, home: Path) -> None:
-    home.mkdir()
-    shutil.copy(path, home / "memory.db")
-    store = open_store(home)
-    assert [turn.content for turn in store.session_turns("default", "first")] == [
-        "I moved to Lisbon in May.",
-        "Noted.",
-        "Lives in Lisbon",
-    ]
-    (posting,) = store.postings("default", "turn", ["lisbon"], filters=Filters())
-    assert posting.rows.tolist() == [1]
-    assert "Lives in Lisbon" in [atom.text for atom in store.list_atoms("default", filters=Filters())]
-    store.append_turns("default", "first", [NewTurn(role="user", content="And I stayed.")], now=NOW)
-    store.close()
+    con = apsw.Connection(str(home / "memory.db"))
+    con.execute(
+        "CREATE TABLE migration (name TEXT PRIMARY KEY, at TEXT); INSERT INTO migration VALUES ('0001-first', '')"
+    )
+    con.close()
+    with pytest.raises(StoreUnavailable, match=r"before the first release.*doctor --repair"):
+        open_store(home)
+    con = apsw.Connection(str(home / "memory.db"))
+    assert con.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall() == [("migration",)]
+    con.close()
 
 
 def test_a_step_of_the_schema_that_fails_leaves_the_old_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

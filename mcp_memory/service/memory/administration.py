@@ -20,12 +20,12 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Reviewed, Turn
 from mcp_memory.service.memory.retention import RetentionVerbs
 from mcp_memory.service.memory.verbs import in_thread
-from mcp_memory.store.access import RIGHTS, Right, Token
+from mcp_memory.store.values import RIGHTS, Right, Token
 from mcp_memory.store.values import Held, Verdict
 
 if TYPE_CHECKING:
     from mcp_memory.service.portable import Brought, Exported, Parcel
-    from mcp_memory.store import carried
+    from mcp_memory.store import export_model
     from mcp_memory.store.forgetting import How
     from mcp_memory.store.protocol import FollowedLog, NewAtom
 
@@ -327,17 +327,17 @@ def _hash(secret: str) -> bytes:
     return sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
-def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
+def _doubts(row: export_model.ExportedTurn | export_model.ExportedAtom) -> tuple[str, ...]:
     """Return why an imported row is quarantined: it reads like an injected instruction, or contains a secret.
 
     Imported rows are not masked: their hashes and quotes are of the original words.
     """
     from mcp_memory.core.secrets import holds_secret
     from mcp_memory.longterm.verification.trust import source_of_role
-    from mcp_memory.store import carried
+    from mcp_memory.store import export_model
     from mcp_memory.suspicion import flags
 
-    if isinstance(row, carried.Turn):
+    if isinstance(row, export_model.ExportedTurn):
         text, prose = row.content, row.role != "tool"
         found = (*flags(text, source_of_role(row.role, row.name)), *flags(row.name or "", "tool"))
     else:

@@ -15,17 +15,17 @@ from typing import TypeVar
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.service.portable.reading import Parcel
-from mcp_memory.store import carried
+from mcp_memory.store import export_model as model
 from mcp_memory.store.protocol import Store
 
 __all__ = ["Brought", "bring"]
 
-Doubts = Callable[[carried.Turn | carried.Atom], Sequence[str]]
+Doubts = Callable[[model.ExportedTurn | model.ExportedAtom], Sequence[str]]
 
 BATCH = 500
 BATCH_CHARS = 4 * 2**20
 
-Spoken = TypeVar("Spoken", carried.Turn | carried.Atom, carried.Atom)
+Spoken = TypeVar("Spoken", model.ExportedTurn | model.ExportedAtom, model.ExportedAtom)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +52,12 @@ class _Taking:
 
     def __init__(self, store: Store, parcel: Parcel, space: str, into: str, now: Callable[[], datetime]) -> None:
         self.store, self.into, self.now = store, into, now
-        self.of = carried.From(parcel.home, space)
+        self.of = model.Origin(parcel.home, space)
         self.names: dict[str, str] = {}
         self.stored = self.known = self.forgotten = self.changed = 0
         self.notes: list[str] = []
 
-    def take(self, rows: Sequence[carried.Row], *, again: bool = False) -> None:
+    def take(self, rows: Sequence[model.ExportedRow], *, again: bool = False) -> None:
         """Store rows; `again`: they came before, and only what they add is counted."""
         done = self.store.take_in(self.into, rows, of=self.of, names=self.names, now=self.now())
         self.names |= done.names
@@ -86,22 +86,28 @@ def bring(
     back what one took.
     """
     taking = _Taking(store, parcel, space, into, now)
-    tombstones = list(parcel.rows(space, carried.Tombstone))
+    tombstones = list(parcel.rows(space, model.ExportedTombstone))
     undone = list(_undone(taking, tombstones, undo))
-    taking.take(list(parcel.rows(space, carried.Entity)))
-    for ref in parcel.rows(space, carried.Ref):
+    taking.take(list(parcel.rows(space, model.ExportedEntity)))
+    for ref in parcel.rows(space, model.ExportedRef):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
-    atoms = list(parcel.rows(space, carried.Atom))
+    atoms = list(parcel.rows(space, model.ExportedAtom))
     is_ours = parcel.home == store.home_id()  # what somebody released elsewhere was not released by this user
-    reviewed = {held.id for held in parcel.rows(space, carried.Held) if is_ours or held.verdict != "released"}
-    for batch in _batches(_in_order(parcel.rows(space, carried.Turn), atoms)):
+    reviewed = {held.id for held in parcel.rows(space, model.ExportedReview) if is_ours or held.verdict != "released"}
+    for batch in _batches(_in_order(parcel.rows(space, model.ExportedTurn), atoms)):
         taking.take([*batch, *_held(batch, reviewed, doubts, now())])
     for batch in _batches(atoms):  # what they rest on beside their first words, and what ended them, is here by now
         taking.take(batch, again=True)
-    taking.take(list(parcel.rows(space, carried.Held)))
-    for batch in _tasks(parcel.rows(space, carried.Record), parcel.rows(space, carried.Canvas)):
+    taking.take(list(parcel.rows(space, model.ExportedReview)))
+    for batch in _tasks(parcel.rows(space, model.ExportedRecord), parcel.rows(space, model.ExportedCanvas)):
         taking.take(batch)
-    for kind in (carried.Scene, carried.Persona, carried.Citation, carried.Session, carried.Progress):
+    for kind in (
+        model.ExportedScene,
+        model.ExportedPersona,
+        model.ExportedCitation,
+        model.ExportedSession,
+        model.ExportedProgress,
+    ):
         taking.take(list(parcel.rows(space, kind)))
     forgotten = list(_forgotten(taking, tombstones, forget))
     return Brought(
@@ -118,15 +124,20 @@ def bring(
 
 
 def _held(
-    batch: Sequence[carried.Turn | carried.Atom], reviewed: Collection[str], doubts: Doubts, now: datetime
-) -> Iterator[carried.Held]:
+    batch: Sequence[model.ExportedTurn | model.ExportedAtom],
+    reviewed: Collection[str],
+    doubts: Doubts,
+    now: datetime,
+) -> Iterator[model.ExportedReview]:
     """Yield what is to be held of a batch and was not before: the export may be older than what it is held for."""
     for row in batch:
         if row.id not in reviewed and (why := doubts(row)):
-            yield carried.Held(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
+            yield model.ExportedReview(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
 
 
-def _in_order(turns: Iterable[carried.Turn], atoms: Sequence[carried.Atom]) -> Iterator[carried.Turn | carried.Atom]:
+def _in_order(
+    turns: Iterable[model.ExportedTurn], atoms: Sequence[model.ExportedAtom]
+) -> Iterator[model.ExportedTurn | model.ExportedAtom]:
     """Yield turns and atoms as they were learned, as far as their orders tell: what was told right behind its note."""
     told = {atom.evidence[0].turn: place for place, atom in enumerate(atoms)}
     done = 0
@@ -145,21 +156,23 @@ def _batches(rows: Iterable[Spoken]) -> Iterator[list[Spoken]]:
     """Yield rows some hundred at a time, a note always with its atom."""
     batch, chars = list[Spoken](), 0
     for row in rows:
-        if isinstance(row, carried.Turn) and (len(batch) >= BATCH or chars >= BATCH_CHARS):
+        if isinstance(row, model.ExportedTurn) and (len(batch) >= BATCH or chars >= BATCH_CHARS):
             yield batch
             batch, chars = [], 0
         batch.append(row)
-        chars += len(row.content if isinstance(row, carried.Turn) else row.text)
+        chars += len(row.content if isinstance(row, model.ExportedTurn) else row.text)
     if batch:
         yield batch
 
 
-def _tasks(records: Iterable[carried.Record], canvases: Iterable[carried.Canvas]) -> Iterator[list[carried.Row]]:
+def _tasks(
+    records: Iterable[model.ExportedRecord], canvases: Iterable[model.ExportedCanvas]
+) -> Iterator[list[model.ExportedRow]]:
     """Yield canvases some at a time, each with its records."""
-    of = defaultdict[int, list[carried.Record]](list)
+    of = defaultdict[int, list[model.ExportedRecord]](list)
     for record in records:
         of[record.canvas].append(record)
-    batch = list[carried.Row]()
+    batch = list[model.ExportedRow]()
     for canvas in canvases:
         batch += [*of[canvas.number], canvas]
         if len(batch) >= BATCH:
@@ -172,11 +185,13 @@ def _tasks(records: Iterable[carried.Record], canvases: Iterable[carried.Canvas]
 # --- what was forgotten -----------------------------------------------------------------------------
 
 
-def _keys(taking: _Taking, tombstone: carried.Tombstone) -> tuple[str, ...]:
-    return (carried.origin(taking.of, tombstone.id, tombstone.at), *tombstone.origins)
+def _keys(taking: _Taking, tombstone: model.ExportedTombstone) -> tuple[str, ...]:
+    return (model.origin_of(taking.of, tombstone.id, tombstone.at), *tombstone.origins)
 
 
-def _undone(taking: _Taking, tombstones: Sequence[carried.Tombstone], undo: Callable[[str], object]) -> Iterator[str]:
+def _undone(
+    taking: _Taking, tombstones: Sequence[model.ExportedTombstone], undo: Callable[[str], object]
+) -> Iterator[str]:
     """Bring back what was forgotten here for being forgotten there, and was brought back there since."""
     for tombstone in tombstones:
         if tombstone.undone_at is None:
@@ -191,12 +206,12 @@ def _undone(taking: _Taking, tombstones: Sequence[carried.Tombstone], undo: Call
                 pass  # it is back, or was purged
             except InvalidInput as why:
                 taking.notes.append(f"{known} was undone where this came from, and not here: {why}")
-        if here - {carried.UNDONE}:
-            taking.store.note_origins(taking.into, dict.fromkeys(keys, carried.UNDONE))
+        if here - {model.UNDONE}:
+            taking.store.note_origins(taking.into, dict.fromkeys(keys, model.UNDONE))
 
 
 def _forgotten(
-    taking: _Taking, tombstones: Sequence[carried.Tombstone], forget: Callable[[Sequence[str], str], str]
+    taking: _Taking, tombstones: Sequence[model.ExportedTombstone], forget: Callable[[Sequence[str], str], str]
 ) -> Iterator[str]:
     """Forget here what was forgotten there; what never came here is kept from coming by an older export."""
     store, into = taking.store, taking.into
@@ -206,11 +221,11 @@ def _forgotten(
             continue
         known = store.known_as(into, tombstone.gone)
         ids = _standing(store, into, sorted({name for name in known.values() if name}))
-        here = carried.NOTHING
+        here = model.NOTHING
         if ids:
             yield (here := forget(ids, tombstone.reason))
         # By where it was forgotten first: whoever tells that it was undone, tells it of that one.
-        absent = {gone: carried.gone_by(keys[-1]) for gone in tombstone.gone if gone not in known}
+        absent = {gone: model.gone_by(keys[-1]) for gone in tombstone.gone if gone not in known}
         store.note_origins(into, {**absent, **dict.fromkeys(keys, here)})
 
 

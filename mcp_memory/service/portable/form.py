@@ -15,7 +15,7 @@ Members stand sorted by name, the manifest last.
 
 from __future__ import annotations
 
-from mcp_memory.store import carried
+from mcp_memory.store import export_model as model
 
 __all__ = ["FORMAT", "KINDS", "MANIFEST", "README", "README_NAME", "VERSION", "data_name", "kind_of"]
 
@@ -24,27 +24,27 @@ VERSION = 1
 MANIFEST = "manifest.json"
 README_NAME = "README.md"
 
-KINDS: dict[str, type[carried.Row]] = {
-    "refs": carried.Ref,
-    "turns": carried.Turn,
-    "entities": carried.Entity,
-    "atoms": carried.Atom,
-    "held": carried.Held,
-    "records": carried.Record,
-    "canvases": carried.Canvas,
-    "scenes": carried.Scene,
-    "persona": carried.Persona,
-    "citations": carried.Citation,
-    "sessions": carried.Session,
-    "progress": carried.Progress,
-    "tombstones": carried.Tombstone,
+KINDS: dict[str, type[model.ExportedRow]] = {
+    "refs": model.ExportedRef,
+    "turns": model.ExportedTurn,
+    "entities": model.ExportedEntity,
+    "atoms": model.ExportedAtom,
+    "held": model.ExportedReview,
+    "records": model.ExportedRecord,
+    "canvases": model.ExportedCanvas,
+    "scenes": model.ExportedScene,
+    "persona": model.ExportedPersona,
+    "citations": model.ExportedCitation,
+    "sessions": model.ExportedSession,
+    "progress": model.ExportedProgress,
+    "tombstones": model.ExportedTombstone,
 }
 """What `data/` has a file of, in the order in which a store takes it in; one without rows is left out."""
 
 _KIND_OF = {row: kind for kind, row in KINDS.items()}
 
 
-def kind_of(row: carried.Row) -> str:
+def kind_of(row: model.ExportedRow) -> str:
     return _KIND_OF[type(row)]
 
 

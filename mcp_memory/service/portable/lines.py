@@ -17,20 +17,21 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import iso, one_line, well_formed, zoned
-from mcp_memory.store import carried, files
+from mcp_memory.store import export_model as model
+from mcp_memory.store import files
 
 __all__ = ["line_of", "row_of"]
 
-_ZONED = (carried.Ref, carried.Record, carried.Edit)
+_ZONED = (model.ExportedRef, model.ExportedRecord, model.ExportedEdit)
 _MOST = 2**62
 
 
-def line_of(row: carried.Row) -> bytes:
+def line_of(row: model.ExportedRow) -> bytes:
     """Return the line of a row, with its end; half characters are escaped."""
     return files.json_line(_plain(row))
 
 
-def row_of(kind: type[carried.Row], line: bytes) -> carried.Row:
+def row_of(kind: type[model.ExportedRow], line: bytes) -> model.ExportedRow:
     """Return the row of a line. Raises InvalidInput, which says what is wrong with it."""
     try:
         found: Any = json.loads(line)
@@ -52,7 +53,7 @@ def row_of(kind: type[carried.Row], line: bytes) -> carried.Row:
 
 
 @cache
-def _reader(kind: type[carried.Row]) -> TypeAdapter[Any]:
+def _reader(kind: type[model.ExportedRow]) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 

@@ -26,13 +26,13 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.portable.form import FORMAT, KINDS, MANIFEST, VERSION, data_name
 from mcp_memory.service.portable.lines import row_of
-from mcp_memory.store import carried
+from mcp_memory.store import export_model as model
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.files import read_ref_file
 
 __all__ = ["Parcel", "is_parcel", "opened"]
 
-R = TypeVar("R", bound=carried.Row)
+R = TypeVar("R", bound=model.ExportedRow)
 
 _BLOCK = 2**20
 _LONGEST = 64 * 2**20
@@ -78,7 +78,7 @@ class Parcel:
                 raise InvalidInput(f"{self.name}, {name}, line {number} {wrong}. Nothing was stored.") from None
             yield row  # pyright: ignore[reportReturnType]
 
-    def bytes_of(self, space: str, ref: carried.Ref) -> bytes:
+    def bytes_of(self, space: str, ref: model.ExportedRef) -> bytes:
         """Return the bytes of a result. InvalidInput where its file is not what its row says."""
         name = f"spaces/{space}/{ref.file}"
         try:
@@ -212,38 +212,38 @@ def _lines(packed: zipfile.ZipFile, member: str, name: str) -> Iterator[bytes]:
 # --- rows -------------------------------------------------------------------------------------------
 
 
-def _check(row: carried.Row) -> None:
+def _check(row: model.ExportedRow) -> None:
     """Raise InvalidInput where a row cannot stand in any store."""
     match row:
-        case carried.Turn():
+        case model.ExportedTurn():
             safe_name(row.session, what="session")
             turn = NewTurn(
                 role=row.role, content=row.content, name=row.name, said_at=row.said_at, guessed=not row.dated
             )
             if evidence_hash(turn).hex() != row.sha256:
                 raise InvalidInput("does not match its sha256: its words were changed")
-        case carried.Atom():
+        case model.ExportedAtom():
             if not row.evidence or not row.text.strip():
                 raise InvalidInput("rests on nothing, or says nothing")
-        case carried.Held():
+        case model.ExportedReview():
             try:
                 reasons: Any = json.loads(row.reasons)
             except (ValueError, RecursionError):
                 reasons = None
             if not isinstance(reasons, list) or not all(isinstance(one, str) for one in reasons):  # pyright: ignore[reportUnknownVariableType]
                 raise InvalidInput("has reasons that are no list of texts")
-        case carried.Canvas():
+        case model.ExportedCanvas():
             safe_name(row.session, what="session")
             safe_name(row.label, what="label of a canvas")
             if not _LEAST_ID <= row.number < 10**6:
                 raise InvalidInput("has a number that no canvas has")
-        case carried.Record():
+        case model.ExportedRecord():
             safe_name(row.session, what="session")
-        case carried.Session():
+        case model.ExportedSession():
             safe_name(row.name, what="session")
-        case carried.Scene():
+        case model.ExportedScene():
             safe_name(row.slug, what="name of a scene")
-        case carried.Progress() if row.stage not in get_args(Literal["scenes", "persona"]):
+        case model.ExportedProgress() if row.stage not in get_args(Literal["scenes", "persona"]):
             raise InvalidInput("names a stage that has no place among atoms")
         case _:
             return
@@ -251,19 +251,19 @@ def _check(row: carried.Row) -> None:
 
 def _check_rows(parcel: Parcel, space: str) -> None:
     """Read every row of a space once; every quote has to stand where an atom says it does."""
-    quoted: dict[str, list[tuple[str, carried.Words]]] = {}
-    for atom in parcel.rows(space, carried.Atom):
+    quoted: dict[str, list[tuple[str, model.ExportedQuote]]] = {}
+    for atom in parcel.rows(space, model.ExportedAtom):
         for words in atom.evidence:
             quoted.setdefault(words.turn, []).append((atom.id, words))
-    for turn in parcel.rows(space, carried.Turn):
+    for turn in parcel.rows(space, model.ExportedTurn):
         for atom, words in quoted.pop(turn.id, ()):
             if not 0 <= words.start < words.end or turn.content[words.start : words.end] != words.quote:
                 raise InvalidInput(f"{parcel.name}: {atom} of {space} quotes words of {turn.id} that it does not say.")
     if quoted:
         turn, ((atom, _), *_) = next(iter(quoted.items()))
         raise InvalidInput(f"{parcel.name}: {atom} of {space} rests on {one_line(turn, 20)}, which is not in it.")
-    for ref in parcel.rows(space, carried.Ref):
+    for ref in parcel.rows(space, model.ExportedRef):
         parcel.bytes_of(space, ref)
-    for kind in set(KINDS.values()) - {carried.Atom, carried.Turn, carried.Ref}:
+    for kind in set(KINDS.values()) - {model.ExportedAtom, model.ExportedTurn, model.ExportedRef}:
         for _ in parcel.rows(space, kind):
             pass

@@ -25,7 +25,7 @@ from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.service.portable import pages
 from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of
 from mcp_memory.service.portable.lines import line_of
-from mcp_memory.store import carried
+from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import Scrubbed
 from mcp_memory.store.protocol import Store
 
@@ -95,13 +95,13 @@ class _Bare:
         self._refs = refs
         self._canvases = {one.row.number: one for one in canvases}
 
-    def of(self, row: carried.Row) -> carried.Row:
+    def of(self, row: model.ExportedRow) -> model.ExportedRow:
         match row:
-            case carried.Record() if row.ref in self._refs:
+            case model.ExportedRecord() if row.ref in self._refs:
                 known = self._canvases.get(row.canvas)
                 step = None if known is None else known.moves.get(int(row.id[1:]))
                 return replace(row, tool_call=FORGOTTEN, summary=FORGOTTEN, result_ref="", summary_by=None, step=step)
-            case carried.Canvas() if row.number in self._canvases:
+            case model.ExportedCanvas() if row.number in self._canvases:
                 bare = self._canvases[row.number]
                 bodies = {f"e{number}": body for number, body in bare.edits.items()}
                 edits = tuple(replace(one, body=bodies.get(one.id, one.body)) for one in row.edits)
@@ -127,26 +127,26 @@ class _Tree:
         self._open: tuple[str, IO[bytes]] | None = None
         self._page: tuple[str, IO[bytes]] | None = None
         self._begun: set[str] = set()
-        self._standing: dict[str, carried.Scene | carried.Persona] = {}
+        self._standing: dict[str, model.ExportedScene | model.ExportedPersona] = {}
         self._add(README_NAME, README.encode())
 
-    def take(self, space: str, row: carried.Row) -> None:
+    def take(self, space: str, row: model.ExportedRow) -> None:
         row = self._bare[space].of(row)
         counts = self.rows.setdefault(space, Counter())
         kind = kind_of(row)
         match row:
-            case carried.Ref() if not self._keep(space, row):
+            case model.ExportedRef() if not self._keep(space, row):
                 return
-            case carried.Turn():
+            case model.ExportedTurn():
                 self._say(space, row)
-            case carried.Scene():
+            case model.ExportedScene():
                 name = self._named(f"spaces/{space}/scenes/", row.slug, ".md")
                 self._standing[name] = row
-            case carried.Persona():
+            case model.ExportedPersona():
                 self._standing[f"spaces/{space}/persona.md"] = row
                 if not row.by_model:  # it lists what was told, and is made anew of that
                     return
-            case carried.Canvas():
+            case model.ExportedCanvas():
                 name = self._named(f"spaces/{space}/canvases/", f"{row.number:03}-{row.label}", ".mmd")
                 self._add(name, row.text.encode())
             case _:
@@ -163,12 +163,12 @@ class _Tree:
     def end(self) -> None:
         """Write what only the last rows tell."""
         for name, row in self._standing.items():
-            if isinstance(row, carried.Persona):
+            if isinstance(row, model.ExportedPersona):
                 self._add(name, pages.persona_page(row))
             elif row.action != "delete":
                 self._add(name, pages.scene_page(row))
 
-    def _keep(self, space: str, row: carried.Ref) -> bool:
+    def _keep(self, space: str, row: model.ExportedRef) -> bool:
         """Copy the file of a result as it stands. One that is not whole is left out, and named."""
         try:
             self._store.read_ref(space, row.id)
@@ -179,7 +179,7 @@ class _Tree:
         self._add(f"spaces/{space}/{row.file}", content)
         return True
 
-    def _say(self, space: str, row: carried.Turn) -> None:
+    def _say(self, space: str, row: model.ExportedTurn) -> None:
         name = self._named(f"spaces/{space}/sessions/", row.session, ".md")
         head = "" if name in self._begun else pages.session_head(row.session)
         self._begun.add(name)

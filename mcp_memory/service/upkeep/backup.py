@@ -106,7 +106,7 @@ def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, 
             if one.content is not None:
                 pieces = iter((one.content,))
             elif one.length is not None:
-                rows = partial(snapshots.lines_of, con, one.number, one.path)
+                rows = partial(snapshots.lines_of, con, one)
                 pieces = _lines(where, one.length, rows)
             else:
                 try:

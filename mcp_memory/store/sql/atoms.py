@@ -1,122 +1,107 @@
-"""L1 in SQLite: atoms with the words they rest on, their facts and whom they are about; what closes them.
+"""L1: atoms with their evidence, their facts and whom they are about; what ends them.
 
-Every atom rests on words of turns, row by row in `evidence`: of what was told explicitly that is a note of its own, to
-which words that say the same may be added. Words of forgotten turns are out of every answer.
+Every atom is based on words of turns, row by row in `evidence`: of an explicit statement that is a note of its own, to
+which words that say the same may be added. Words of forgotten turns are left out of every answer.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, get_args
-
-import apsw
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Evidence, Fact, NewTurn, Source
 from mcp_memory.language.words import fold
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.protocol import Filters, NewAtom, Vectors, WrittenAtom
-from mcp_memory.store.sql import citation_rows, digests, entities, evidence_rows, review, supersession, turns
+from mcp_memory.store.sql import citation_rows, digests, entities, evidence_rows, review, supersession, terms, turns
 from mcp_memory.store.sql.filters import where
-from mcp_memory.store.sql.rows import (
+from mcp_memory.store.sql.supersession import Supersession
+from mcp_memory.store.sql.transaction import (
+    Transaction,
+    Value,
     from_ms,
     marks,
     number_of,
     numbers_of,
-    session_for,
-    space_for,
-    space_id,
+    optional_ms,
     to_ms,
-    touch,
 )
-from mcp_memory.store.sqlite.finding import terms, vectors
+from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom
 
-__all__ = ["add", "by_ids", "evidence", "facts", "listed", "put", "replaced", "since"]
+__all__ = ["add", "by_ids", "evidence", "facts", "listed", "put", "since", "superseded_by"]
 
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 _COLUMNS = (
     "r.id, r.kind, r.text, r.priority, r.confidence, r.valid_from, r.valid_to, r.learned_at, r.superseded_by,"
-    f" r.closed_because, {evidence_rows.OF_ATOM}, {entities.OF_ATOM}, r.source, {review.OF_ATOM}, {_FACT}"
+    f" r.closed_because, r.source, {review.OF_ATOM}, {_FACT}"
 )
-_FROM = "FROM atom r LEFT JOIN fact f ON f.atom = r.id"
+_FROM = "FROM atom r LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id"
 
 
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def add(
-    con: apsw.Connection,
-    folder: Path,
-    space: str,
-    atom: NewAtom,
-    *,
-    now: datetime,
-    embedded: Vectors | None,
-) -> WrittenAtom:
-    """See `Store.add_atom`."""
-    _must_be_open(con, space_for(con, space), atom.supersedes)
-    written = put(con, folder, space, atom, now=now)
-    if embedded is not None and not written.duplicate:
-        vectors.put(con, "atom", [number_of(written.atom.id, "a")], embedded)
+def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
+    tx.make_space()
+    _must_be_open(tx, atom.supersedes)
+    written = put(tx, atom, now=now)
+    if vectors is not None and not written.duplicate:
+        tx.index.put_vectors("atom", [number_of(written.atom.id, "a")], vectors)
     return written
 
 
-def put(
-    con: apsw.Connection, folder: Path, space: str, atom: NewAtom, *, now: datetime, work: int | None = None
-) -> WrittenAtom:
-    """Store an atom without its vector, made by a work if by one; what it supersedes is open."""
-    space_no = space_for(con, space)
+def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = None) -> WrittenAtom:
+    """Store an atom without its vector, made by a job if by one; what it supersedes is open."""
     if atom.entity:
-        atom = replace(atom, entity=entities.chief(con, space_no, atom.entity))
-        atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(con, atom))
-    words = evidence_rows.checked(con, space_no, atom.evidence)
+        atom = replace(atom, entity=entities.chief(tx, atom.entity))
+        atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
+    quotes = evidence_rows.checked(tx, atom.evidence)
     folded = digests.folded(atom.text)
-    if not words and (gone := digests.statement(con, space_no, folded, said=to_ms(now))):
+    if not quotes and (gone := digests.forgotten_statement(tx, folded, said=to_ms(now))):
         raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
-    if words or atom.valid_to is not None:
-        said = evidence_rows.last_said(con, words) if words else to_ms(now)
-        place = supersession.of_drawn(con, space_no, atom, folded, said=said, now=now)
+    if quotes or atom.valid_to is not None:
+        said = evidence_rows.last_said(tx, quotes) if quotes else to_ms(now)
+        found = supersession.of_extracted(tx, atom, folded, said=said, now=now)
     else:
-        place = supersession.of_told(con, space_no, atom)
-    same = _held_already(con, space, space_no, atom, folded)
-    if same is not None and not set(place.ends) - {number_of(same.id, "a")}:
-        evidence_rows.confirm(con, space_no, number_of(same.id, "a"), words, confidence=atom.confidence)
-        _vouch(con, same, atom.source)
-        citation_rows.note_given(con, space_no, same.id, atom.cites)
-        return WrittenAtom(atom=by_ids(con, space, [same.id])[0], replaced=[], duplicate=True)
-    if same is not None and not words:  # told again to end others: it ends its own first telling too
+        found = supersession.of_explicit(tx, atom)
+    same = _same_statement(tx, atom, folded)
+    if same is not None and not set(found.ends) - {number_of(same.id, "a")}:
+        evidence_rows.confirm(tx, number_of(same.id, "a"), quotes, confidence=atom.confidence)
+        _vouch(tx, same, atom.source)
+        citation_rows.note_given(tx, same.id, atom.cites)
+        return WrittenAtom(atom=by_ids(tx, [same.id])[0], replaced=[], duplicate=True)
+    if same is not None and not quotes:  # told again to end others: it ends its own first telling too
         atom = replace(atom, supersedes=tuple(dict.fromkeys((*atom.supersedes, same.id))))
-        place = supersession.of_told(con, space_no, atom)
-    words = words or [_note(con, folder, space_no, atom, place, now=now)]
-    number = _insert(con, space_no, atom, folded, words[0], place, now=now, work=work)
-    evidence_rows.add(con, number, words)
-    review.note(con, space_no, {f"a{number}": atom.held}, now=now)
-    supersession.end(con, place.ends, by=number, at=atom.valid_from, because=atom.because)
+        found = supersession.of_explicit(tx, atom)
+    number = tx.next("atom")
+    quotes = quotes or [_write_note(tx, number, atom, found, now=now)]
+    _insert(tx, number, atom, folded, quotes[0], found, now=now, work=work)
+    evidence_rows.add(tx, number, quotes)
+    review.note(tx, {f"a{number}": atom.held}, now=now)
+    supersession.end(tx, found.ends, by=number, at=atom.valid_from, because=atom.because)
     about = list(atom.entities)
     if atom.entity and atom.relation and atom.value:
         about.append(atom.entity)
-        _insert_fact(con, space_no, number, atom, place)
-    entities.mention(con, space_no, number, about)
-    terms.put(con, "atom", space_no, [(number, terms.of_atom(atom.text))])
-    citation_rows.note(con, space_no, f"a{number}", atom.text)
-    citation_rows.note_given(con, space_no, f"a{number}", atom.cites)
-    ids = [f"a{number}", *(f"a{older}" for older in place.ends)]
-    touch(con, space_no, *(f"atom:{id}" for id in ids))
-    written, *replaced = by_ids(con, space, ids)
+        _insert_fact(tx, number, atom, found)
+    entities.mention(tx, number, about)
+    tx.index.put_terms("atom", [(number, terms.of_atom(atom.text))])
+    citation_rows.note(tx, f"a{number}", atom.text)
+    citation_rows.note_given(tx, f"a{number}", atom.cites)
+    ids = [f"a{number}", *(f"a{older}" for older in found.ends)]
+    tx.touch(*(f"atom:{id}" for id in ids))
+    written, *replaced = by_ids(tx, ids)
     return WrittenAtom(atom=written, replaced=replaced, duplicate=False)
 
 
-def _must_be_open(con: apsw.Connection, space: int, ids: Iterable[str]) -> None:
+def _must_be_open(tx: Transaction, ids: Iterable[str]) -> None:
     for id in ids:
-        row = con.execute(
-            "SELECT valid_to, superseded_by FROM atom WHERE id = ? AND space = ? AND tombstone IS NULL",
-            (number_of(id, "a"), space),
-        ).fetchone()
+        row = tx.one(
+            "SELECT valid_to, superseded_by FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL",
+            number_of(id, "a"),
+        )
         if row is None:
             raise NotFound(f"There is no atom {id} to supersede. Find it with memory_search; nothing was stored.")
         if row[0] is not None:
@@ -124,205 +109,185 @@ def _must_be_open(con: apsw.Connection, space: int, ids: Iterable[str]) -> None:
             raise InvalidInput(f"{id} was replaced already{by}. Supersede that one instead; nothing was stored.")
 
 
-def _held_already(con: apsw.Connection, space: str, space_no: int, atom: NewAtom, folded: str) -> Atom | None:
+def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
     """Return the atom that says the same and carries the same fact.
 
-    It is open, or of the same time where it was drawn from turns: what ended since is not true anew for being read
-    again. Values of one fact follow each other in time, so there only the same time is the same.
+    It is open, or of the same time where it was extracted from turns: what ended since does not become true again by
+    being read again. Values of one fact follow each other in time, so there only the same time is the same.
     """
-    held_then, moment = "valid_to IS NULL", to_ms(atom.valid_from)
+    then, moment = "valid_to IS NULL", []
     if atom.evidence:
         in_time = atom.single_valued and atom.entity is not None
-        held_then = "valid_from = ?3" if in_time else "(valid_to IS NULL OR valid_from = ?3)"
-    rows: Any = con.execute(
-        "SELECT id FROM atom WHERE space = ?1 AND folded = ?2 AND kind = ?4 AND tombstone IS NULL"
-        f" AND ?3 IS NOT NULL AND {held_then} ORDER BY valid_to IS NOT NULL, id",
-        (space_no, folded, moment, atom.kind),
-    ).fetchall()
-    for known in by_ids(con, space, [f"a{number}" for (number,) in rows]):
-        if not atom.entity or (known.fact and _what(known.fact) == _what(atom)):
+        then = "valid_from = ?" if in_time else "(valid_to IS NULL OR valid_from = ?)"
+        moment = [to_ms(atom.valid_from)]
+    numbers = tx.column(
+        "SELECT id FROM atom WHERE space = :space AND folded = ? AND kind = ? AND tombstone IS NULL"
+        f" AND {then} ORDER BY valid_to IS NOT NULL, id",
+        *(folded, atom.kind, *moment),
+    )
+    for known in by_ids(tx, [f"a{number}" for number in numbers]):
+        if not atom.entity or (known.fact and _content(known.fact) == _content(atom)):
             return known
     return None
 
 
-def _vouch(con: apsw.Connection, same: Atom, source: Source) -> None:
-    """Let an atom be the word of whoever says the same, where that is a more trusted voice."""
+def _vouch(tx: Transaction, same: Atom, source: Source) -> None:
+    """Attribute an atom to whoever says the same, where that is a more trusted voice."""
     voices = get_args(Source)
     if voices.index(source) < voices.index(same.source):
-        con.execute("UPDATE atom SET source = ? WHERE id = ?", (source, number_of(same.id, "a")))
+        tx.run("UPDATE atom SET source = ? WHERE space = :space AND id = ?", source, number_of(same.id, "a"))
 
 
-def _what(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
+def _content(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
     return entities.key(fact.entity or ""), fact.relation, fold(fact.value or "")
 
 
-def _note(
-    con: apsw.Connection, folder: Path, space: int, atom: NewAtom, place: supersession.Place, *, now: datetime
-) -> evidence_rows.Words:
-    """Append what was told as a turn, journal line included, and return its words.
+def _write_note(
+    tx: Transaction, number: int, atom: NewAtom, found: Supersession, *, now: datetime
+) -> evidence_rows.Quote:
+    """Append an explicit statement as a turn, journal line included, and return its words.
 
-    The line says all that the atom's rows say, and what it ended, so that they can be made of it alone.
+    The line says all that the rows of atom `number` say, and what it ended, so that they can be made of it alone.
     """
-    number = (con.execute("SELECT seq FROM sqlite_sequence WHERE name = 'atom'").get or 0) + 1
     told = {
         "atom": f"a{number}",
         "kind": atom.kind,
         "priority": atom.priority,
         "confidence": atom.confidence,
         "valid_from": to_ms(atom.valid_from),
-        "valid_to": None if atom.valid_to is None else to_ms(atom.valid_to),
+        "valid_to": optional_ms(atom.valid_to),
         "entities": list(atom.entities),
         "entity": atom.entity,
         "relation": atom.relation,
         "value": atom.value,
         "single_valued": atom.single_valued,
         "supersedes": list(atom.supersedes),
-        "ends": [f"a{older}" for older in place.ends],
+        "ends": [f"a{older}" for older in found.ends],
         **({"because": atom.because} if atom.because else {}),
-        **({"until": place.until, "by": place.by and f"a{place.by}"} if place.until is not None else {}),
+        **({"until": found.until, "by": found.by and f"a{found.by}"} if found.until is not None else {}),
         **({"cites": list(atom.cites)} if atom.cites else {}),
         **({"source": atom.source} if atom.source != "user" else {}),
         **({"held": list(atom.held)} if atom.held else {}),
     }
-    session = session_for(con, space, atom.session)
     note = NewTurn(role="note", content=atom.text)
-    stored = turns.insert(con, space, session, atom.session, [note], now=now, hashes=[evidence_hash(note)], told=told)
-    turns.journal(con, folder, space, stored, now=now)
-    touch(con, space, f"session:{atom.session}")
+    stored = turns.insert(tx, atom.session, [note], now=now, hashes=[evidence_hash(note)], told=told)
+    turns.write_journal(tx, stored, now=now)
+    tx.touch(f"session:{atom.session}")
     return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text
 
 
 def _insert(
-    con: apsw.Connection,
-    space: int,
+    tx: Transaction,
+    number: int,
     atom: NewAtom,
     folded: str,
-    first: evidence_rows.Words,
-    place: supersession.Place,
+    first: evidence_rows.Quote,
+    found: Supersession,
     *,
     now: datetime,
     work: int | None,
-) -> int:
-    return con.execute(
-        "INSERT INTO atom (space, kind, text, folded, priority, confidence, evidence, span_start, span_end,"
-        " valid_from, valid_to, superseded_by, learned_at, work, source)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " RETURNING id",
-        (
-            space,
-            atom.kind,
-            atom.text,
-            folded,
-            atom.priority,
-            atom.confidence,
-            *first[:3],
-            to_ms(atom.valid_from),
-            place.until,
-            place.by,
-            to_ms(now),
-            work,
-            atom.source,
-        ),
-    ).get
+) -> None:
+    turn, start, end, _ = first
+    tx.insert(
+        "atom",
+        id=number,
+        kind=atom.kind,
+        text=atom.text,
+        folded=folded,
+        priority=atom.priority,
+        confidence=atom.confidence,
+        evidence=turn,
+        span_start=start,
+        span_end=end,
+        valid_from=to_ms(atom.valid_from),
+        valid_to=found.until,
+        superseded_by=found.by,
+        learned_at=to_ms(now),
+        work=work,
+        source=atom.source,
+    )
 
 
-def _insert_fact(con: apsw.Connection, space: int, number: int, atom: NewAtom, place: supersession.Place) -> None:
-    con.execute(
-        "INSERT INTO fact (space, atom, entity, entity_key, relation, value, single_valued, valid_from, valid_to)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            space,
-            number,
-            atom.entity,
-            entities.key(atom.entity or ""),
-            atom.relation,
-            atom.value,
-            atom.single_valued,
-            to_ms(atom.valid_from),
-            place.until,
-        ),
+def _insert_fact(tx: Transaction, number: int, atom: NewAtom, found: Supersession) -> None:
+    tx.insert(
+        "fact",
+        atom=number,
+        entity=atom.entity,
+        entity_key=entities.key(atom.entity or ""),
+        relation=atom.relation,
+        value=atom.value,
+        single_valued=atom.single_valued,
+        valid_from=to_ms(atom.valid_from),
+        valid_to=found.until,
     )
 
 
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Atom]:
+def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Atom]:
     numbers = numbers_of(ids, "a")
-    rows = con.execute(
-        f"SELECT {_COLUMNS} {_FROM} WHERE +r.space = ? AND r.tombstone IS NULL AND r.id IN ({marks(numbers)})",
-        (space_id(con, space), *numbers),
-    )
-    found = {atom.id: atom for atom in map(_atom, rows)}
+    found = {atom.id: atom for atom in _select(tx, f"r.id IN ({marks(numbers)})", *numbers)}
     return [found[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in found]
 
 
-def listed(con: apsw.Connection, space: str, *, filters: Filters, after: str | None, limit: int) -> list[Atom]:
-    """See `Store.list_atoms`."""
-    number = space_id(con, space)
-    if number is None:
-        return []
-    condition, values = where("atom", number, filters)
+def listed(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
+    condition, values = where(tx, "atom", filters)
     rank = "CASE WHEN r.priority < 0 THEN 1000 ELSE r.priority END"
     if after is not None:
         condition += (
             f" AND ({rank}, -r.id) < (SELECT CASE WHEN priority < 0 THEN 1000 ELSE priority END, -id"
-            " FROM atom WHERE id = ?)"
+            " FROM atom WHERE space = :space AND id = ?)"
         )
         values.append(number_of(after, "a"))
     sql = f"SELECT r.id FROM atom r WHERE {condition} ORDER BY {rank} DESC, r.id LIMIT ?"
     # Words and names are looked up for those few alone: for all that are sorted it takes five times as long.
-    return by_ids(con, space, [f"a{number}" for (number,) in con.execute(sql, (*values, limit))])
+    return by_ids(tx, [f"a{number}" for number in tx.column(sql, *values, limit)])
 
 
-def facts(con: apsw.Connection, space: str, *, filters: Filters, relation: str | None, limit: int) -> list[Fact]:
-    """See `Store.facts`."""
-    number = space_id(con, space)
-    if number is None:
-        return []
-    condition, values = where("atom", number, filters)
+def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
+    condition, values = where(tx, "atom", filters)
     if relation is not None:
         condition += " AND f.relation = ?"
         values.append(relation)
-    sql = (
-        f"SELECT r.id, {_FACT} FROM atom r JOIN fact f ON f.atom = r.id"
-        f" WHERE {condition} ORDER BY f.entity_key, f.relation, f.valid_from, f.id LIMIT ?"
+    rows = tx.all(
+        f"SELECT r.id, {_FACT} FROM atom r JOIN fact f ON f.space = r.space AND f.atom = r.id"
+        f" WHERE {condition} ORDER BY f.entity_key, f.relation, f.valid_from, f.atom LIMIT ?",
+        *(*values, limit),
     )
-    return [_fact(*row) for row in con.execute(sql, (*values, limit))]
+    return [_fact(*row) for row in rows]
 
 
-def evidence(con: apsw.Connection, space: str, atom: str) -> list[Evidence]:
-    """See `Store.evidence`."""
-    row: Any = con.execute(
-        f"SELECT {evidence_rows.OF_ATOM} FROM atom r WHERE r.id = ? AND r.space = ? AND r.tombstone IS NULL",
-        (number_of(atom, "a"), space_id(con, space)),
-    ).fetchone()
-    return [] if row is None else evidence_rows.read(row[0])
+def evidence(tx: Transaction, atom: str) -> list[Evidence]:
+    number = number_of(atom, "a")
+    is_there = tx.one("SELECT 1 FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL", number)
+    return evidence_rows.of_atoms(tx, [number])[number] if is_there else []
 
 
-def since(con: apsw.Connection, space: str, after: int, *, limit: int) -> list[Atom]:
-    """See `Store.atoms_since`."""
-    rows = con.execute(
-        f"SELECT {_COLUMNS} {_FROM} WHERE +r.space = ? AND r.tombstone IS NULL AND r.id > ? ORDER BY r.id LIMIT ?",
-        (space_id(con, space), after, limit),
+def since(tx: Transaction, after: int, *, limit: int) -> list[Atom]:
+    numbers = tx.column(
+        "SELECT id FROM atom WHERE space = :space AND tombstone IS NULL AND id > ? ORDER BY id LIMIT ?", after, limit
     )
-    return [_atom(row) for row in rows]
+    return by_ids(tx, [f"a{number}" for number in numbers])
 
 
-def replaced(con: apsw.Connection, space: str, by: Sequence[str]) -> list[Atom]:
-    """See `Store.replaced`."""
+def superseded_by(tx: Transaction, by: Sequence[str]) -> list[Atom]:
     numbers = numbers_of(by, "a")
-    rows = con.execute(
-        f"SELECT {_COLUMNS} {_FROM} WHERE r.space = ? AND r.tombstone IS NULL"
-        f" AND r.superseded_by IN ({marks(numbers)}) ORDER BY r.id",
-        (space_id(con, space), *numbers),
+    return _select(tx, f"r.superseded_by IN ({marks(numbers)})", *numbers)
+
+
+def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:
+    rows = tx.all(
+        f"SELECT {_COLUMNS} {_FROM} WHERE r.space = :space AND {which} AND r.tombstone IS NULL ORDER BY r.id", *values
     )
-    return [_atom(row) for row in rows]
+    numbers = [row[0] for row in rows]
+    quotes, names = evidence_rows.of_atoms(tx, numbers), entities.names_of_atoms(tx, numbers)
+    return [_atom(row, quotes[row[0]], names.get(row[0], ())) for row in rows]
 
 
-def _atom(row: Sequence[Any]) -> Atom:
-    number, kind, text, priority, confidence, since, until, learned, by, because, words, names, source, why, *fact = row
-    first, *also = evidence_rows.read(words)
+def _atom(row: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]) -> Atom:
+    number, kind, text, priority, confidence, since, until, learned, by, because, source, why, *fact = row
+    first, *also = quotes
     return Atom(
         id=f"a{number}",
         kind=kind,
@@ -337,10 +302,10 @@ def _atom(row: Sequence[Any]) -> Atom:
         superseded_by=None if by is None else f"a{by}",
         closed_because=because,
         fact=None if fact[0] is None else _fact(number, *fact),
-        entities=tuple(json.loads(names)),
+        entities=names,
         also=tuple(also),
         source=source,
-        held=() if why is None else tuple(json.loads(why)),
+        held=review.reasons(why),
     )
 
 

@@ -7,106 +7,103 @@ forgotten, on either side, is given to nobody; the rows stay, for the undoing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import apsw
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Citation
 from mcp_memory.store.naming import Named, named
-from mcp_memory.store.sql.rows import number_of, space_id
+from mcp_memory.store.sql.transaction import Transaction, number_of
 
 __all__ = ["by_sources", "note", "note_given", "of_ref"]
 
-_LIVE = (
-    "EXISTS (SELECT 1 FROM ref r WHERE r.space = c.space AND r.id = c.ref AND r.tombstone IS NULL)"
-    " AND CASE substr(c.source, 1, 1)"
-    " WHEN 't' THEN EXISTS (SELECT 1 FROM turn t WHERE t.id = CAST(substr(c.source, 2) AS INTEGER)"
-    "  AND t.tombstone IS NULL)"
-    " ELSE EXISTS (SELECT 1 FROM atom a WHERE a.id = CAST(substr(c.source, 2) AS INTEGER) AND a.tombstone IS NULL) END"
-)
+Lines = tuple[int, int] | None
 
 
-def note(con: apsw.Connection, space: int, source: str, text: str) -> None:
-    """Keep what a text names of the results that there are."""
-    _insert(con, space, source, [one for name in named(text) for one in _found(con, space, name)])
+def note(tx: Transaction, source: str, text: str) -> None:
+    """Store what a text names of the results that there are."""
+    _insert(tx, source, [one for name in named(text) for one in _found(tx, name)])
 
 
-def note_given(con: apsw.Connection, space: int, source: str, given: Sequence[str]) -> None:
-    """Keep what a source was said to cite. NotFound names what is none or is not there."""
-    rows: list[tuple[str, tuple[int, int] | None]] = []
+def note_given(tx: Transaction, source: str, given: Sequence[str]) -> None:
+    """Store what a source was said to cite. NotFound names what is none or is not there."""
+    rows: list[tuple[str, Lines]] = []
     for one in given:
-        found = [row for name in named(one) for row in _found(con, space, name)]
+        found = [row for name in named(one) for row in _found(tx, name)]
         if not found:
             raise NotFound(
                 f"There is no result {one_line(one, 60)!r} to cite. Name a ref, its lines or a node: "
                 "r-9f2c1a7b3d4e, r-9f2c1a7b3d4e:120-134, 003-N4. Nothing was stored."
             )
         rows += found
-    _insert(con, space, source, rows)
+    _insert(tx, source, rows)
 
 
-def by_sources(con: apsw.Connection, space: str, sources: Sequence[str]) -> dict[str, list[Citation]]:
-    """See `Store.citations`."""
-    number = space_id(con, space)
-    if not sources or con.execute("SELECT 1 FROM citation WHERE space = ? LIMIT 1", (number,)).get is None:
+def by_sources(tx: Transaction, sources: Sequence[str]) -> dict[str, list[Citation]]:
+    if not sources or not tx.one("SELECT 1 FROM citation WHERE space = :space LIMIT 1"):
         return {}
-    found = {source: _cited(con, number, source) for source in dict.fromkeys(sources)}
+    found = {source: _cited(tx, source) for source in dict.fromkeys(sources)}
     return {source: cites for source, cites in found.items() if cites}
 
 
-def _cited(con: apsw.Connection, space: int | None, source: str) -> list[Citation]:
+def _cited(tx: Transaction, source: str) -> list[Citation]:
     """Return what a source names, and an atom's turns; the same lines once, by whom they are named first."""
     sources = [source]
     if source.startswith("a"):
-        turns: Any = con.execute(
-            "SELECT DISTINCT turn FROM evidence WHERE atom = ? ORDER BY turn", (number_of(source, "a"),)
+        turns = tx.column(
+            "SELECT DISTINCT turn FROM evidence WHERE space = :space AND atom = ? ORDER BY turn",
+            number_of(source, "a"),
         )
-        sources += [f"t{turn}" for (turn,) in turns]
+        sources += [f"t{turn}" for turn in turns]
     found: dict[object, Citation] = {}
-    for one in (one for name in sources for one in _rows(con, space, "source", name)):
+    for one in (one for name in sources for one in _rows(tx, "source", name)):
         found.setdefault((one.ref, one.lines), one)
     return list(found.values())
 
 
-def of_ref(con: apsw.Connection, space: str, ref: str) -> list[Citation]:
-    """See `Store.cited_by`."""
-    direct = _rows(con, space_id(con, space), "ref", ref)
-    resting: list[Citation] = []
+def of_ref(tx: Transaction, ref: str) -> list[Citation]:
+    direct = _rows(tx, "ref", ref)
+    derived: list[Citation] = []
     for one in direct:
         if one.source.startswith("t"):
-            atoms: Any = con.execute(
-                "SELECT DISTINCT e.atom FROM evidence e JOIN atom a ON a.id = e.atom"
-                " WHERE e.turn = ? AND a.tombstone IS NULL ORDER BY e.atom",
-                (number_of(one.source, "t"),),
+            atoms = tx.column(
+                "SELECT DISTINCT e.atom FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
+                " WHERE e.space = :space AND e.turn = ? AND a.tombstone IS NULL ORDER BY e.atom",
+                number_of(one.source, "t"),
             )
-            resting += [Citation(source=f"a{atom}", ref=one.ref, lines=one.lines) for (atom,) in atoms]
-    return list(dict.fromkeys([*direct, *resting]))
+            derived += [Citation(source=f"a{atom}", ref=one.ref, lines=one.lines) for atom in atoms]
+    return list(dict.fromkeys([*direct, *derived]))
 
 
-def _rows(con: apsw.Connection, space: int | None, column: str, value: str) -> list[Citation]:
-    rows: Any = con.execute(
-        f"SELECT c.source, c.ref, c.first_line, c.last_line FROM citation c WHERE c.space = ? AND c.{column} = ?"
-        f" AND {_LIVE} ORDER BY c.source, c.ref, c.first_line",
-        (space, value),
+def _rows(tx: Transaction, column: str, value: str) -> list[Citation]:
+    rows = tx.all(
+        "SELECT c.source, c.ref, c.first_line, c.last_line FROM citation c"
+        " JOIN ref r ON r.space = c.space AND r.id = c.ref"
+        f" WHERE c.space = :space AND c.{column} = ? AND r.tombstone IS NULL ORDER BY c.source, c.ref, c.first_line",
+        value,
     )
-    return [
-        Citation(source=source, ref=ref, lines=(first, last) if first else None) for source, ref, first, last in rows
-    ]
+    found = [Citation(source=source, ref=ref, lines=(first, last) if first else None)
+             for source, ref, first, last in rows]  # fmt: skip
+    live = {source: _is_live(tx, source) for source in {one.source for one in found}}
+    return [one for one in found if live[one.source]]
 
 
-def _found(con: apsw.Connection, space: int, name: Named) -> list[tuple[str, tuple[int, int] | None]]:
+def _is_live(tx: Transaction, source: str) -> bool:
+    table = "turn" if source.startswith("t") else "atom"
+    sql = f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NULL"
+    return tx.one(sql, int(source[1:])) is not None
+
+
+def _found(tx: Transaction, name: Named) -> list[tuple[str, Lines]]:
     if name.target.startswith("r-"):
-        sql = "SELECT id FROM ref WHERE space = ? AND id = ? AND tombstone IS NULL"
+        sql = "SELECT id FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL"
     else:
-        sql = "SELECT DISTINCT ref FROM record WHERE space = ? AND node = ? ORDER BY ref"
-    return [(str(ref), name.lines) for (ref,) in con.execute(sql, (space, name.target))]
+        sql = "SELECT DISTINCT ref FROM record WHERE space = :space AND node = ? ORDER BY ref"
+    return [(ref, name.lines) for ref in tx.column(sql, name.target)]
 
 
-def _insert(con: apsw.Connection, space: int, source: str, rows: Sequence[tuple[str, tuple[int, int] | None]]) -> None:
-    con.executemany(
-        "INSERT INTO citation (space, source, ref, first_line, last_line) VALUES (?, ?, ?, ?, ?)"
+def _insert(tx: Transaction, source: str, rows: Sequence[tuple[str, Lines]]) -> None:
+    tx.many(
+        "INSERT INTO citation (space, source, ref, first_line, last_line) VALUES (:space, ?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING",
-        [(space, source, ref, *(lines or (0, 0))) for ref, lines in rows],
+        [(source, ref, *(lines or (0, 0))) for ref, lines in rows],
     )

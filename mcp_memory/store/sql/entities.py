@@ -1,4 +1,4 @@
-"""Entities in SQLite: whom and what atoms are about, each under one chief name however it is called.
+"""Entities: the people, places and things that atoms are about, each under one chief name and its aliases.
 
 A name belongs to one entity, compared without case, width and white space. The one it was first given to keeps it, so
 that a wrong guess never makes one person of two. The user is `user`, whatever else they are called.
@@ -6,31 +6,24 @@ that a wrong guess never makes one person of two. The user is `user`, whatever e
 
 from __future__ import annotations
 
-import json
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import apsw
 
 from mcp_memory.core.types import Entity
-from mcp_memory.store.sql.rows import space_id
+from mcp_memory.store.sql.transaction import Transaction, marks
 
-__all__ = ["KNOWN", "OF_ATOM", "chief", "key", "learn", "listed", "meet", "mention"]
+__all__ = ["KNOWN", "chief", "key", "learn", "listed", "make", "mention", "names_of_atoms"]
 
 _USER = "user"
 
-OF_ATOM = (
-    "(SELECT json_group_array(n.name ORDER BY n.id) FROM mention m JOIN entity_name n ON n.id = m.entity"
-    " WHERE m.atom = r.id)"
-)
-"""Of a row `r` of atoms, whom and what it is about, as JSON."""
-
 KNOWN = (
-    "c.space = ? AND c.entity = c.id AND (NOT EXISTS (SELECT 1 FROM mention m WHERE m.entity = c.id)"
-    " OR EXISTS (SELECT 1 FROM mention m JOIN atom r ON r.id = m.atom WHERE m.entity = c.id AND r.tombstone IS NULL))"
+    "c.space = :space AND c.entity = c.id AND (NOT EXISTS ("
+    "SELECT 1 FROM mention m WHERE m.space = c.space AND m.entity = c.id) OR EXISTS ("
+    "SELECT 1 FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
+    " WHERE m.space = c.space AND m.entity = c.id AND r.tombstone IS NULL))"
 )
-"""The condition on a row `c` for the chief name of an entity that was not forgotten with all that was said of it."""
+"""The condition on a row `c` for the chief name of an entity of which something is left that was not forgotten."""
 
 
 def key(name: str) -> str:
@@ -39,28 +32,43 @@ def key(name: str) -> str:
     return " ".join(bare.split())
 
 
-def chief(con: apsw.Connection, space: int, name: str) -> str:
+def chief(tx: Transaction, name: str) -> str:
     """Return the chief name of the entity that has this name; one that is new is its own."""
-    known = con.execute(
-        "SELECT c.name FROM entity_name n JOIN entity_name c ON c.id = n.entity WHERE n.space = ? AND n.key = ?",
-        (space, key(name)),
-    ).get
+    known = tx.get(
+        "SELECT c.name FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
+        " WHERE n.space = :space AND n.key = ?",
+        key(name),
+    )
     return known or _clean(name)
 
 
-def meet(con: apsw.Connection, space: int, name: str) -> None:
+def make(tx: Transaction, name: str) -> None:
     """Make an entity of a name that is new."""
     if key(name):
-        _for(con, space, name)
+        _get_or_make(tx, name)
 
 
-def mention(con: apsw.Connection, space: int, atom: int, names: Iterable[str]) -> None:
+def mention(tx: Transaction, atom: int, names: Iterable[str]) -> None:
     """Note whom and what an atom is about; new names become entities."""
-    found = {_for(con, space, name) for name in names if key(name)}
-    con.executemany("INSERT INTO mention (atom, entity) VALUES (?, ?)", [(atom, entity) for entity in sorted(found)])
+    found = {_get_or_make(tx, name) for name in names if key(name)}
+    tx.many(
+        "INSERT INTO mention (space, atom, entity) VALUES (:space, ?, ?)", [(atom, entity) for entity in sorted(found)]
+    )
 
 
-def learn(con: apsw.Connection, space: int, aliases: Mapping[str, Sequence[str]]) -> None:
+def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """Return the chief names of whom and what atoms are about, by atom; atoms without any are left out."""
+    found = defaultdict[int, list[str]](list)
+    for atom, name in tx.all(
+        "SELECT m.atom, n.name FROM mention m JOIN entity_name n ON n.space = m.space AND n.id = m.entity"
+        f" WHERE m.space = :space AND m.atom IN ({marks(atoms)}) ORDER BY n.id",
+        *atoms,
+    ):
+        found[atom].append(name)
+    return {atom: tuple(names) for atom, names in found.items()}
+
+
+def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
     """Give entities further names.
 
     A name that is new, with a further one that is an entity's chief name, is that entity's: `Maya Lopez`, also called
@@ -71,47 +79,52 @@ def learn(con: apsw.Connection, space: int, aliases: Mapping[str, Sequence[str]]
         if not key(name) or len(names) < 2:
             continue
         if _USER in map(key, names):
-            _for(con, space, _USER)
-        chiefs = (_of(con, space, other, only="entity = id") for other in others)
-        entity = _of(con, space, name) or next(filter(None, chiefs), None) or _for(con, space, name)
+            _get_or_make(tx, _USER)
+        chiefs = (_entity(tx, other, only="entity = id") for other in others)
+        entity = _entity(tx, name) or next(filter(None, chiefs), None) or _get_or_make(tx, name)
         for one in names:
-            if _of(con, space, one) is None:
-                _insert(con, space, one, entity)
+            if _entity(tx, one) is None:
+                _insert(tx, one, entity)
 
 
-def listed(con: apsw.Connection, space: str, *, prefix: str, limit: int) -> list[Entity]:
-    """See `Store.entities`."""
-    rows: Any = con.execute(
-        "SELECT c.name, (SELECT json_group_array(n.name ORDER BY n.id) FROM entity_name n"
-        "  WHERE n.entity = c.id AND n.id <> c.id),"
-        " (SELECT count(*) FROM mention m JOIN atom r ON r.id = m.atom"
-        "  WHERE m.entity = c.id AND r.valid_to IS NULL AND r.tombstone IS NULL) AS held"
-        f" FROM entity_name c WHERE {KNOWN} AND EXISTS ("
-        "  SELECT 1 FROM entity_name n WHERE n.entity = c.id AND substr(n.key, 1, length(?2)) = ?2)"
-        " ORDER BY held DESC, c.key LIMIT ?3",
-        (space_id(con, space), key(prefix), limit),
+def listed(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entity]:
+    wanted = key(prefix)
+    rows = tx.all(
+        "SELECT c.id, c.name, (SELECT count(*) FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
+        "  WHERE m.space = c.space AND m.entity = c.id AND r.valid_to IS NULL AND r.tombstone IS NULL) AS current"
+        f" FROM entity_name c WHERE {KNOWN} AND EXISTS (SELECT 1 FROM entity_name n WHERE n.space = c.space"
+        "  AND n.entity = c.id AND substr(n.key, 1, ?) = ?) ORDER BY current DESC, c.key LIMIT ?",
+        *(len(wanted), wanted, limit),
     )
-    return [Entity(name=name, aliases=tuple(json.loads(aliases)), atoms=atoms) for name, aliases, atoms in rows]
+    aliases = aliases_of(tx, [entity for entity, _, _ in rows])
+    return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
 
 
-def _of(con: apsw.Connection, space: int, name: str, *, only: str = "1") -> int | None:
+def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, list[str]]:
+    """Return the names of entities beside their chief ones, in the order in which they were learned."""
+    found = defaultdict[int, list[str]](list)
+    for entity, name in tx.all(
+        "SELECT entity, name FROM entity_name WHERE space = :space AND id <> entity"
+        f" AND entity IN ({marks(entities)}) ORDER BY id",
+        *entities,
+    ):
+        found[entity].append(name)
+    return found
+
+
+def _entity(tx: Transaction, name: str, *, only: str = "1 = 1") -> int | None:
     """Return the entity that has this name."""
-    return con.execute(f"SELECT entity FROM entity_name WHERE space = ? AND key = ? AND {only}", (space, key(name))).get
+    return tx.get(f"SELECT entity FROM entity_name WHERE space = :space AND key = ? AND {only}", key(name))
 
 
-def _for(con: apsw.Connection, space: int, name: str) -> int:
-    """Return the entity that has this name, made if it is new."""
-    return _of(con, space, name) or _insert(con, space, name, None)
+def _get_or_make(tx: Transaction, name: str) -> int:
+    return _entity(tx, name) or _insert(tx, name, None)
 
 
-def _insert(con: apsw.Connection, space: int, name: str, entity: int | None) -> int:
+def _insert(tx: Transaction, name: str, entity: int | None) -> int:
     """Add a name of an entity, or of a new one."""
-    number: int = con.execute(
-        "INSERT INTO entity_name (space, key, name, entity) VALUES (?, ?, ?, ?) RETURNING id",
-        (space, key(name), _clean(name), entity or 0),
-    ).get
-    if entity is None:
-        con.execute("UPDATE entity_name SET entity = id WHERE id = ?", (number,))
+    number = tx.next("entity_name")
+    tx.insert("entity_name", id=number, key=key(name), name=_clean(name), entity=entity or number)
     return number
 
 

@@ -1,48 +1,55 @@
-"""The words that atoms rest on: rows of `evidence`, each a turn, a span of it and what stands there.
+"""The words that atoms are based on: rows of `evidence`, each a turn, a span of it and the quote.
 
 What is stored was checked against the turn. Words of a forgotten turn are not given; the rows stay, for the undoing.
 """
 
 from __future__ import annotations
 
-import json
+from collections import defaultdict
 from collections.abc import Sequence
-
-import apsw
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence
-from mcp_memory.store.sql.rows import marks, number_of, touch
+from mcp_memory.store.sql.transaction import Transaction, marks, number_of
 
-__all__ = ["OF_ATOM", "Words", "add", "all_there", "checked", "confirm", "last_said", "read"]
+__all__ = ["Quote", "add", "all_there", "checked", "confirm", "last_said", "of_atoms"]
 
-Words = tuple[int, int, int, str]
+Quote = tuple[int, int, int, str]
 """A row: the number of the turn, where the words begin and end, and they."""
-
-OF_ATOM = (
-    "(SELECT iif(count(*) > 0, json_group_array(json_array(e.turn, e.span_start, e.span_end, e.quote) ORDER BY"
-    "  (e.turn, e.span_start, e.span_end) = (r.evidence, r.span_start, r.span_end) DESC, e.turn, e.span_start),"
-    "  json_array(json_array(r.evidence, r.span_start, r.span_end, '')))"
-    " FROM evidence e JOIN turn t ON t.id = e.turn WHERE e.atom = r.id AND t.tombstone IS NULL)"
-)
-"""Of a row `r` of atoms, its words as `read` takes them, the first evidence first: where their rows are lost, without
-the quote."""
 
 _CERTAIN = 0.99  # as sure as saying it again can make; what was told explicitly is sure
 
 
-def read(words: str) -> list[Evidence]:
-    """Return what `OF_ATOM` gave."""
-    return [Evidence(turn=f"t{turn}", span=(start, end), quote=quote) for turn, start, end, quote in json.loads(words)]
+def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]:
+    """Return the words of atoms, the first evidence first.
+
+    Where the rows of an atom are lost, its first evidence comes without the quote.
+    """
+    found = defaultdict[int, list[Evidence]](list)
+    for atom, turn, start, end, quote in tx.all(
+        "SELECT r.id, e.turn, e.span_start, e.span_end, e.quote FROM atom r"
+        " JOIN evidence e ON e.space = r.space AND e.atom = r.id JOIN turn t ON t.space = e.space AND t.id = e.turn"
+        f" WHERE r.space = :space AND r.id IN ({marks(atoms)}) AND t.tombstone IS NULL ORDER BY r.id,"
+        " CASE WHEN e.turn = r.evidence AND e.span_start = r.span_start AND e.span_end = r.span_end THEN 0 ELSE 1 END,"
+        " e.turn, e.span_start",
+        *atoms,
+    ):
+        found[atom].append(Evidence(turn=f"t{turn}", span=(start, end), quote=quote))
+    for atom in atoms:
+        if atom not in found and (
+            row := tx.one("SELECT evidence, span_start, span_end FROM atom WHERE space = :space AND id = ?", atom)
+        ):
+            found[atom].append(Evidence(turn=f"t{row[0]}", span=(row[1], row[2]), quote=""))
+    return found
 
 
-def checked(con: apsw.Connection, space: int, evidence: Sequence[Evidence]) -> list[Words]:
+def checked(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
     """Return evidence as rows, each once. Raises InvalidInput for words that do not stand where they are said to."""
-    rows: list[Words] = []
+    rows: list[Quote] = []
     for one in evidence:
         turn, (start, end) = number_of(one.turn, "t"), one.span
-        content = con.execute("SELECT content FROM turn WHERE id = ? AND space = ?", (turn, space)).get
+        content: str | None = tx.get("SELECT content FROM turn WHERE space = :space AND id = ?", turn)
         if content is None or not 0 <= start < end or content[start:end] != one.quote:
             raise InvalidInput(
                 f"{one.turn} does not say {one_line(one.quote, 80)!r} at {start} to {end}. Quote its words exactly; "
@@ -52,33 +59,35 @@ def checked(con: apsw.Connection, space: int, evidence: Sequence[Evidence]) -> l
     return list(dict.fromkeys(rows))
 
 
-def all_there(con: apsw.Connection, evidence: Sequence[Evidence]) -> bool:
+def all_there(tx: Transaction, evidence: Sequence[Evidence]) -> bool:
     """Tell whether none of the turns was forgotten."""
     turns = [number_of(one.turn, "t") for one in evidence]
-    sql = f"SELECT 1 FROM turn WHERE id IN ({marks(turns)}) AND tombstone IS NOT NULL"
-    return con.execute(sql, turns).get is None
+    sql = f"SELECT 1 FROM turn WHERE space = :space AND id IN ({marks(turns)}) AND tombstone IS NOT NULL"
+    return tx.one(sql, *turns) is None
 
 
-def last_said(con: apsw.Connection, words: Sequence[Words]) -> int:
-    turns = [turn for turn, *_ in words]
-    return con.execute(f"SELECT max(said_at) FROM turn WHERE id IN ({marks(turns)})", turns).get
+def last_said(tx: Transaction, quotes: Sequence[Quote]) -> int:
+    turns = [turn for turn, *_ in quotes]
+    return tx.get(f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})", *turns)
 
 
-def add(con: apsw.Connection, atom: int, words: Sequence[Words]) -> bool:
-    """Let an atom rest on further words; tell whether any are new."""
-    before = con.total_changes()
-    con.executemany(
-        "INSERT INTO evidence (atom, turn, span_start, span_end, quote) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        [(atom, *row) for row in words],
-    )
-    return con.total_changes() > before
-
-
-def confirm(con: apsw.Connection, space: int, atom: int, words: Sequence[Words], *, confidence: float) -> None:
-    """Let an atom rest on words that say the same, and be the surer for it."""
-    if add(con, atom, words):
-        con.execute(
-            "UPDATE atom SET confidence = max(confidence, min(?, 1 - (1 - confidence) * (1 - ?))) WHERE id = ?",
-            (_CERTAIN, confidence, atom),
+def add(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
+    """Add words to an atom's evidence; tell whether any are new."""
+    new = [
+        tx.one(
+            "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote) VALUES (:space, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO NOTHING RETURNING 1",
+            *(atom, *quote),
         )
-        touch(con, space, f"atom:a{atom}")
+        for quote in quotes
+    ]
+    return any(new)
+
+
+def confirm(tx: Transaction, atom: int, quotes: Sequence[Quote], *, confidence: float) -> None:
+    """Add words that say the same to an atom's evidence, which makes it surer."""
+    if add(tx, atom, quotes):
+        known: float = tx.get("SELECT confidence FROM atom WHERE space = :space AND id = ?", atom)
+        surer = max(known, min(_CERTAIN, 1 - (1 - known) * (1 - confidence)))
+        tx.run("UPDATE atom SET confidence = ? WHERE space = :space AND id = ?", surer, atom)
+        tx.touch(f"atom:a{atom}")

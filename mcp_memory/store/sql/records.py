@@ -1,137 +1,119 @@
-"""Records in SQLite: one line for each tool call, in rows and in a session's file."""
+"""Records: one line for each tool call, in rows and in a session's file; and the summaries that a model may improve."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
-
-import apsw
 
 from mcp_memory.core.types import FORGOTTEN, CanvasRow, Record
 from mcp_memory.store import files
-from mcp_memory.store.protocol import CanvasEdit, TakenStep
-from mcp_memory.store.sql import canvases
-from mcp_memory.store.sql.rows import marks, session_for, session_id, space_for, space_id
-from mcp_memory.store.sqlite.linefiles import append_lines
+from mcp_memory.store.sql import canvases as canvas_rows
+from mcp_memory.store.sql import jobs
+from mcp_memory.store.sql.transaction import Transaction, Value, marks, number_of, to_ms
+from mcp_memory.store.values import Amended, CanvasEdit, Outcome, TakenStep, ThinRecord
 
-__all__ = ["COLUMNS", "append", "commit_step", "history", "last_move", "lines", "of_row", "records"]
+__all__ = [
+    "append",
+    "by_program",
+    "commit_step",
+    "commit_summaries",
+    "count",
+    "history",
+    "last_move",
+    "lines",
+    "listed",
+    "note_replaced",
+    "thin",
+]
 
-COLUMNS = (
+_COLUMNS = (
     "r.timestamp, r.node, r.tool_call, r.summary, r.result_ref, r.tool_call_id, s.name, r.score, r.tokens_raw,"
     " r.tokens_kept, r.ref, r.summary_by"
 )
+_FROM = "FROM record r JOIN session s ON s.space = r.space AND s.id = r.session"
 _GONE = "EXISTS (SELECT 1 FROM ref g WHERE g.space = r.space AND g.id = r.ref AND g.tombstone IS NOT NULL)"
 
 
 def commit_step(
-    con: apsw.Connection,
-    folder: Path,
-    space: str,
+    tx: Transaction,
     *,
     record: Record,
-    row: CanvasRow,
+    canvas: CanvasRow,
     expected: int,
-    move: str | None,
-    edits: Sequence[CanvasEdit],
+    move: str | None = None,
+    edits: Sequence[CanvasEdit] = (),
 ) -> None:
-    """See `Store.commit_step`."""
-    canvases.save(con, folder, space, row, expected=expected, edits=edits)
-    space_no = space_for(con, space)
-    session = session_for(con, space_no, record.session)
-    number: int = con.execute(
-        "INSERT INTO record (space, session, canvas, node, timestamp, tool_call, summary, result_ref, tool_call_id,"
-        " score, tokens_raw, tokens_kept, ref, summary_by, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " RETURNING id",
-        (
-            space_no,
-            session,
-            row.number,
-            record.node_id,
-            record.timestamp.isoformat(),
-            record.tool_call,
-            record.summary,
-            record.result_ref,
-            record.tool_call_id,
-            record.score,
-            record.tokens_raw,
-            record.tokens_kept,
-            record.ref,
-            record.summary_by,
-            move,
-        ),
-    ).get
-    append(con, folder, space, record.session, [number])
+    tx.make_space()
+    canvas_rows.save(tx, canvas, expected=expected, edits=edits, make_active=True)
+    number = tx.next("record")
+    tx.insert(
+        "record",
+        id=number,
+        session=tx.make_session(record.session),
+        canvas=canvas.number,
+        node=record.node_id,
+        timestamp=record.timestamp.isoformat(),
+        tool_call=record.tool_call,
+        summary=record.summary,
+        result_ref=record.result_ref,
+        tool_call_id=record.tool_call_id,
+        score=record.score,
+        tokens_raw=record.tokens_raw,
+        tokens_kept=record.tokens_kept,
+        ref=record.ref,
+        summary_by=record.summary_by,
+        step=move,
+    )
+    append(tx, record.session, [number])
 
 
-def note_replaced(
-    con: apsw.Connection,
-    folder: Path,
-    space: str,
-    session: str,
-    node: str,
-    ref: str,
-    *,
-    tokens_raw: int,
-    tokens_kept: int,
-) -> bool:
-    """See `Store.note_replaced`."""
-    space_no = space_id(con, space)
-    number = con.execute(
-        "UPDATE record SET tokens_raw = ?, tokens_kept = ? WHERE tokens_kept >= tokens_raw AND id = (SELECT max(id)"
-        " FROM record WHERE space = ? AND session = ? AND node = ? AND ref = ?) RETURNING id",
-        (tokens_raw, tokens_kept, space_no, session_id(con, space_no, session), node, ref),
-    ).get
+def note_replaced(tx: Transaction, *, session: str, node: str, ref: str, tokens_raw: int, tokens_kept: int) -> bool:
+    number = tx.get(
+        "UPDATE record SET tokens_raw = ?, tokens_kept = ? WHERE space = :space AND tokens_kept >= tokens_raw AND id ="
+        " (SELECT max(id) FROM record WHERE space = :space AND session = ? AND node = ? AND ref = ?) RETURNING id",
+        *(tokens_raw, tokens_kept, tx.session(session), node, ref),
+    )
     if number is None:
         return False
-    append(con, folder, space, session, [number])
+    append(tx, session, [number])
     return True
 
 
-def append(con: apsw.Connection, folder: Path, space: str, session: str, numbers: Sequence[int]) -> None:
+def append(tx: Transaction, session: str, numbers: Sequence[int]) -> None:
     """Append the lines of records to their session's file; the rows are there already."""
-    space_no = space_for(con, space)
-    append_lines(
-        con,
-        folder,
-        space_no,
+    tx.files.append(
         f"offload-{session}.jsonl",
-        _lines(con, f"r.id IN ({marks(numbers)})", numbers),
-        rewrite=lambda: lines(con, space_no, session),
+        _lines(tx, f"r.id IN ({marks(numbers)})", *numbers),
+        rewrite=lambda: lines(tx, session),
     )
 
 
-def lines(con: apsw.Connection, space: int, session: str) -> Iterator[bytes]:
+def lines(tx: Transaction, session: str) -> Iterator[bytes]:
     """Yield the lines of a session's file, each record's once."""
-    return _lines(con, "r.session = ?", [session_id(con, space, session) or 0])
+    return _lines(tx, "r.session = ?", tx.session(session))
 
 
-def _lines(con: apsw.Connection, which: str, values: Sequence[int]) -> Iterator[bytes]:
-    rows: Any = con.execute(
-        f"SELECT r.id, r.step, {COLUMNS} FROM record r JOIN session s ON s.id = r.session WHERE {which} ORDER BY r.id",
-        values,
-    )
+def _lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
+    rows = tx.all(f"SELECT r.id, r.step, {_COLUMNS} {_FROM} WHERE r.space = :space AND {which} ORDER BY r.id", *values)
     for number, step, *row in rows:
-        yield files.record_line(of_row(row), number=number, step=step)
+        yield files.record_line(_record(row), number=number, step=step)
 
 
-def records(
-    con: apsw.Connection,
-    space: str,
+def listed(
+    tx: Transaction,
     *,
-    node: str | None,
-    session: str | None,
-    ref: str | None,
-    call: str | None,
-    start: int,
-    limit: int,
+    node: str | None = None,
+    session: str | None = None,
+    ref: str | None = None,
+    tool_call_id: str | None = None,
+    start: int = 0,
+    limit: int = 100,
 ) -> list[Record]:
-    """See `Store.records`; a negative limit means all."""
-    space_no = space_id(con, space)
-    conditions: list[str] = ["r.space = ?"]
-    values: list[int | str | None] = [space_no]
+    """Return records in the order they were made; a negative limit means all."""
+    conditions, values = ["r.space = :space"], list[Value]()
     if node is not None:
         number, _, step = node.partition("-")
         conditions.append("r.canvas = ?")
@@ -139,50 +121,50 @@ def records(
         if step:
             conditions.append("r.node = ?")
             values.append(node)
-    for column, value in (("r.ref", ref), ("r.tool_call_id", call)):
+    for column, value in (("r.ref", ref), ("r.tool_call_id", tool_call_id)):
         if value is not None:
             conditions.append(f"{column} = ?")
             values.append(value)
     if session is not None:
         conditions.append("r.session = ?")
-        values.append(session_id(con, space_no, session))
-    rows = con.execute(
-        f"SELECT {_GONE}, {COLUMNS} FROM record r JOIN session s ON s.id = r.session WHERE {' AND '.join(conditions)}"
-        " ORDER BY r.id LIMIT ? OFFSET ?",
-        (*values, limit, start),
+        values.append(tx.session(session))
+    rows = tx.all(
+        f"SELECT {_GONE}, {_COLUMNS} {_FROM} WHERE {' AND '.join(conditions)} ORDER BY r.id LIMIT ? OFFSET ?",
+        *(*values, limit if limit >= 0 else 2**62, start),
     )
-    return [_without_words(of_row(row)) if gone else of_row(row) for gone, *row in rows]
+    return [_without_words(_record(row)) if gone else _record(row) for gone, *row in rows]
 
 
 def _without_words(record: Record) -> Record:
     return replace(record, tool_call=FORGOTTEN, summary=FORGOTTEN, forgotten=True)
 
 
-def history(con: apsw.Connection, space: str, number: int) -> list[TakenStep | CanvasEdit]:
-    """See `Store.canvas_history`."""
-    taken: Any = con.execute(
-        f"SELECT r.id, r.step, {_GONE}, {COLUMNS} FROM record r JOIN session s ON s.id = r.session"
-        " WHERE r.space = ? AND r.canvas = ? ORDER BY r.id",
-        (space_id(con, space), number),
+def count(tx: Transaction) -> int:
+    return tx.get("SELECT count(*) FROM record WHERE space = :space")
+
+
+def history(tx: Transaction, number: int) -> list[TakenStep | CanvasEdit]:
+    """Return all that made a canvas what it is, in order; edits that were undone too."""
+    taken = tx.all(
+        f"SELECT r.id, r.step, {_GONE}, {_COLUMNS} {_FROM} WHERE r.space = :space AND r.canvas = ? ORDER BY r.id",
+        number,
     )
     steps = [
-        ((id, 0, 0), TakenStep(record=replace(of_row(row), forgotten=bool(gone)), move=move, number=id))
+        ((id, 0, 0), TakenStep(record=replace(_record(row), forgotten=bool(gone)), move=move, number=id))
         for id, move, gone, *row in taken
     ]
-    done = [((after, 1, edit.number), edit) for after, edit in canvases.edits(con, space, number)]
+    done = [((after, 1, edit.number), edit) for after, edit in canvas_rows.edits(tx, number)]
     return [each for _, each in sorted([*steps, *done], key=lambda pair: pair[0])]
 
 
-def last_move(con: apsw.Connection, space: str, node: str) -> str | None:
-    """See `Store.last_move`."""
-    return con.execute(
-        "SELECT step FROM record WHERE space = ? AND canvas = ? AND node = ? ORDER BY id DESC LIMIT 1",
-        (space_id(con, space), int(node.partition("-")[0]), node),
-    ).get
+def last_move(tx: Transaction, node: str) -> str | None:
+    return tx.get(
+        "SELECT step FROM record WHERE space = :space AND canvas = ? AND node = ? ORDER BY id DESC LIMIT 1",
+        *(int(node.partition("-")[0]), node),
+    )
 
 
-def of_row(row: Sequence[Any]) -> Record:
-    """Return the record of a row of `COLUMNS`."""
+def _record(row: Sequence[Any]) -> Record:
     timestamp, node, tool_call, summary, result_ref, call, session, score, raw, kept, ref, by = row
     return Record(
         timestamp=datetime.fromisoformat(timestamp),
@@ -199,3 +181,75 @@ def of_row(row: Sequence[Any]) -> Record:
         ref=ref,
         summary_by=by,
     )
+
+
+# --- summaries that a model may improve -------------------------------------------------------------
+
+_THIN = (
+    "r.id, (SELECT n.tool_call FROM record n WHERE n.space = r.space AND n.session = r.session AND n.id > r.id"
+    "  AND NOT EXISTS (SELECT 1 FROM ref g WHERE g.space = n.space AND g.id = n.ref AND g.tombstone IS NOT NULL)"
+    "  ORDER BY n.id LIMIT 1),"
+    " NOT EXISTS (SELECT 1 FROM record n WHERE n.space = r.space AND n.canvas = r.canvas AND n.node = r.node"
+    f" AND n.id > r.id), {_COLUMNS}"
+)
+_OF_PROGRAM = (
+    "JOIN session s ON s.space = r.space AND s.id = r.session JOIN ref f ON f.space = r.space AND f.id = r.ref"
+    " WHERE r.summary_by = 'synopsis' AND f.tombstone IS NULL AND r.space = :space"
+)
+
+
+def thin(
+    tx: Transaction, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
+) -> list[ThinRecord]:
+    """Return records whose summary says little. Canvases lead: few of them are touched in a few days."""
+    rows = tx.all(
+        f"SELECT {_THIN} FROM canvas c CROSS JOIN record r ON r.space = c.space AND r.canvas = c.number {_OF_PROGRAM}"
+        " AND c.updated >= ? AND r.id > ? AND r.score <= ? AND r.tokens_raw >= ?"
+        " AND f.content_type <> 'application/octet-stream' ORDER BY r.id LIMIT ?",
+        *(to_ms(since), after, most_score, least_tokens, limit),
+    )
+    return _thin(rows)
+
+
+def by_program(tx: Transaction, numbers: Sequence[int]) -> list[ThinRecord]:
+    sql = f"SELECT {_THIN} FROM record r {_OF_PROGRAM} AND r.id IN ({marks(numbers)}) ORDER BY r.id"
+    return _thin(tx.all(sql, *numbers))
+
+
+def _thin(rows: Iterable[Sequence[Any]]) -> list[ThinRecord]:
+    return [
+        ThinRecord(number=number, record=_record(row), then=then or "", newest=bool(newest))
+        for number, then, newest, *row in rows
+    ]
+
+
+def commit_summaries(
+    tx: Transaction,
+    work: str,
+    *,
+    amended: Sequence[Amended],
+    canvases: Sequence[CanvasRow],
+    upto: int,
+    outcome: Outcome,
+    now: datetime,
+) -> None:
+    jobs.finish(tx, work, outcome=outcome, now=now)
+    jobs.move(tx, "summaries", upto, now=now)
+    canvas_rows.must_be_at(tx, canvases)
+    for row in canvases:
+        canvas_rows.save(tx, row, expected=row.version)
+    for one in amended:
+        tx.run(
+            "UPDATE record SET summary = ?, score = ?, summary_by = 'model', work = ?"
+            " WHERE space = :space AND id = ? AND summary_by = 'synopsis'",
+            *(one.summary, one.score, number_of(work, "w"), one.number),
+        )
+    changed = defaultdict[str, list[int]](list)
+    for session, number in tx.all(
+        f"SELECT s.name, r.id {_FROM} WHERE r.space = :space AND r.work = ? AND r.id IN ({marks(amended)})"
+        " ORDER BY r.id",
+        *(number_of(work, "w"), *(one.number for one in amended)),
+    ):
+        changed[session].append(number)
+    for session, numbers in changed.items():
+        append(tx, session, numbers)

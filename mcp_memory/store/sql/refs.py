@@ -1,48 +1,42 @@
-"""Refs in SQLite: how raw tool results are addressed, and the files that hold them."""
+"""Refs: how raw tool results are addressed, and their files."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-import apsw
-
 from mcp_memory.core.errors import Damaged, NotFound, Refused
-from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import MaskedPlace, Ref
 from mcp_memory.store import files
-from mcp_memory.store.protocol import NewRef
 from mcp_memory.store.sql import digests
-from mcp_memory.store.sql.rows import space_for, space_id, touch
+from mcp_memory.store.sql.transaction import Transaction
+from mcp_memory.store.values import NewRef
 
-__all__ = ["put", "read", "ref"]
+__all__ = ["masked_text", "put", "read", "ref"]
 
 _REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type, masked"
-
 _TO_DO = "`mcp-memory doctor` says what to do."
-
 _PURGED = ""
 """In place of the hash of what was purged."""
 
 
-def put(con: apsw.Connection, folder: Path, space: str, new: NewRef, *, refuse: bool = True) -> Ref:
-    """See `Store.put_ref`. The file comes first: a kill leaves at worst a file that nothing points at."""
-    space_no = space_for(con, space)
+def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
+    """Store a result. The file comes first: a kill leaves at worst a file that nothing points at."""
+    tx.make_space()
     digest = hashlib.sha256(new.data).hexdigest()
     for length in (12, 16, 24, 64):  # 48 bits can collide in a long life; then the id grows
         id = f"r-{digest[:length]}"
-        known = _find_ref(con, space_no, id)
-        if known is None or known[0].sha256 == digest or _is_husk_of(con, space_no, known[1], digest):
+        known = _find(tx, id)
+        if known is None or known[0].sha256 == digest or _is_husk_of(tx, known[1], digest):
             break
     else:
         raise AssertionError("two contents with one SHA-256")
     if known is not None and known[1] is not None and refuse:
-        raise Refused(f"This result was forgotten and is not kept again. {_undoing(con, known[1])}")
-    if known is not None and (known[1] is not None or _intact(folder / known[0].path)):
+        raise Refused(f"This result was forgotten and is not kept again. {_undoing(tx, known[1])}")
+    if known is not None and (known[1] is not None or _is_intact(tx, known[0].path)):
         return known[0]
     found = Ref(
         id=id,
@@ -57,31 +51,33 @@ def put(con: apsw.Connection, folder: Path, space: str, new: NewRef, *, refuse: 
         content_type=new.content_type,
         masked=tuple(new.masked),
     )
-    files.write_whole(folder / found.path, files.ref_file(found, new.data))
-    con.execute(
-        f"INSERT OR REPLACE INTO ref (space, {_REF}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            space_no,
-            found.id,
-            found.path,
-            found.tool,
-            json.dumps(found.arguments),
-            found.tool_call_id,
-            found.session,
-            found.timestamp.isoformat(),
-            found.bytes,
-            found.sha256,
-            found.content_type,
-            json.dumps([[one.start, one.end, one.kind] for one in found.masked]) if found.masked else None,
-        ),
+    tx.files.write(found.path, files.ref_file(found, new.data))
+    tx.run("DELETE FROM ref WHERE space = :space AND id = ?", found.id)
+    tx.insert(
+        "ref",
+        id=found.id,
+        path=found.path,
+        tool=found.tool,
+        arguments=json.dumps(found.arguments),
+        tool_call_id=found.tool_call_id,
+        session=found.session,
+        timestamp=found.timestamp.isoformat(),
+        bytes=found.bytes,
+        sha256=found.sha256,
+        content_type=found.content_type,
+        masked=masked_text(found.masked),
     )
-    touch(con, space_no, f"ref:{found.id}")
+    tx.touch(f"ref:{found.id}")
     return found
 
 
-def ref(con: apsw.Connection, space: str, id: str) -> Ref:
-    wanted = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
-    found = _find_ref(con, space_id(con, space), wanted)
+def masked_text(masked: tuple[MaskedPlace, ...]) -> str | None:
+    """Return where secrets were masked, as the row has it."""
+    return json.dumps([[one.start, one.end, one.kind] for one in masked]) if masked else None
+
+
+def ref(tx: Transaction, id: str) -> Ref:
+    found = _find(tx, id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}")
     if found is not None and found[1] is not None:
         undoing = "What was purged is gone." if found[0].sha256 == _PURGED else "`forget` can undo that."
         raise NotFound(f"There is no ref {found[0].id!r} any more: it was forgotten. {undoing}")
@@ -90,45 +86,53 @@ def ref(con: apsw.Connection, space: str, id: str) -> Ref:
     return found[0]
 
 
-def read(folder: Path, found: Ref) -> bytes:
+def read(tx: Transaction, id: str) -> bytes:
     """Return the raw bytes of a ref, checked against the hash in the database and the one in the file."""
-    path = folder / found.path
+    found = ref(tx, id)
     try:
-        fields, data = files.read_ref_file(read_regular(path))
-    except FileNotFoundError:
-        raise Damaged(f"The file of {found.id} is missing: {path}. {_TO_DO}") from None
+        content = tx.files.read(found.path)
+        if content is None:
+            raise Damaged(f"The file of {found.id} is missing: {tx.files.shown(found.path)}. {_TO_DO}")
+        fields, data = files.read_ref_file(content)
     except OSError as error:
-        raise Damaged(f"The file of {found.id} cannot be read ({error.strerror}): {path}. {_TO_DO}") from None
+        raise Damaged(
+            f"The file of {found.id} cannot be read ({error.strerror}): {tx.files.shown(found.path)}. {_TO_DO}"
+        ) from None
     except Damaged as error:
-        raise Damaged(f"The file of {found.id} is damaged: {error}. It is left as it is: {path}. {_TO_DO}") from None
+        if str(error).startswith("The file"):
+            raise
+        raise Damaged(
+            f"The file of {found.id} is damaged: {error}. It is left as it is: {tx.files.shown(found.path)}. {_TO_DO}"
+        ) from None
     if fields["sha256"] != found.sha256:
         raise Damaged(
-            f"The file of {found.id} holds other bytes than were stored. It is left as it is: {path}. {_TO_DO}"
+            f"The file of {found.id} holds other bytes than were stored. It is left as it is: "
+            f"{tx.files.shown(found.path)}. {_TO_DO}"
         )
     return data
 
 
-def _is_husk_of(con: apsw.Connection, space: int, tombstone: int | None, sha256: str) -> bool:
-    return tombstone is not None and digests.ref(con, space, sha256) == tombstone
+def _is_husk_of(tx: Transaction, tombstone: int | None, sha256: str) -> bool:
+    return tombstone is not None and digests.forgotten_ref(tx, sha256) == tombstone
 
 
-def _undoing(con: apsw.Connection, tombstone: int) -> str:
-    if con.execute("SELECT purged_at FROM tombstone WHERE id = ?", (tombstone,)).get is not None:
+def _undoing(tx: Transaction, tombstone: int) -> str:
+    if tx.get("SELECT purged_at FROM tombstone WHERE space = :space AND id = ?", tombstone) is not None:
         return "It was purged since; what it says can be told anew in other words."
     return f"forget(undo='x{tombstone}') brings it back."
 
 
-def _intact(path: Path) -> bool:
+def _is_intact(tx: Transaction, path: str) -> bool:
     try:
-        files.read_ref_file(read_regular(path))
+        files.read_ref_file(tx.files.read(path) or b"")
     except (OSError, Damaged):
         return False
     return True
 
 
-def _find_ref(con: apsw.Connection, space: int | None, id: str) -> tuple[Ref, int | None] | None:
+def _find(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:
     """Return a ref, with its tombstone where it has one."""
-    row: Any = con.execute(f"SELECT {_REF}, tombstone FROM ref WHERE space = ? AND id = ?", (space, id)).fetchone()
+    row: Any = tx.one(f"SELECT {_REF}, tombstone FROM ref WHERE space = :space AND id = ?", id)
     if row is None:
         return None
     id, path, tool, arguments, call, session, timestamp, size, digest, content_type, masked, tombstone = row

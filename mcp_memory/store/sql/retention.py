@@ -1,7 +1,7 @@
-"""How long a space keeps what, in SQLite: policies, when each was last followed, and what is older than it allows.
+"""Retention policies: how long a space keeps what, when each was last followed, and what is older than it allows.
 
 Age counts from when something came in, so that an old history which is imported today is not gone tomorrow; of a
-result from when it was taken. Turns and results that a statement rests on stay, whatever their age: they are counted.
+result from when it was taken. Turns and results that a statement is based on stay, whatever their age, and are counted.
 """
 
 from __future__ import annotations
@@ -10,97 +10,84 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import apsw
-
 from mcp_memory.store.forgetting import Keeping, Policy
-from mcp_memory.store.sql.rows import from_ms, space_for, space_id, stands, to_ms
+from mcp_memory.store.sql.review import THERE
+from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 
 __all__ = ["count_overdue", "due", "listed", "note", "overdue", "put"]
 
 _EVERY = timedelta(hours=23)
 """A little less than a day: a server that is open at the same hours does it each day."""
 _COLUMNS = "what, days, at, ran_at, took"
-_RESTED_ON = (
-    "EXISTS (SELECT 1 FROM evidence e JOIN atom a ON a.id = e.atom WHERE e.turn = t.id AND a.tombstone IS NULL)"
+_IS_EVIDENCE = (
+    "EXISTS (SELECT 1 FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
+    " WHERE e.space = t.space AND e.turn = t.id AND a.tombstone IS NULL)"
 )
 _CITED = (
-    "EXISTS (SELECT 1 FROM citation c WHERE c.space = f.space AND c.ref = f.id AND c.source GLOB 'a*'"
-    f" AND {stands('c.source')})"
+    "EXISTS (SELECT 1 FROM citation c WHERE c.space = f.space AND c.ref = f.id AND substr(c.source, 1, 1) = 'a'"
+    f" AND {THERE.format(id='c.source', space='c.space')})"
 )
 
 _OLD: dict[Keeping, tuple[str, str, str]] = {
     "turns": (
         "'t' || t.id",
-        "turn t WHERE t.space = ? AND t.learned_at < ? AND t.tombstone IS NULL AND t.role <> 'note'",
-        _RESTED_ON,
+        "turn t WHERE t.space = :space AND t.learned_at < ? AND t.tombstone IS NULL AND t.role <> 'note'",
+        _IS_EVIDENCE,
     ),
     "results": (
         "f.id",
-        "ref f WHERE f.space = ? AND unixepoch(f.timestamp, 'subsec') * 1000 < ? AND f.tombstone IS NULL",
+        "ref f WHERE f.space = :space AND unixepoch(f.timestamp, 'subsec') * 1000 < ? AND f.tombstone IS NULL",
         _CITED,
     ),
     "purge": (
         "'x' || x.id",
-        "tombstone x WHERE x.space = ? AND x.at < ? AND x.undone_at IS NULL AND x.purged_at IS NULL"
+        "tombstone x WHERE x.space = :space AND x.at < ? AND x.undone_at IS NULL AND x.purged_at IS NULL"
         " AND x.took ->> 'how' = 'retention'",
-        "0",
+        "1 = 0",
     ),
 }
 """How each is named, what is old of it, and what of that stays."""
 
 
-def listed(con: apsw.Connection, space: str) -> list[Policy]:
-    """See `Store.policies`."""
-    rows: Any = con.execute(
-        f"SELECT {_COLUMNS} FROM retention WHERE space = ? ORDER BY what DESC", (space_id(con, space),)
-    )
-    return [_policy(row) for row in rows]
+def listed(tx: Transaction) -> list[Policy]:
+    return [_policy(row) for row in tx.all(f"SELECT {_COLUMNS} FROM retention WHERE space = :space ORDER BY what DESC")]
 
 
-def put(con: apsw.Connection, space: str, what: Keeping, days: int | None, *, now: datetime) -> None:
-    """See `Store.put_policy`."""
-    number = space_for(con, space)
+def put(tx: Transaction, what: Keeping, days: int | None, *, now: datetime) -> None:
+    tx.make_space()
     if days is None:
-        con.execute("DELETE FROM retention WHERE space = ? AND what = ?", (number, what))
+        tx.run("DELETE FROM retention WHERE space = :space AND what = ?", what)
         return
-    con.execute(
-        "INSERT INTO retention (space, what, days, at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
-        " SET days = excluded.days, at = excluded.at, ran_at = NULL",
-        (number, what, days, to_ms(now)),
+    tx.run(
+        "INSERT INTO retention (space, what, days, at, took) VALUES (:space, ?, ?, ?, 0) ON CONFLICT (space, what)"
+        " DO UPDATE SET days = excluded.days, at = excluded.at, ran_at = NULL",
+        *(what, days, to_ms(now)),
     )
 
 
-def due(con: apsw.Connection, space: str, *, now: datetime, eager: bool) -> list[Policy]:
-    """See `Store.due_policies`."""
-    rows: Any = con.execute(
-        "UPDATE retention SET ran_at = ?1 WHERE space = ?2 AND (?3 OR ran_at IS NULL OR ran_at <= ?4 OR ran_at > ?1)"
-        f" RETURNING {_COLUMNS}",
-        (to_ms(now), space_id(con, space), eager, to_ms(now - _EVERY)),
-    ).fetchall()
+def due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Policy]:
+    at = to_ms(now)
+    rows = tx.all(
+        "UPDATE retention SET ran_at = ? WHERE space = :space AND"
+        f" (? = 1 OR ran_at IS NULL OR ran_at <= ? OR ran_at > ?) RETURNING {_COLUMNS}",
+        *(at, int(eager), to_ms(now - _EVERY), at),
+    )
     return sorted(map(_policy, rows), key=lambda policy: policy.what == "purge")  # what is forgotten now is young
 
 
-def note(con: apsw.Connection, space: str, what: Keeping, took: int) -> None:
-    """See `Store.note_kept`."""
-    con.execute("UPDATE retention SET took = took + ? WHERE space = ? AND what = ?", (took, space_id(con, space), what))
+def note(tx: Transaction, what: Keeping, took: int) -> None:
+    tx.run("UPDATE retention SET took = took + ? WHERE space = :space AND what = ?", took, what)
 
 
-def overdue(con: apsw.Connection, space: str, what: Keeping, *, before: datetime, limit: int) -> list[str]:
-    """See `Store.overdue`."""
-    named, old, rests = _OLD[what]
-    ids = con.execute(
-        f"SELECT {named} FROM {old} AND NOT {rests} LIMIT ?", (space_id(con, space), to_ms(before), limit)
-    )
-    return [str(id) for (id,) in ids]
+def overdue(tx: Transaction, what: Keeping, *, before: datetime, limit: int) -> list[str]:
+    named, old, stays = _OLD[what]
+    return tx.column(f"SELECT {named} FROM {old} AND NOT {stays} LIMIT ?", to_ms(before), limit)
 
 
-def count_overdue(con: apsw.Connection, space: str, what: Keeping, *, before: datetime) -> tuple[int, int]:
-    """See `Store.count_overdue`."""
-    _, old, rests = _OLD[what]
-    values = (space_id(con, space), to_ms(before))
-    row: Any = con.execute(f"SELECT count(*), coalesce(sum({rests}), 0) FROM {old}", values).fetchone()
-    old_ones, staying = row
-    return old_ones - staying, staying
+def count_overdue(tx: Transaction, what: Keeping, *, before: datetime) -> tuple[int, int]:
+    _, old, stays = _OLD[what]
+    all_old, staying = tx.all(f"SELECT count(*), count(CASE WHEN {stays} THEN 1 END) FROM {old}", to_ms(before))[0]
+    return all_old - staying, staying
 
 
 def _policy(row: Sequence[Any]) -> Policy:

@@ -1,4 +1,4 @@
-"""L2 in SQLite: the versions of each scene, and the files of those that stand.
+"""L2: the versions of each scene, and the files of the current ones.
 
 Rows are what counts: a version is added, never changed, and deleting adds one too. Files are a projection. They are
 written before the rows are committed, so that a kill leaves at worst a file that is ahead, or one of no scene; each
@@ -10,161 +10,120 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any, assert_never
-
-import apsw
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Scene
 from mcp_memory.store import files
 from mcp_memory.store.forgotten import left_of
-from mcp_memory.store.protocol import Conflict, Outcome, SceneEdit
 from mcp_memory.store.sql import jobs
-from mcp_memory.store.sql.rows import from_ms, marks, number_of, numbers_of, space_for, space_id, to_ms, touch
+from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number_of, numbers_of, to_ms
+from mcp_memory.store.values import Conflict, Outcome, SceneEdit
 
-__all__ = ["commit", "files_of", "listed", "problems", "versions", "write_files"]
+__all__ = ["commit", "files_of", "listed", "versions", "write_files"]
 
 _COLUMNS = "slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at"
 _NEWEST = (
-    f"SELECT {_COLUMNS} FROM scene s WHERE space = ?"
+    f"SELECT {_COLUMNS} FROM scene s WHERE space = :space"
     " AND version = (SELECT max(version) FROM scene WHERE space = s.space AND slug = s.slug)"
 )
 
 
 def commit(
-    con: apsw.Connection,
-    folder: Path,
-    space: str,
+    tx: Transaction,
     work: str | None,
     *,
     edits: Sequence[SceneEdit],
     upto: int,
-    wanted: str | None,
+    wanted: str | None = None,
     outcome: Outcome,
     now: datetime,
 ) -> None:
-    """See `Store.commit_scenes`."""
-    space_no = space_for(con, space)
+    tx.make_space()
     if work is not None:
-        jobs.finish(con, space_no, work, outcome=outcome, now=now)
-        jobs.move(con, space_no, "scenes", upto, now=now)
+        jobs.finish(tx, work, outcome=outcome, now=now)
+        jobs.move(tx, "scenes", upto, now=now)
     if wanted is not None:
-        jobs.want(con, space, "persona", wanted)
+        jobs.request(tx, "persona", wanted)
     for edit in edits:
-        _insert(con, space_no, edit, work=work, now=now)
+        _insert(tx, edit, work=work, now=now)
     if edits:
-        touch(con, space_no, "persona", *(f"scene:{edit.slug}" for edit in edits))
-    write_files(con, folder, space)
+        tx.touch("persona", *(f"scene:{edit.slug}" for edit in edits))
+    write_files(tx)
 
 
-def write_files(con: apsw.Connection, folder: Path, space: str) -> None:
+def write_files(tx: Transaction) -> None:
     """Bring the files of all scenes into line with the rows: written, without what was forgotten, or gone."""
-    for path, due in files_of(con, folder, space_for(con, space)):
-        if due is None:
-            files.remove(path)
-        elif files.content_of(path) != due:
-            files.write_whole(path, due)
+    for path, content in files_of(tx):
+        if content is None:
+            tx.files.remove(path)
+        elif tx.files.read(path) != content:
+            tx.files.write(path, content)
 
 
-def _insert(con: apsw.Connection, space: int, edit: SceneEdit, *, work: str | None, now: datetime) -> None:
-    held = _held(con, space, safe_name(edit.slug, what="name of a scene"))
-    stands = edit.slug in {scene.slug for scene in _standing(con, space)}
-    if edit.version is not None and (held is None or held.version != edit.version):
+def _insert(tx: Transaction, edit: SceneEdit, *, work: str | None, now: datetime) -> None:
+    newest = _version(tx, safe_name(edit.slug, what="name of a scene"))
+    is_current = edit.slug in {scene.slug for scene in listed(tx)}
+    if edit.version is not None and (newest is None or newest.version != edit.version):
         raise Conflict(f"{edit.slug} was written anew in the meantime.")
     match edit.action:
-        case "create" if stands:
+        case "create" if is_current:
             raise InvalidInput(f"There is a scene {edit.slug!r} already. Update it, or choose another name.")
-        case "update" | "delete" if not stands:
+        case "update" | "delete" if not is_current:
             raise NotFound(f"There is no scene {one_line(edit.slug, 60)!r} to {edit.action}. Nothing was stored.")
-        case "restore" if held is None:
+        case "restore" if newest is None:
             raise NotFound(f"There never was a scene {one_line(edit.slug, 60)!r} to restore. Nothing was stored.")
         case "create" | "update" | "delete" | "restore" | "merge":
             pass
         case _:
             assert_never(edit.action)
-    con.execute(
-        "INSERT INTO scene (space, slug, version, action, title, summary, body, heat, atoms, entities, reason,"
-        " created, at, work) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            space,
-            edit.slug,
-            held.version + 1 if held else 1,
-            edit.action,
-            edit.title or (held.title if held else edit.slug),
-            edit.summary,
-            edit.body,
-            edit.heat,
-            json.dumps(list(edit.atoms)),
-            json.dumps(list(edit.entities), ensure_ascii=False),
-            edit.reason,
-            to_ms(held.created if held and (stands or edit.action == "restore") else now),
-            to_ms(now),
-            None if work is None else number_of(work, "w"),
-        ),
+    goes_on = newest is not None and (is_current or edit.action == "restore")
+    tx.insert(
+        "scene",
+        slug=edit.slug,
+        version=newest.version + 1 if newest else 1,
+        action=edit.action,
+        title=edit.title or (newest.title if newest else edit.slug),
+        summary=edit.summary,
+        body=edit.body,
+        heat=edit.heat,
+        atoms=json.dumps(list(edit.atoms)),
+        entities=json.dumps(list(edit.entities), ensure_ascii=False),
+        reason=edit.reason,
+        created=to_ms(newest.created if newest and goes_on else now),
+        at=to_ms(now),
+        work=None if work is None else number_of(work, "w"),
     )
 
 
-def listed(con: apsw.Connection, space: str) -> list[Scene]:
-    """See `Store.scenes`."""
-    return _standing(con, space_id(con, space))
+def listed(tx: Transaction) -> list[Scene]:
+    """Return the scenes that were not deleted and of which not all was forgotten, hottest first."""
+    rows = tx.all(f"{_NEWEST} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug")
+    found = [_scene(row) for row in rows]
+    return [scene for scene in found if not scene.atoms or len(_forgotten(tx, scene)) < len(set(scene.atoms))]
 
 
-def versions(con: apsw.Connection, space: str, slug: str) -> list[Scene]:
-    """See `Store.scene_versions`."""
-    rows = con.execute(
-        f"SELECT {_COLUMNS} FROM scene WHERE space = ? AND slug = ? ORDER BY version DESC", (space_id(con, space), slug)
-    )
+def versions(tx: Transaction, slug: str) -> list[Scene]:
+    rows = tx.all(f"SELECT {_COLUMNS} FROM scene WHERE space = :space AND slug = ? ORDER BY version DESC", slug)
     return [_scene(row) for row in rows]
 
 
-def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
-    """Yield what is wrong with the files of a space's scenes."""
-    for path, due in files_of(con, folder, space):
-        name, content = f"scenes/{path.name}", files.content_of(path)
-        if due is None and content is not None:
-            yield f"{name} is left of a scene that was deleted; the next writing of scenes removes it."
-        elif due is not None and content is None:
-            yield f"{name} is missing; the next writing of scenes brings it back."
-        elif content != due:
-            yield f"{name} is not the scene that was stored; the next writing of scenes writes it anew."
-    known = {path for path, _ in files_of(con, folder, space)}
-    for path in sorted((folder / "scenes").glob("*.md")):
-        if path not in known and files.is_scene_file(files.content_of(path) or b""):
-            yield f"scenes/{path.name} is of no scene, as a write that was cut short leaves it; it can be deleted."
+def files_of(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
+    """Yield the path of every scene that ever was, with what its file should hold: None, to be gone."""
+    current = {scene.slug: left_of(scene, _forgotten(tx, scene)) for scene in listed(tx)}
+    for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space ORDER BY slug"):
+        yield f"scenes/{slug}.md", files.scene_file(current[slug]) if slug in current else None
 
 
-def files_of(con: apsw.Connection, folder: Path, space: int) -> Iterator[tuple[Path, bytes | None]]:
-    """Yield the file of every scene that ever was, with what it should hold: None, to be gone."""
-    standing = {scene.slug: left_of(scene, _forgotten(con, space, scene)) for scene in _standing(con, space)}
-    slugs: Any = con.execute("SELECT DISTINCT slug FROM scene WHERE space = ? ORDER BY slug", (space,)).fetchall()
-    for (slug,) in slugs:
-        yield folder / "scenes" / f"{slug}.md", files.scene_file(standing[slug]) if slug in standing else None
-
-
-def _standing(con: apsw.Connection, space: int | None) -> list[Scene]:
-    """Return the scenes that were not deleted and of which not all was forgotten."""
-    rows = con.execute(
-        f"{_NEWEST} AND action <> 'delete' AND (atoms = '[]' OR EXISTS ("
-        " SELECT 1 FROM json_each(s.atoms) named WHERE NOT EXISTS ("
-        "  SELECT 1 FROM atom a WHERE a.id = CAST(substr(named.value, 2) AS INTEGER) AND a.tombstone IS NOT NULL)))"
-        " ORDER BY heat DESC, at DESC, slug",
-        (space,),
-    )
-    return [_scene(row) for row in rows]
-
-
-def _forgotten(con: apsw.Connection, space: int, scene: Scene) -> set[str]:
+def _forgotten(tx: Transaction, scene: Scene) -> set[str]:
     numbers = numbers_of(scene.atoms, "a")
-    rows = con.execute(
-        f"SELECT id FROM atom WHERE space = ? AND tombstone IS NOT NULL AND id IN ({marks(numbers)})", (space, *numbers)
-    )
-    return {f"a{number}" for (number,) in rows}
+    sql = f"SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL AND id IN ({marks(numbers)})"
+    return {f"a{number}" for number in tx.column(sql, *numbers)}
 
 
-def _held(con: apsw.Connection, space: int, slug: str) -> Scene | None:
-    row: Any = con.execute(f"{_NEWEST} AND slug = ?", (space, slug)).fetchone()
+def _version(tx: Transaction, slug: str) -> Scene | None:
+    row = tx.one(f"{_NEWEST} AND slug = ?", slug)
     return None if row is None else _scene(row)
 
 

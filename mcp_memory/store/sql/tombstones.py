@@ -1,4 +1,4 @@
-"""What was forgotten, undone and purged in SQLite: tombstones, and their lines in `tombstones.jsonl`.
+"""Tombstones: what was forgotten, undone and purged, and their lines in `tombstones.jsonl`.
 
 Each forgetting, undoing and purging is a line, without any words of it: of lines with the same `tombstone` the last
 counts.
@@ -9,33 +9,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC
-from pathlib import Path
 from typing import Any
-
-import apsw
 
 from mcp_memory.core.text import iso
 from mcp_memory.store import files
-from mcp_memory.store.protocol import Tombstone
-from mcp_memory.store.sql.rows import from_ms, space_id
-from mcp_memory.store.sqlite.linefiles import append_lines
+from mcp_memory.store.sql.transaction import Transaction, from_ms
+from mcp_memory.store.values import Tombstone
 
 __all__ = ["FILE", "by_id", "lines", "listed", "log"]
 
 FILE = "tombstones.jsonl"
 
-_COLUMNS = "x.id, x.reason, x.at, x.undone_at, x.purged_at, x.took"
+_COLUMNS = "reason, at, undone_at, purged_at, took"
 
 
-def by_id(con: apsw.Connection, space: int, number: int) -> Tombstone:
+def by_id(tx: Transaction, number: int) -> Tombstone:
     """Return a tombstone, with the ids of what is forgotten under it; notes go with their atoms and are not named."""
-    row: Any = con.execute(
-        f"SELECT {_COLUMNS} FROM tombstone x WHERE x.id = ? AND x.space = ?", (number, space)
-    ).fetchone()
-    _, reason, at, undone, purged, took = row
+    reason, at, undone, purged, took = tx.all(
+        f"SELECT {_COLUMNS} FROM tombstone WHERE space = :space AND id = ?", number
+    )[0]
     return Tombstone(
         id=f"x{number}",
-        ids=_ids(con, space, number, notes=False),
+        ids=_ids(tx, number, notes=False),
         reason=reason,
         at=from_ms(at),
         how=_took(took)["how"],
@@ -44,64 +39,59 @@ def by_id(con: apsw.Connection, space: int, number: int) -> Tombstone:
     )
 
 
-def listed(con: apsw.Connection, space: str) -> list[Tombstone]:
-    """See `Store.tombstones`."""
-    number = space_id(con, space)
-    rows: Any = con.execute("SELECT id FROM tombstone WHERE space = ? ORDER BY id", (number,)).fetchall()
-    return [] if number is None else [by_id(con, number, tombstone) for (tombstone,) in rows]
+def listed(tx: Transaction) -> list[Tombstone]:
+    return [by_id(tx, number) for number in _numbers(tx)]
 
 
-def log(con: apsw.Connection, folder: Path, space: int, tombstones: Sequence[int]) -> None:
+def log(tx: Transaction, tombstones: Sequence[int]) -> None:
     """Append how these tombstones are now to the file of the space."""
-    append_lines(
-        con,
-        folder,
-        space,
-        FILE,
-        [_line(con, space, number) for number in tombstones],
-        rewrite=lambda: lines(con, space),
-        whole=True,
-    )
+    tx.files.append(FILE, [_line(tx, number) for number in tombstones], rewrite=lambda: lines(tx), whole=True)
 
 
-def lines(con: apsw.Connection, space: int) -> Iterator[bytes]:
+def lines(tx: Transaction) -> Iterator[bytes]:
     """Yield the lines of `tombstones.jsonl`, each tombstone's once."""
-    rows: Any = con.execute("SELECT id FROM tombstone WHERE space = ? ORDER BY id", (space,)).fetchall()
-    for (number,) in rows:
-        yield _line(con, space, number)
+    for number in _numbers(tx):
+        yield _line(tx, number)
 
 
-def _line(con: apsw.Connection, space: int, number: int) -> bytes:
-    row: Any = con.execute(
-        f"SELECT {_COLUMNS} FROM tombstone x WHERE x.id = ? AND x.space = ?", (number, space)
-    ).fetchone()
-    _, reason, at, undone, purged, took = row
-    digest: Any = con.execute("SELECT digest FROM forgotten WHERE tombstone = ? ORDER BY digest", (number,))
-    ids: list[str] = _took(took)["ids"] or _ids(con, space, number, notes=True)
+def _numbers(tx: Transaction) -> list[int]:
+    return tx.column("SELECT id FROM tombstone WHERE space = :space ORDER BY id")
+
+
+def _line(tx: Transaction, number: int) -> bytes:
+    reason, at, undone, purged, took = tx.all(
+        f"SELECT {_COLUMNS} FROM tombstone WHERE space = :space AND id = ?", number
+    )[0]
+    digests = tx.column("SELECT digest FROM forgotten WHERE space = :space AND tombstone = ? ORDER BY digest", number)
+    ids: list[str] = _took(took)["ids"] or _ids(tx, number, notes=True)
     return files.json_line(
         {
             "tombstone": f"x{number}",
-            "at": iso(from_ms(at).astimezone(UTC)),
+            "at": _iso(at),
             "reason": reason,
             "how": _took(took)["how"],
             "ids": ids,
-            "undone_at": None if undone is None else iso(from_ms(undone).astimezone(UTC)),
-            "purged_at": None if purged is None else iso(from_ms(purged).astimezone(UTC)),
-            "digests": [bytes(one).hex() for (one,) in digest],
+            "undone_at": _iso(undone),
+            "purged_at": _iso(purged),
+            "digests": [bytes(one).hex() for one in digests],
         }
     )
 
 
+def _iso(ms: int | None) -> str | None:
+    return None if ms is None else iso(from_ms(ms).astimezone(UTC))
+
+
 def _took(took: str | None) -> dict[str, Any]:
-    """Return what a row tells of its forgetting; rows from before that was kept tell nothing."""
+    """Return the ids that a row says it took, and how it was asked for."""
     return {"ids": [], "how": "ids", **(json.loads(took) if took else {})}
 
 
-def _ids(con: apsw.Connection, space: int, number: int, *, notes: bool) -> list[str]:
-    rows = con.execute(
-        "SELECT 't' || id FROM turn WHERE tombstone = ?1 AND (?3 OR role <> 'note') UNION ALL"
-        " SELECT 'a' || id FROM atom WHERE tombstone = ?1 UNION ALL"
-        " SELECT id FROM ref WHERE space = ?2 AND tombstone = ?1",
-        (number, space, notes),
+def _ids(tx: Transaction, number: int, *, notes: bool) -> list[str]:
+    said = "" if notes else "AND role <> 'note'"
+    return tx.column(
+        f"SELECT 't' || id FROM turn WHERE space = :space AND tombstone = ? {said} UNION ALL"
+        " SELECT 'a' || id FROM atom WHERE space = :space AND tombstone = ? UNION ALL"
+        " SELECT id FROM ref WHERE space = :space AND tombstone = ?",
+        *(number, number, number),
     )
-    return [str(id) for (id,) in rows]

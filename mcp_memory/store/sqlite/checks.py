@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,106 +15,27 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.protocol import Change, Counts, Grown
 from mcp_memory.store.sql import digests, scenes
-from mcp_memory.store.sql.canvases import canvas_path
-from mcp_memory.store.sql.entities import KNOWN
+from mcp_memory.store.sql.canvases import path_of as canvases_path
 from mcp_memory.store.sql.entities import key as entity_key
-from mcp_memory.store.sql.rows import from_ms, space_id, to_ms
 from mcp_memory.store.sqlite import forms, linefiles
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.finding import vectors
+from mcp_memory.store.sqlite.rows import from_ms
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep import derived
 
 __all__ = [
     "WITHOUT_WORDS",
-    "changes",
-    "counts",
-    "grown",
-    "last_change",
     "page_problems",
     "problems",
     "ref_problems",
-    "spaces",
     "stray_canvases",
+    "stray_scenes",
     "unreadable",
 ]
 
 _AT_WORK_S = 600.0
-
-
-def spaces(con: apsw.Connection) -> list[str]:
-    return [str(name) for (name,) in con.execute("SELECT name FROM space ORDER BY name")]
-
-
-def counts(con: apsw.Connection, space: str) -> Counts:
-    number = space_id(con, space)
-
-    def count(sql: str) -> int:
-        return con.execute(f"SELECT {sql}", (number,)).get or 0
-
-    # By an index that has all that is asked: a million turns take 0.15 s, and from the table half a second.
-    rows: Any = con.execute(
-        "SELECT count(DISTINCT t.session), count(*) FROM session s NOT INDEXED CROSS JOIN turn t INDEXED BY"
-        " turn_outline ON t.session = s.id WHERE s.space = ? AND t.role <> 'note'"
-        " AND t.id NOT IN (SELECT id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL)",
-        (number,),
-    )
-    sessions, turns = next(rows)
-    return Counts(
-        sessions=sessions,
-        turns=turns,
-        atoms=count("count(*) FROM atom WHERE space = ? AND tombstone IS NULL"),
-        current=count("count(*) FROM atom WHERE space = ? AND valid_to IS NULL AND tombstone IS NULL"),
-        facts=count("count(*) FROM fact WHERE space = ? AND tombstone IS NULL"),
-        entities=count(f"count(*) FROM entity_name c WHERE {KNOWN}"),
-        scenes=count(
-            "count(*) FROM (SELECT action, max(version) FROM scene WHERE space = ? GROUP BY slug)"
-            " WHERE action <> 'delete'"
-        ),
-        forgotten=count("count(*) FROM tombstone WHERE space = ? AND undone_at IS NULL"),
-        refs=count("count(*) FROM ref WHERE space = ? AND tombstone IS NULL"),
-        records=count("count(*) FROM record WHERE space = ?"),
-        canvases=count("count(*) FROM canvas WHERE space = ?"),
-        raw_bytes=count("sum(bytes) FROM ref WHERE space = ? AND tombstone IS NULL"),
-        tokens_raw=count("sum(tokens_raw) FROM record WHERE space = ?"),
-        tokens_kept=count("sum(tokens_kept) FROM record WHERE space = ?"),
-        masked=count("count(*) FROM ref WHERE space = ? AND tombstone IS NULL AND masked IS NOT NULL"),
-    )
-
-
-def grown(con: apsw.Connection, space: str, *, since: datetime) -> Grown:
-    """See `Store.grown`."""
-    number, at = space_id(con, space), to_ms(since)
-
-    def count(sql: str) -> int:
-        return con.execute(f"SELECT count(*) FROM {sql}", (number, at)).get or 0
-
-    # Two indexes have all that is asked: rows are numbered as they come, so those since then are those from one on.
-    turns = con.execute(
-        "SELECT count(*) FROM session s NOT INDEXED CROSS JOIN turn t INDEXED BY turn_outline ON t.session = s.id"
-        " WHERE s.space = ?1 AND t.role <> 'note'"
-        " AND t.id >= (SELECT min(id) FROM turn INDEXED BY turn_day WHERE space = ?1 AND learned_at >= ?2)",
-        (number, at),
-    ).get
-    return Grown(
-        turns=turns or 0,
-        atoms=count("atom WHERE space = ? AND learned_at >= ?"),
-        results=count("record WHERE space = ? AND unixepoch(timestamp, 'subsec') * 1000 >= ?"),
-    )
-
-
-def last_change(con: apsw.Connection) -> int:
-    return con.execute("SELECT max(seq) FROM change").get or 0
-
-
-def changes(con: apsw.Connection, after: int, *, space: str | None) -> list[Change]:
-    rows = con.execute(
-        "SELECT s.name, c.topic FROM change c JOIN space s ON s.id = c.space"
-        " WHERE c.seq > ?1 AND (?2 IS NULL OR s.name = ?2) ORDER BY c.seq, c.topic",
-        (after, space),
-    )
-    return [Change(space=str(name), topic=str(topic)) for name, topic in rows]
 
 
 def unreadable(con: apsw.Connection) -> list[str]:
@@ -188,7 +108,8 @@ _ROW = "`mcp-memory rebuild --accept` takes what the journal says, and keeps thi
 def _quote_problems(con: apsw.Connection) -> Iterator[str]:
     rows: Any = con.execute(
         "SELECT e.atom, e.turn, e.span_start, e.span_end, e.quote, t.content"
-        " FROM evidence e JOIN turn t ON t.id = e.turn JOIN atom a ON a.id = e.atom"
+        " FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
+        " JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE t.purged_at IS NULL AND a.purged_at IS NULL"
     )
     for atom, turn, start, end, quote, content in rows:
@@ -199,7 +120,7 @@ def _quote_problems(con: apsw.Connection) -> Iterator[str]:
 
 
 WITHOUT_WORDS = (
-    "NOT EXISTS (SELECT 1 FROM evidence e WHERE e.atom = a.id"
+    "NOT EXISTS (SELECT 1 FROM evidence e WHERE e.space = a.space AND e.atom = a.id"
     " AND (e.turn, e.span_start, e.span_end) = (a.evidence, a.span_start, a.span_end))"
 )
 """That the row which an atom `a` names as its first evidence is not there."""
@@ -213,8 +134,8 @@ def _statement_problems(con: apsw.Connection) -> Iterator[str]:
             yield f"The text of a{number} was changed outside this program. {_AS_IT_WAS}"
     rows = con.execute(
         "SELECT f.atom, f.entity, f.entity_key, (f.space, f.valid_from, f.valid_to, f.tombstone)"
-        " IS NOT (a.space, a.valid_from, a.valid_to, a.tombstone) FROM fact f JOIN atom a ON a.id = f.atom"
-        " WHERE a.purged_at IS NULL"
+        " IS NOT (a.space, a.valid_from, a.valid_to, a.tombstone) FROM fact f"
+        " JOIN atom a ON a.space = f.space AND a.id = f.atom WHERE a.purged_at IS NULL"
     )
     for number, entity, key, differs in rows:
         if differs or key != entity_key(entity):
@@ -262,13 +183,13 @@ def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
     yield from linefiles.problems(con, folder, space)
     canvases: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (space,))
     for number, label, text in canvases:
-        path = canvas_path(number, label)
+        path = canvases_path(number, label)
         held = files.content_of(folder / path)
         if held is None:
             yield f"{path} is missing, or no file; `mcp-memory show canvas {number} --rebuild` writes it anew."
         elif held != text.encode():
             yield f"{path} is torn or was edited; `mcp-memory show canvas {number} --rebuild` writes it anew."
-    yield from scenes.problems(con, folder, space)
+    yield from _scene_problems(SqliteTransaction(con, folder.parent.parent, folder.name))
     for path in stray_canvases(con, folder, space):
         yield f"mmds/{path.name} is of no canvas; `mcp-memory doctor --repair` sets it aside."
     if folder.exists():
@@ -276,10 +197,34 @@ def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
             yield f"{stray.relative_to(folder)} is left from a write that was cut short; it can be deleted."
 
 
+def _scene_problems(tx: SqliteTransaction) -> Iterator[str]:
+    pages = dict(scenes.files_of(tx))
+    for path, due in pages.items():
+        content = tx.files.read(path)
+        if due is None and content is not None:
+            yield f"{path} is left of a scene that was deleted; the next writing of scenes removes it."
+        elif due is not None and content is None:
+            yield f"{path} is missing; the next writing of scenes brings it back."
+        elif content != due:
+            yield f"{path} is not the scene that was stored; the next writing of scenes writes it anew."
+    for path in stray_scenes(tx):
+        yield f"scenes/{path.name} is of no scene, as a write that was cut short leaves it; it can be deleted."
+
+
+def stray_scenes(tx: SqliteTransaction) -> list[Path]:
+    """Return the files that look like those of scenes, and are of none."""
+    pages = dict(scenes.files_of(tx))
+    return [
+        path
+        for path in sorted((tx.folder / "scenes").glob("*.md"))
+        if f"scenes/{path.name}" not in pages and files.is_scene_file(files.content_of(path) or b"")
+    ]
+
+
 def stray_canvases(con: apsw.Connection, folder: Path, space: int) -> list[Path]:
     """Return the files that are named as those of canvases are, and are of none."""
     rows: Any = con.execute("SELECT number, label FROM canvas WHERE space = ?", (space,))
-    known = {folder / canvas_path(number, label) for number, label in rows}
+    known = {folder / canvases_path(number, label) for number, label in rows}
     return sorted(path for path in (folder / "mmds").glob("[0-9][0-9][0-9]*-*.mmd") if path not in known)
 
 

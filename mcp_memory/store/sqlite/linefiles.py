@@ -9,75 +9,32 @@ them, as a copy without its WAL has: then they are evidence, and nothing is writ
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from mcp_memory.core.errors import Damaged, StoreUnavailable
+from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
-from mcp_memory.store.sql.rows import to_ms
 from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
+from mcp_memory.store.sqlite.rows import to_ms
 
 __all__ = [
     "Behind",
-    "append_lines",
     "aside",
     "committed",
     "known_rows",
     "note_length",
     "owner",
     "problems",
-    "rewrite_lines",
 ]
 
 
 class Behind(StoreUnavailable):
     """A line file has lines that the database lacks, and something is to be appended to it."""
-
-
-def append_lines(
-    con: apsw.Connection,
-    folder: Path,
-    space: int,
-    path: str,
-    lines: Iterable[bytes],
-    *,
-    rewrite: Callable[[], Iterable[bytes]],
-    whole: bool = False,
-) -> None:
-    """Append to `folder/path` in this transaction; `rewrite` gives every line, these included.
-
-    Raises Behind where the file has lines that the database does not know of.
-    With `whole` the first write has them all: rows may be older than the file is.
-    """
-    held = committed(con, space, path)
-    target = folder / path
-    if whole and held is None:
-        lines = rewrite()
-    if files.is_there(target) and not target.is_file():  # a folder or a link to nothing is in its place
-        target.replace(aside(target, "damaged"))
-    if files.beyond(target, held or 0):
-        raise Behind(f"{target} has lines that the database lacks. `mcp-memory doctor --repair` takes them back.")
-    try:
-        length = files.append(target, lines, committed=held or 0)
-    except Damaged:
-        if target.exists():
-            target.replace(aside(target, "damaged"))
-        everything = b"".join(rewrite())
-        files.write_whole(target, everything)
-        length = len(everything)
-    note_length(con, space, path, length)
-
-
-def rewrite_lines(con: apsw.Connection, folder: Path, space: int, path: str, lines: Iterable[bytes]) -> None:
-    """Write `folder/path` anew in this transaction, with these lines alone: for what is erased from the rows."""
-    everything = b"".join(lines)
-    files.write_whole(folder / path, everything)
-    note_length(con, space, path, len(everything))
 
 
 def note_length(con: apsw.Connection, space: int, path: str, length: int) -> None:

@@ -15,9 +15,10 @@ import apsw
 
 from mcp_memory.store import files, unsettled
 from mcp_memory.store.sql import canvases, scenes
-from mcp_memory.store.sql.rows import space_id
+from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sqlite import linefiles
-from mcp_memory.store.sqlite.upkeep import snapshots
+from mcp_memory.store.sqlite.rows import space_id
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 __all__ = ["settle"]
 
@@ -43,10 +44,11 @@ def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, written: unse
         beside.unlink(missing_ok=True)
     match path.parts:
         case ("spaces", space, "mmds", name):
-            canvases.settle_file(con, home / "spaces" / space, space, name)
+            _settle_canvas(SqliteTransaction(con, home, space), name)
         case ("spaces", space, "scenes", _):
-            if space_id(con, space) is not None:
-                scenes.write_files(con, home / "spaces" / space, space)
+            tx = SqliteTransaction(con, home, space)
+            if tx.space:
+                scenes.write_files(tx)
         case ("spaces", space, "refs", name):
             known = con.execute(
                 "SELECT 1 FROM ref WHERE space = ? AND path = ?", (space_id(con, space), f"refs/{name}")
@@ -54,18 +56,32 @@ def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, written: unse
             if known is None:
                 target.unlink(missing_ok=True)
         case ("spaces", space, *rest) if target.suffix == ".jsonl":
-            _settle_lines(con, home / "spaces" / space, space_id(con, space), "/".join(rest), written)
+            _settle_lines(SqliteTransaction(con, home, space), "/".join(rest), written)
         case _:
             pass  # it is the transaction's that names it, whatever it is: no row says what it should hold
 
 
-def _settle_lines(con: apsw.Connection, folder: Path, space: int | None, path: str, written: unsettled.Written) -> None:
-    held = linefiles.committed(con, space, path)
+def _settle_canvas(tx: SqliteTransaction, name: str) -> None:
+    """Write the file of a canvas as its row has it, and no other; `name` is one that it may have."""
+    number = name.partition("-")[0]
+    row = tx.one(
+        "SELECT label, text FROM canvas WHERE space = :space AND number = ?", int(number) if number.isdecimal() else 0
+    )
+    due = None if row is None else tx.folder / canvases.path_of(int(number), row[0])
+    for path in (tx.folder / "mmds").glob(f"{number}-*.mmd"):
+        if path != due:
+            path.unlink(missing_ok=True)
+    if row is not None and due is not None:
+        files.write_whole(due, row[1].encode())
+
+
+def _settle_lines(tx: SqliteTransaction, path: str, written: unsettled.Written) -> None:
+    known = linefiles.committed(tx.con, tx.space, path)
     # A database that has lost its latest part knows of less than was committed: those lines are evidence.
-    committed = max(held or 0, written.length)
-    if space is not None and held is not None and written.whole:
-        linefiles.rewrite_lines(con, folder, space, path, snapshots.lines_of(con, space, path))
+    committed = max(known or 0, written.length)
+    if tx.space and known is not None and written.whole:
+        tx.files.rewrite(path, lines_of(tx, path))
     elif not committed:
-        (folder / path).unlink(missing_ok=True)
-    elif files.beyond(folder / path, committed):
-        files.append(folder / path, (), committed=committed)
+        (tx.folder / path).unlink(missing_ok=True)
+    elif files.beyond(tx.folder / path, committed):
+        files.append(tx.folder / path, (), committed=committed)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import apsw
-
-from mcp_memory.store.protocol import Filters, Layer
-from mcp_memory.store.sql.rows import space_id
+from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite.finding.outlines import Outlines
+from mcp_memory.store.values import Filters, Layer
 
 __all__ = ["Extent", "Extents"]
 
@@ -28,20 +26,16 @@ class Extents:
 
     def __init__(self, outlines: Outlines) -> None:
         self._outlines = outlines
-        self._known: dict[tuple[Layer, str], tuple[tuple[int, int], Extent]] = {}
+        self._known: dict[tuple[Layer, int], tuple[tuple[int, int], Extent]] = {}
 
-    def of(self, con: apsw.Connection, space: str, layer: Layer) -> Extent:
+    def of(self, tx: Transaction, layer: Layer) -> Extent:
         if layer == "turn":
-            rows = self._outlines.of(con, space, Filters()).rows
+            rows = self._outlines.of(tx, Filters()).rows
             return Extent(len(rows), int(rows.max(initial=0)))
-        state: tuple[int, int] = (
-            con.execute("SELECT coalesce(max(seq), 0) FROM change").get,
-            con.execute(f"SELECT coalesce(max(id), 0) FROM {layer}").get,
-        )
-        known = self._known.get((layer, space))
+        newest = f"SELECT coalesce(max(id), 0) FROM {layer} WHERE space = :space"
+        state = tx.get("SELECT coalesce(max(seq), 0) FROM change"), tx.get(newest)
+        known = self._known.get((layer, tx.space))
         if known is None or known[0] != state:
-            counted = con.execute(
-                f"SELECT count(*), coalesce(max(id), 0) FROM {layer} WHERE space = ?", (space_id(con, space),)
-            ).fetchone()
-            known = self._known[layer, space] = state, Extent(*map(int, counted or (0, 0)))
+            counted = tx.get(f"SELECT count(*) FROM {layer} WHERE space = :space")
+            known = self._known[layer, tx.space] = state, Extent(counted, state[1])
         return known[1]

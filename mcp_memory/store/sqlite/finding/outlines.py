@@ -10,13 +10,11 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import apsw
-
 from mcp_memory.store.outline import Outline
-from mcp_memory.store.protocol import Filters
-from mcp_memory.store.sql.filters import STATES_RULE
-from mcp_memory.store.sql.rows import space_id, to_ms
+from mcp_memory.store.sql.transaction import Transaction, to_ms
+from mcp_memory.store.sqlite.finding.terms import STATES_RULE
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
+from mcp_memory.store.values import Filters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,12 +35,11 @@ class Outlines:
         self._known: dict[int, _Columns] = {}
         self._lock = threading.Lock()
 
-    def of(self, con: apsw.Connection, space: str, filters: Filters) -> Outline:
+    def of(self, tx: Transaction, filters: Filters) -> Outline:
         """Return the outline of a space with what passes the filters."""
-        number = space_id(con, space) or 0  # no space has the number 0
         with self._lock:
-            columns = self._known[number] = _refreshed(con, number, self._known.get(number))
-        return replace(columns.outline, passes=_passing(con, number, columns.outline, filters))
+            columns = self._known[tx.space] = _refreshed(tx, self._known.get(tx.space))
+        return replace(columns.outline, passes=_passing(tx, columns.outline, filters))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,40 +49,34 @@ class _Columns:
     upto: int
 
 
-def _refreshed(con: apsw.Connection, space: int, known: _Columns | None) -> _Columns:
-    newest: int = con.execute("SELECT coalesce(max(id), 0) FROM turn").get
+def _refreshed(tx: Transaction, known: _Columns | None) -> _Columns:
+    newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
     if known is not None and newest <= known.upto:  # below, where a reader beside this one sees a later moment
         return known
     if known is None or newest - known.upto > _A_FEW:
-        return _read(
-            con, space, newest, "INDEXED BY turn_outline WHERE session IN (SELECT id FROM session WHERE space = ?)"
-        )
-    fresh = _read(con, space, newest, "WHERE space = ? AND id > " + str(known.upto), who=known.outline.who)
+        return _read(tx, newest, "INDEXED BY turn_outline WHERE space = :space")
+    fresh = _read(tx, newest, f"WHERE space = :space AND id > {known.upto}", who=known.outline.who)
     return _merged(known, fresh)
 
 
-def _read(
-    con: apsw.Connection, space: int, upto: int, those: str, *, who: dict[int, tuple[Role, str | None]] | None = None
-) -> _Columns:
+def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, str | None]] | None = None) -> _Columns:
     """Read columns as text, a session at a time: a fifth of the time that a Python object for each number takes."""
     import numpy as np
 
     code = "CASE role " + " ".join(f"WHEN '{role}' THEN {number}" for number, role in enumerate(_ROLES)) + " END"
     columns = " || ' ' || ".join(("id", "position", "said_at", OUTLINE_SIZE, OUTLINE_ASKS, code))
-    found: Any = con.execute(
+    found = tx.all(
         f"SELECT session, count(*), group_concat({columns}, ' ' ORDER BY position) FROM turn {those}"
-        " AND role <> 'note' GROUP BY session ORDER BY session",
-        (space,),
-    ).fetchall()
+        " AND role <> 'note' GROUP BY session ORDER BY session"
+    )
     table = np.fromstring(" ".join(text for _, _, text in found), np.int64, sep=" ")
     rows, positions, said_at, sizes, asks, speakers = table.reshape(-1, 6).T.copy()  # each column in one piece
     place_of_row = _place_of_row(rows, upto)
     who = dict(who or {number: (role, None) for number, role in enumerate(_ROLES)})
     numbers = {speaker: number for number, speaker in who.items()}
-    for role, name, ids in con.execute(
+    for role, name, ids in tx.all(
         f"SELECT role, name, group_concat(id, ' ') FROM turn {those} AND role <> 'note' AND name IS NOT NULL"
-        " GROUP BY role, name",
-        (space,),
+        " GROUP BY role, name"
     ):
         number = numbers.setdefault((role, name), len(numbers))
         who[number] = (role, name)
@@ -141,15 +132,15 @@ def _place_of_row(rows: NDArray[np.int64], upto: int) -> NDArray[np.int32]:
     return places
 
 
-def _passing(con: apsw.Connection, space: int, outline: Outline, filters: Filters) -> NDArray[np.bool_]:
+def _passing(tx: Transaction, outline: Outline, filters: Filters) -> NDArray[np.bool_]:
     import numpy as np
 
     passes = np.ones(len(outline.rows), bool)
-    forgotten: Any = con.execute(
-        "SELECT id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL AND space = ?", (space,)
-    ).fetchall()
+    forgotten = tx.column(
+        "SELECT id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL AND space = :space"
+    )
     if forgotten:
-        passes[outline.places(np.array(forgotten, np.int64)[:, 0])] = False
+        passes[outline.places(np.array(forgotten, np.int64))] = False
     if filters.since is not None:
         passes &= outline.said_at >= to_ms(filters.since)
     if filters.until is not None:
@@ -157,11 +148,11 @@ def _passing(con: apsw.Connection, space: int, outline: Outline, filters: Filter
     if filters.upto is not None:
         passes &= outline.rows <= filters.upto
     if filters.session is not None:
-        number = con.execute("SELECT id FROM session WHERE space = ? AND name = ?", (space, filters.session)).get
+        number = tx.session(filters.session)
         passes &= outline.sessions == (-1 if number is None else number)
     if filters.role is not None:
         passes &= np.isin(outline.speakers, [code for code, (role, _) in outline.who.items() if role == filters.role])
     if filters.states_rule:
-        stating: Any = con.execute(f"SELECT r.id FROM turn r WHERE r.space = ? AND {STATES_RULE}", (space,)).fetchall()
-        passes &= np.isin(outline.rows, np.array(stating, np.int64).reshape(-1))
+        stating = tx.column(f"SELECT r.id FROM turn r WHERE r.space = :space AND {STATES_RULE}")
+        passes &= np.isin(outline.rows, np.array(stating, np.int64))
     return passes

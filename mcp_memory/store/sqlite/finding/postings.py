@@ -11,19 +11,20 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
-
-import apsw
+from typing import TYPE_CHECKING
 
 from mcp_memory.core.text import well_formed
-from mcp_memory.store.protocol import Filters, Layer, Posting
 from mcp_memory.store.sql.filters import is_plain, where
-from mcp_memory.store.sql.rows import space_id
+from mcp_memory.store.sql.transaction import Transaction, Value
 from mcp_memory.store.sqlite.finding.outlines import Outlines
+from mcp_memory.store.sqlite.finding.terms import STATES_RULE
+from mcp_memory.store.values import Filters, Layer, Posting
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 __all__ = ["CommonTerms", "read"]
 
@@ -45,32 +46,30 @@ class CommonTerms:
     def __init__(self) -> None:
         self._known: dict[tuple[Layer, int], tuple[int, set[str]]] = {}
 
-    def of(self, con: apsw.Connection, layer: Layer, space: int) -> set[str]:
-        newest: int = con.execute("SELECT coalesce(max(id), 0) FROM tombstone").get
-        tombstone, known = self._known.get((layer, space), (newest, set[str]()))
+    def of(self, tx: Transaction, layer: Layer) -> set[str]:
+        newest: int = tx.get("SELECT coalesce(max(id), 0) FROM tombstone WHERE space = :space")
+        tombstone, known = self._known.get((layer, tx.space), (newest, set[str]()))
         if tombstone != newest:
             known = set[str]()
-        self._known[layer, space] = newest, known
+        self._known[layer, tx.space] = newest, known
         return known
 
 
 def read(
-    con: apsw.Connection,
+    tx: SqliteTransaction,
     layer: Layer,
-    space: str,
     wanted: Sequence[str],
-    also: Sequence[str],
     *,
     filters: Filters,
+    also: Sequence[str] = (),
     common: CommonTerms,
     outlines: Outlines,
 ) -> list[Posting]:
     """See `Store.postings`. `outlines` are those of the store."""
-    number = space_id(con, space)
-    if number is None:
+    if not tx.space:
         return []
-    query = _Query(con, layer, space, number, filters, outlines)
-    known = common.of(con, layer, number)
+    query = _Query(tx, layer, filters, outlines)
+    known = common.of(tx, layer)
     found, common_ones = _rare_first(query, wanted, known)
     kept, dropped = _within(found, _TOGETHER, at_least=_AT_LEAST)
     left_out = [*common_ones, *(posting.term for posting in dropped)]
@@ -105,34 +104,29 @@ def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list
 
 
 class _Query:
-    def __init__(
-        self, con: apsw.Connection, layer: Layer, name: str, space: int, filters: Filters, outlines: Outlines
-    ) -> None:
-        several = con.execute("SELECT count(*) FROM space").get > 1
-        self._con = con
+    def __init__(self, tx: SqliteTransaction, layer: Layer, filters: Filters, outlines: Outlines) -> None:
+        several = tx.get("SELECT count(*) FROM space") > 1
+        self._tx = tx
         self._layer: Layer = layer
-        self._name = name
-        self._id = space
         self._filters = filters
         self._outlines = outlines
-        self._space = f"space : s{space} AND " if several else ""
+        self._space = f"space : s{tx.space} AND " if several else ""
         self.plain = is_plain(layer, filters)
-        self._condition, self._values = where(layer, space, filters)
+        self._condition, self._values = where(tx, layer, filters)
 
     @cached_property
     def _few(self) -> list[int] | None:
         """The rows that pass, if they are few."""
         if self._layer == "turn":  # of a million turns SQLite would read every one
-            outline = self._outlines.of(self._con, self._name, self._filters)
+            outline = self._outlines.of(self._tx, self._filters)
             rows = outline.rows[outline.passes]
             return rows.tolist() if len(rows) <= _A_LISTING else None
-        few: Any = self._con.execute(
-            f"SELECT r.id FROM {self._layer} r WHERE {self._condition} LIMIT {_A_LISTING + 1}", self._values
-        ).fetchall()
-        return [id for (id,) in few] if len(few) <= _A_LISTING else None
+        sql = f"SELECT r.id FROM {self._layer} r WHERE {self._condition} LIMIT {_A_LISTING + 1}"
+        few: list[int] = self._tx.column(sql, *self._values)
+        return few if len(few) <= _A_LISTING else None
 
     @cached_property
-    def _passing(self) -> tuple[str, tuple[int | str, ...]]:
+    def _passing(self) -> tuple[str, list[Value]]:
         """The condition that a row passes, and its values. Few rows are named and sought; of many, each met is asked.
 
         Atoms that pass are as many as there are, mostly: sought one by one in FTS5, 1,000 take 60 ms a term. With the
@@ -140,28 +134,27 @@ class _Query:
         """
         if self._few is not None:
             rowid = "rowid" if self._layer == "turn" else "+rowid"
-            return f"AND {rowid} IN (SELECT value FROM json_each(?))", (json.dumps(self._few),)
-        exists = f"SELECT 1 FROM {self._layer} r WHERE r.id = {self._layer}_terms.rowid AND {self._condition}"
-        return f"AND EXISTS ({exists})", tuple(self._values)
+            return f"AND {rowid} IN (SELECT value FROM json_each(?))", [json.dumps(self._few)]
+        condition = f"{self._condition} AND {STATES_RULE}" if self._filters.states_rule else self._condition
+        exists = f"SELECT 1 FROM {self._layer} r WHERE r.id = {self._layer}_terms.rowid AND {condition}"
+        return f"AND EXISTS ({exists})", self._values
 
     def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
         """Return the newest rows with the term, newest first; with `passing`, of those that pass the filters.
 
-        Atoms and chunks always have to pass: nothing is said around them.
+        Atoms and chunks always have to pass: they have no neighbours.
         """
         import numpy as np
 
         table = f"{self._layer}_terms"
         match = f"{self._space}terms : " + '"' + term.replace('"', '""') + '"'
-        condition, values = self._passing if (passing or self._layer != "turn") and not self.plain else ("", ())
-        found: Any = self._con.execute(
-            f"SELECT rowid FROM {table} WHERE {table} MATCH ? {condition} ORDER BY rowid DESC LIMIT {_COMMON}",
-            (match, *values),
-        ).fetchall()
-        return np.array(found, np.int64).reshape(-1)
+        asked = (passing or self._layer != "turn") and not self.plain
+        condition, values = self._passing if asked else ("", [])
+        sql = f"SELECT rowid FROM {table} WHERE {table} MATCH ? {condition} ORDER BY rowid DESC LIMIT {_COMMON}"
+        return np.array(self._tx.column(sql, match, *values), np.int64)
 
     def newest(self, term: str) -> Posting | None:
-        """Return the newest rows of a common term; in how many it stands is guessed from how dense they are."""
+        """Return the newest rows of a common term; in how many it is is guessed from how dense they are."""
         rows = self.rows(term, passing=True)
         if not len(rows):
             return None
@@ -171,9 +164,7 @@ class _Query:
     def _counts(self, first: int) -> tuple[int, int]:
         """Return how many rows the space has, and how many of them from `first` on."""
         if self._layer == "turn":
-            rows = self._outlines.of(self._con, self._name, Filters()).rows
+            rows = self._outlines.of(self._tx, Filters()).rows
             return len(rows), int((rows >= first).sum())
-        counted: Any = self._con.execute(
-            f"SELECT count(*), count(*) FILTER (WHERE id >= ?) FROM {self._layer} WHERE space = ?", (first, self._id)
-        ).fetchone()
-        return counted
+        sql = f"SELECT count(*), count(*) FILTER (WHERE id >= ?) FROM {self._layer} WHERE space = :space"
+        return self._tx.all(sql, first)[0]

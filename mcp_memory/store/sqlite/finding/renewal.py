@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import apsw
 
 from mcp_memory.core.text import spoken
-from mcp_memory.store.protocol import Layer
+from mcp_memory.store.sql.terms import INDEXED, of_atom, of_spoken
 from mcp_memory.store.sqlite.finding import terms
-from mcp_memory.store.sqlite.finding.term_ranges import INDEXED, cover, gaps
+from mcp_memory.store.sqlite.finding.term_ranges import cover, gaps
+from mcp_memory.store.values import Layer
 
 __all__ = ["Batch", "commit", "cut", "merge", "next_batch", "settle", "stale", "unsettled"]
 
@@ -80,7 +81,7 @@ def next_batch(con: apsw.Connection, *, limit: int) -> Batch | None:
 
 def cut(batch: Batch) -> list[list[str]]:
     """Return the terms of a batch's rows, in their order."""
-    terms_of = terms.of_spoken if batch.layer == "turn" else terms.of_atom
+    terms_of = of_spoken if batch.layer == "turn" else of_atom
     return [terms_of(text) for _, _, text in batch.rows]
 
 

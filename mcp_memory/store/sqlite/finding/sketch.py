@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite.finding.scan import Best, blocks, products
+from mcp_memory.store.values import Layer
 
 if TYPE_CHECKING:
     import numpy as np

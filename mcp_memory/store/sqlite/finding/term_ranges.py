@@ -12,12 +12,10 @@ from typing import Any
 import apsw
 
 from mcp_memory.language.words import TERMS_VERSION
-from mcp_memory.store.protocol import Layer
+from mcp_memory.store.sql.terms import INDEXED
+from mcp_memory.store.values import Layer
 
-__all__ = ["INDEXED", "cover", "gaps"]
-
-INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
-"""The rows of a layer that the index holds. A note is found through its atom."""
+__all__ = ["cover", "gaps"]
 
 
 def cover(con: apsw.Connection, layer: Layer, first: int, last: int) -> None:

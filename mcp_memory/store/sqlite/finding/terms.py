@@ -1,4 +1,4 @@
-"""Index terms in SQLite: an FTS5 table a layer, of the terms of `text.index_terms`; `postings` reads them."""
+"""The word index: an FTS5 table a layer, of the terms of `store.sql.terms`; `postings` reads them."""
 
 from __future__ import annotations
 
@@ -6,35 +6,14 @@ from collections.abc import Sequence
 
 import apsw
 
-from mcp_memory.core.text import spoken
-from mcp_memory.language.standing_rules import standing_rules
-from mcp_memory.language.words import index_terms
-from mcp_memory.store.protocol import Layer
+from mcp_memory.store.sql.terms import RULE
 from mcp_memory.store.sqlite.finding.term_ranges import cover
+from mcp_memory.store.values import Layer
 
-__all__ = ["RULE", "delete", "insert", "of_atom", "of_row", "of_spoken", "of_turn", "put"]
+__all__ = ["STATES_RULE", "delete", "insert", "put", "with_all"]
 
-RULE = "\ue000rule"
-"""A term that no text has: it marks turns in which somebody states a standing rule."""
-
-
-def of_turn(content: str, name: str | None) -> list[str]:
-    return of_spoken(spoken(content, name))
-
-
-def of_row(layer: Layer, text: str, name: str | None) -> list[str]:
-    """Return the terms of a row's text; only turns have a name."""
-    return of_turn(text, name) if layer == "turn" else of_atom(text)
-
-
-def of_spoken(text: str) -> list[str]:
-    """Return the terms of a turn as `text.spoken` gives it, with the mark of a standing rule where it states one."""
-    found = index_terms(text)
-    return [*found, RULE] if standing_rules(text) else found
-
-
-def of_atom(text: str) -> list[str]:
-    return index_terms(text)
+STATES_RULE = f"r.id IN (SELECT rowid FROM turn_terms WHERE turn_terms MATCH 'terms : \"{RULE}\"')"
+"""The condition that somebody states a standing rule in a turn `r`."""
 
 
 def put(con: apsw.Connection, layer: Layer, space: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
@@ -53,3 +32,11 @@ def insert(con: apsw.Connection, layer: Layer, space: int, rows: Sequence[tuple[
 
 def delete(con: apsw.Connection, layer: Layer, number: int) -> None:
     con.execute(f"DELETE FROM {layer}_terms WHERE rowid = ?", (number,))
+
+
+def with_all(con: apsw.Connection, layer: Layer, space: int, wanted: Sequence[str]) -> list[int]:
+    """Return the rows of a space that have every one of these terms."""
+    quoted = ['"' + term.replace('"', '""') + '"' for term in dict.fromkeys(wanted) if "\0" not in term]
+    match = " AND ".join([f"space : s{space}", *(f"terms : {term}" for term in quoted)])
+    rows = con.execute(f"SELECT rowid FROM {layer}_terms WHERE {layer}_terms MATCH ?", (match,))
+    return [int(number) for (number,) in rows]

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.store.protocol import Filters, Layer, Scored, VectorIndex, Vectors
 from mcp_memory.store.sql.filters import is_plain, where
-from mcp_memory.store.sql.rows import number_of, space_id
+from mcp_memory.store.sql.transaction import Transaction, number_of
 from mcp_memory.store.sqlite.finding import sketch
 from mcp_memory.store.sqlite.finding.outlines import Outlines
 from mcp_memory.store.sqlite.finding.scan import quantised
+from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 __all__ = [
     "Seen",
@@ -114,67 +116,53 @@ def delete(con: apsw.Connection, layer: Layer, numbers: Sequence[int]) -> None:
 
 
 def nearest(
-    con: apsw.Connection,
-    layer: Layer,
-    space: str,
-    vectors: Vectors,
-    *,
-    filters: Filters,
-    limit: int,
-    outlines: Outlines,
+    tx: SqliteTransaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int, outlines: Outlines
 ) -> list[Scored]:
     """See `Store.nearest`. `outlines` are those of the store."""
-    number = space_id(con, space)
-    index = con.execute(  # a model that changed behind its name is near to nothing that it embedded before
-        "SELECT id FROM vector_index WHERE identity = ? AND dimensions = ?", (vectors.identity, vectors.data.shape[1])
-    ).get
-    if number is None or index is None or not vectors.data.any():
+    index = tx.get(  # a model that changed behind its name is near to nothing that it embedded before
+        "SELECT id FROM vector_index WHERE identity = ? AND dimensions = ?", query.identity, query.data.shape[1]
+    )
+    if not tx.space or index is None or not query.data.any():
         return []
-    allowed = _allowed(con, layer, space, number, filters, outlines)
-    found = sketch.nearest(con, layer, index, number, vectors.data[0], allowed=allowed, limit=limit)
+    allowed = _allowed(tx, layer, filters, outlines)
+    found = sketch.nearest(tx.con, layer, index, tx.space, query.data[0], allowed=allowed, limit=limit)
     return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in found]
 
 
-def of_rows(
-    con: apsw.Connection, layer: Layer, space: str, ids: Sequence[str], identity: str
-) -> dict[str, NDArray[np.float32]]:
+def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
     import numpy as np
 
-    index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
-    number = space_id(con, space)
-    if index is None or number is None:
+    index = tx.get("SELECT id FROM vector_index WHERE identity = ?", identity)
+    if index is None or not tx.space:
         return {}
     found: dict[str, NDArray[np.float32]] = {}
     for id in ids:
-        sql = f"SELECT embedding FROM {_table(layer, index)} WHERE rowid = ? AND space = ?"
-        data = con.execute(sql, (number_of(id, layer[0]), number)).get
+        sql = f"SELECT embedding FROM {_table(layer, index)} WHERE rowid = ? AND space = :space"
+        data = tx.get(sql, number_of(id, layer[0]))
         if data is not None:
             row = np.frombuffer(data, np.int8).astype(np.float32)
             found[id] = row / max(float(np.linalg.norm(row)), 1.0)
     return found
 
 
-def _allowed(
-    con: apsw.Connection, layer: Layer, name: str, space: int, filters: Filters, outlines: Outlines
-) -> NDArray[np.bool_] | None:
+def _allowed(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines) -> NDArray[np.bool_] | None:
     """Tell for each row number whether it passes the filters; None where all do: the table has only live turns."""
     import numpy as np
 
     if is_plain(layer, replace(filters, upto=None)):
         # As far as the space has rows: the number comes out of a cursor, and a forged one names any.
-        newest = int(outlines.of(con, name, Filters()).rows.max(initial=0))
+        newest = int(outlines.of(tx, Filters()).rows.max(initial=0))
         if filters.upto is None or filters.upto >= newest:
             return None
         if filters.upto > sketch.CANDIDATES:  # of fewer, each is scored: those of other spaces have to be left out
             return np.ones(filters.upto + 1, np.bool_)
     if layer == "turn":
-        outline = outlines.of(con, name, filters)
+        outline = outlines.of(tx, filters)
         numbers = outline.rows[outline.passes]
     else:
-        condition, values = where(layer, space, filters)
-        rows = con.execute(f"SELECT r.id FROM {layer} r WHERE {condition}", values)
-        numbers = np.fromiter((id for (id,) in rows), np.int64)
+        condition, values = where(tx, layer, filters)
+        numbers = np.array(tx.column(f"SELECT r.id FROM {layer} r WHERE {condition}", *values), np.int64)
     allowed = np.zeros(numbers.max(initial=0) + 1, np.bool_)
     allowed[numbers] = True
     return allowed

@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sql.rows import to_ms
+from mcp_memory.store.sqlite.rows import to_ms
 
 __all__ = ["RESULTS", "Compared", "compare", "compare_words", "of_the_database_alone"]
 

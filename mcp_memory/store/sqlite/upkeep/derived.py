@@ -7,6 +7,7 @@ there. Where a space has none at all of what its texts come to, the rows were de
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -14,8 +15,9 @@ import apsw
 from mcp_memory.language.words import TERMS_VERSION
 from mcp_memory.store.naming import named
 from mcp_memory.store.sql import chunks, citation_rows, entities
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
-__all__ = ["made_again", "problems"]
+__all__ = ["made_again", "problems", "transaction_on"]
 
 _INDEXED = (
     "SELECT r.space, r.id FROM ref r WHERE r.indexed = ? AND r.tombstone IS NULL AND r.bytes > 0"
@@ -30,7 +32,7 @@ _UNCITED = _TEXTS.format(
 )
 _UNNAMED = (
     "SELECT f.space, f.atom, f.entity FROM fact f WHERE f.entity <> '' AND f.tombstone IS NULL AND f.space NOT IN"
-    " (SELECT a.space FROM mention m JOIN atom a ON a.id = m.atom)"
+    " (SELECT a.space FROM mention m JOIN atom a ON a.space = m.space AND a.id = m.atom)"
 )
 
 
@@ -51,19 +53,24 @@ def made_again(con: apsw.Connection) -> Iterator[str]:
     """Make these rows again in this transaction, and say so."""
     unindexed: Any = con.execute(_INDEXED, (TERMS_VERSION,)).fetchall()
     for space, ref in unindexed:
-        chunks.forget(con, space, ref)
+        chunks.forget(transaction_on(con, space), ref)
     if unindexed:
         yield f"{len(unindexed)} results, of which the index had nothing, are indexed anew in the background."
     uncited = _citing(con)
     for space, source, text in uncited:
-        citation_rows.note(con, space, source, text)
+        citation_rows.note(transaction_on(con, space), source, text)
     if uncited:
         yield f"What {len(uncited)} turns and statements name of results is noted again."
     unnamed: Any = con.execute(_UNNAMED).fetchall()
     for space, atom, entity in unnamed:
-        entities.mention(con, space, atom, [entity])
+        entities.mention(transaction_on(con, space), atom, [entity])
     if unnamed:
         yield f"Whom {len(unnamed)} facts are about is noted again."
+
+
+def transaction_on(con: apsw.Connection, space: int) -> SqliteTransaction:
+    """Return a transaction on the rows of a space; its files are not touched."""
+    return SqliteTransaction(con, Path(), con.execute("SELECT name FROM space WHERE id = ?", (space,)).get)
 
 
 def _citing(con: apsw.Connection) -> list[tuple[int, str, str]]:

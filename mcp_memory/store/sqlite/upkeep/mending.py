@@ -16,12 +16,14 @@ from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sql import canvases, chunks, scenes, tombstones
-from mcp_memory.store.sql.rows import from_ms
+from mcp_memory.store.sql.line_files import lines_of
+from mcp_memory.store.sql.terms import INDEXED, of_row
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.finding import sketch, terms
-from mcp_memory.store.sqlite.finding.term_ranges import INDEXED
+from mcp_memory.store.sqlite.rows import from_ms
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep import derived
-from mcp_memory.store.sqlite.upkeep.snapshots import line_files, lines_of
+from mcp_memory.store.sqlite.upkeep.snapshots import line_files
 
 __all__ = ["mend", "words"]
 
@@ -46,8 +48,10 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
 def _quotes(con: apsw.Connection) -> Iterator[str]:
     """Give statements that lost their first evidence the one that their own rows name."""
     bare: Any = con.execute(
-        "INSERT INTO evidence (atom, turn, span_start, span_end, quote) SELECT a.id, t.id, a.span_start, a.span_end,"
-        " substr(t.content, a.span_start + 1, a.span_end - a.span_start) FROM atom a JOIN turn t ON t.id = a.evidence"
+        "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote)"
+        " SELECT a.space, a.id, t.id, a.span_start, a.span_end,"
+        " substr(t.content, a.span_start + 1, a.span_end - a.span_start)"
+        " FROM atom a JOIN turn t ON t.space = a.space AND t.id = a.evidence"
         f" WHERE {checks.WITHOUT_WORDS} AND t.purged_at IS NULL AND 0 <= a.span_start"
         " AND a.span_start < a.span_end AND a.span_end <= length(t.content) RETURNING atom"
     ).fetchall()
@@ -64,7 +68,7 @@ def words(con: apsw.Connection) -> Iterator[str]:
             f" AND id NOT IN (SELECT id FROM {layer}_terms_docsize)"
         ).fetchall()
         for number, space, text, name in lacking:
-            terms.insert(con, layer, space, [(number, terms.of_row(layer, text, name))])
+            terms.insert(con, layer, space, [(number, of_row(layer, text, name))])
         surplus: Any = con.execute(
             f"SELECT id FROM {layer}_terms_docsize WHERE id NOT IN (SELECT id FROM {layer} WHERE {INDEXED[layer]})"
         ).fetchall()
@@ -78,7 +82,7 @@ def words(con: apsw.Connection) -> Iterator[str]:
         "SELECT DISTINCT space, ref FROM chunk WHERE id NOT IN (SELECT id FROM chunk_terms_docsize)"
     ).fetchall()
     for space, ref in torn:
-        chunks.forget(con, space, ref)
+        chunks.forget(derived.transaction_on(con, space), ref)
     if torn:
         yield f"{len(torn)} results are indexed anew in the background."
 
@@ -107,7 +111,7 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
         size = target.stat().st_size if target.is_file() else -1
         if not everything and size >= lengths[number, path]:
             continue
-        content = b"".join(lines_of(con, number, path))
+        content = b"".join(lines_of(SqliteTransaction(con, home, space), path))
         if size >= 0 and read_regular(target) == content:
             why = ""
         elif size >= 0:
@@ -152,8 +156,9 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
     for number, name in spaces:
         folder = home / "spaces" / name
         drawn: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (number,)).fetchall()
-        wanted = {folder / canvases.canvas_path(canvas, label): text.encode() for canvas, label, text in drawn}
-        pages = dict(scenes.files_of(con, folder, number))
+        wanted = {folder / canvases.path_of(canvas, label): text.encode() for canvas, label, text in drawn}
+        tx = SqliteTransaction(con, home, name)
+        pages = {folder / path: due for path, due in scenes.files_of(tx)}
         for path, due in {**wanted, **pages}.items():
             if files.content_of(path) == due and (due is not None or not files.is_there(path)):
                 continue
@@ -162,10 +167,9 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
             if due is not None:
                 files.write_whole(path, due)
             yield f"{name}: {path.relative_to(folder).as_posix()} is as the database has it."
-        for path in sorted((folder / "scenes").glob("*.md")):
-            if path not in pages and files.is_scene_file(files.content_of(path) or b""):
-                set_aside(path)
-                yield f"{name}: scenes/{path.name}, of no scene, is set aside."
+        for path in checks.stray_scenes(tx):
+            set_aside(path)
+            yield f"{name}: scenes/{path.name}, of no scene, is set aside."
         for path in checks.stray_canvases(con, folder, number):
             set_aside(path)
             yield f"{name}: mmds/{path.name}, of no canvas, is set aside."

@@ -14,9 +14,9 @@ from typing import Any
 import apsw
 
 from mcp_memory.store import files
-from mcp_memory.store.sql.rows import WITH_A_SPACE
 from mcp_memory.store.sqlite import linefiles
 from mcp_memory.store.sqlite.forms import LINE_FILES, is_line_file
+from mcp_memory.store.sqlite.rows import WITH_A_SPACE
 
 __all__ = ["give_back", "nameless"]
 

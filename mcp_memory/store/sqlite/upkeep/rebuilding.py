@@ -23,12 +23,14 @@ import apsw
 from mcp_memory.core.types import CanvasRow
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sql import canvases, entities
-from mcp_memory.store.sql.rows import to_ms
+from mcp_memory.store.sql.terms import of_row
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.finding import terms, vectors
 from mcp_memory.store.sqlite.forms import Unreadable
+from mcp_memory.store.sqlite.rows import to_ms
 from mcp_memory.store.sqlite.upkeep.comparing import Compared, compare, compare_words, of_the_database_alone
 from mcp_memory.store.sqlite.upkeep.dangling import Lost, resolve
+from mcp_memory.store.sqlite.upkeep.derived import transaction_on
 from mcp_memory.store.sqlite.upkeep.refilling import Refilled, refill
 from mcp_memory.store.sqlite.upkeep.salvaging import tables
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
@@ -205,8 +207,8 @@ def _adopt(con: apsw.Connection, refilled: Refilled) -> None:
     passed["told, and ended by what a model drew or an import said"] += len(closed)
     surer = con.execute(
         "UPDATE main.atom AS n SET confidence = o.confidence FROM old.atom o WHERE n.id = o.id"
-        " AND o.confidence > n.confidence AND EXISTS (SELECT 1 FROM old.evidence e WHERE e.atom = o.id"
-        "  AND e.turn <> o.evidence) RETURNING id"
+        " AND o.confidence > n.confidence AND EXISTS (SELECT 1 FROM old.evidence e WHERE e.space = o.space"
+        "  AND e.atom = o.id AND e.turn <> o.evidence) RETURNING id"
     ).fetchall()
     passed["told, and said again since"] += len(surer)
 
@@ -297,8 +299,8 @@ def _columns(con: apsw.Connection, table: str) -> str:
 
 def mentions(con: apsw.Connection, refilled: Refilled) -> None:
     for atom, (space, names) in refilled.about.items():
-        if con.execute("SELECT 1 FROM mention WHERE atom = ?", (atom,)).get is None:
-            entities.mention(con, space, atom, names)
+        if con.execute("SELECT 1 FROM mention WHERE space = ? AND atom = ?", (space, atom)).get is None:
+            entities.mention(transaction_on(con, space), atom, names)
 
 
 # --- made anew --------------------------------------------------------------------------------------
@@ -317,7 +319,7 @@ def _cut(con: apsw.Connection, layer: Layer, sql: str) -> None:
             return
         after = rows[-1][0]
         for space, some in groupby(rows, key=lambda row: row[1]):
-            terms.put(con, layer, space, [(number, terms.of_row(layer, text, name)) for number, _, text, name in some])
+            terms.put(con, layer, space, [(number, of_row(layer, text, name)) for number, _, text, name in some])
 
 
 def _vectors(con: apsw.Connection, taken: _Taken) -> None:

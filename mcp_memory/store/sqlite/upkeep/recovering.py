@@ -30,11 +30,12 @@ from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import NewAtom, TakenBack
 from mcp_memory.store.sql import atoms, canvases, citation_rows, tombstones, turns
-from mcp_memory.store.sql.rows import from_ms, session_for, session_id, space_for, to_ms, touch
+from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sqlite import linefiles
 from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
+from mcp_memory.store.sqlite.rows import from_ms, session_id, space_for, to_ms, touch
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep import mending, owning, rebuilding, refilling
-from mcp_memory.store.sqlite.upkeep.snapshots import lines_of
 
 __all__ = ["Lost", "behind", "bring_in", "is_behind", "lost_in", "misnamed", "noted", "set_aside", "take_back"]
 
@@ -208,12 +209,15 @@ class _File:
             else:
                 yield line, fields
 
+    def transaction(self, con: apsw.Connection) -> SqliteTransaction:
+        return SqliteTransaction(con, self.folder.parent.parent, self.lost.space)
+
     def take(self, con: apsw.Connection, take: Callable[[dict[str, Any]], bool | None]) -> None:
         """Have each line taken: True where it came back, None where its row is there, False where it cannot be.
 
         Of lines about one row the last counts, and one that the row says already brings nothing.
         """
-        there = {_about(fields): fields for fields in map(json.loads, lines_of(con, self.number, self.lost.path))}
+        there = {_about(fields): fields for fields in map(json.loads, lines_of(self.transaction(con), self.lost.path))}
         last = {_about(fields): (line, fields) for line, fields in self.lines()}
         for about, (line, fields) in last.items():
             idle = {**fields, "active": None, "activated": None} if "active" in fields else None
@@ -343,7 +347,7 @@ class _Taking:
                 note = (number, file.number, fields["content"], learned, None)
                 refilling.take_told(con, self._refilled, told_as, note, self._renamed(file.number, told))
         if fields["role"] != "note":
-            citation_rows.note(con, file.number, fields["turn"], fields["content"])
+            citation_rows.note(file.transaction(con), fields["turn"], fields["content"])
         touch(con, file.number, f"session:{fields['session']}")
         return True
 
@@ -381,7 +385,7 @@ class _Taking:
                 held=told.get("held", ()),
             )
             try:
-                written = atoms.put(con, file.folder, file.lost.space, new, now=learned)
+                written = atoms.put(file.transaction(con), new, now=learned)
                 self._atoms.setdefault(file.number, {})[told["atom"]] = written.atom.id
                 return
             except McpMemoryError as error:  # forgotten since: its note is kept, as what was said
@@ -397,12 +401,10 @@ class _Taking:
             == fields["sha256"],
             held=tuple(fields.get("held", ())),
         )
-        session = session_for(con, file.number, fields["session"])
-        stored = turns.insert(
-            con, file.number, session, fields["session"], [turn], now=learned, hashes=[evidence_hash(turn)]
-        )
-        turns.journal(con, file.folder, file.number, stored, now=learned)
-        touch(con, file.number, f"session:{fields['session']}")
+        tx = file.transaction(con)
+        stored = turns.insert(tx, fields["session"], [turn], now=learned, hashes=[evidence_hash(turn)])
+        turns.write_journal(tx, stored, now=learned)
+        tx.touch(f"session:{fields['session']}")
 
     # tasks
 
@@ -487,7 +489,7 @@ class _Taking:
         if file.left and not file.lost.aside:
             files.write_whole(linefiles.aside(target, "beyond"), b"".join(file.left))
         if file.left or file.again or file.torn or file.lost.aside or not target.exists():
-            lines = lines_of(self._con, file.number, file.lost.path)
-            linefiles.rewrite_lines(self._con, file.folder, file.number, file.lost.path, lines)
+            tx = file.transaction(self._con)
+            tx.files.rewrite(file.lost.path, lines_of(tx, file.lost.path))
         else:
             linefiles.note_length(self._con, file.number, file.lost.path, target.stat().st_size)

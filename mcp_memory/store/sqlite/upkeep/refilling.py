@@ -25,8 +25,8 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sql import canvases, digests, entities, tombstones
-from mcp_memory.store.sql.rows import session_for, space_for, to_ms
 from mcp_memory.store.sqlite.forms import WRONG, is_line_file
+from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
 
 __all__ = [
     "DAMAGED",
@@ -261,8 +261,9 @@ def take_told(con: apsw.Connection, done: Refilled, number: int, row: Any, told:
         ),
     )
     con.execute(
-        "INSERT INTO evidence (atom, turn, span_start, span_end, quote) VALUES (?, ?, 0, ?, ?) ON CONFLICT DO NOTHING",
-        (number, turn, len(text), text),
+        "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote) VALUES (?, ?, ?, 0, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        (space, number, turn, len(text), text),
     )
     _end(con, number, told)
     if why := told.get("held"):

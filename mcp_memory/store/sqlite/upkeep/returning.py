@@ -13,12 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store.forgetting import How
 from mcp_memory.store.sql import digests, tombstones
-from mcp_memory.store.sql.rows import space_id, to_ms
+from mcp_memory.store.sql.transaction import to_ms
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
 
 __all__ = ["Returned", "returned"]
@@ -42,44 +41,44 @@ def returned(database: Path, spaces: Path) -> list[Returned]:
     found: list[Returned] = []
     with opened(database) as con:
         for folder in sorted(path for path in spaces.iterdir() if (path / tombstones.FILE).is_file()):
-            space = space_id(con, folder.name)
-            if space is not None:
-                found += _of_space(con, space, folder)
+            tx = SqliteTransaction(con, spaces.parent, folder.name)
+            if tx.space:
+                found += _of_space(tx)
     return found
 
 
-def _of_space(con: apsw.Connection, space: int, folder: Path) -> Iterator[Returned]:
+def _of_space(tx: SqliteTransaction) -> Iterator[Returned]:
     last: dict[str, bytes] = {}
-    for line in read_regular(folder / tombstones.FILE).splitlines():
+    for line in read_regular(tx.folder / tombstones.FILE).splitlines():
         try:
             last[str(json.loads(line)["tombstone"])] = line
         except (ValueError, KeyError, TypeError):
             continue  # a rebuild names it
     for line in last.values():
         try:
-            one = _returned(con, space, folder.name, json.loads(line))
+            one = _returned(tx, json.loads(line))
         except (ValueError, KeyError, TypeError, OverflowError):
             continue
         if one is not None:
             yield one
 
 
-def _returned(con: apsw.Connection, space: int, name: str, line: dict[str, Any]) -> Returned | None:
+def _returned(tx: SqliteTransaction, line: dict[str, Any]) -> Returned | None:
     at, was_purged = datetime.fromisoformat(line["at"]), line["purged_at"] is not None
     if line["undone_at"] is not None:
         return None
-    held: Any = con.execute(
-        "SELECT undone_at, purged_at FROM tombstone WHERE space = ? AND id = ? AND at = ?",
-        (space, int(line["tombstone"][1:]), to_ms(at)),
-    ).fetchone()
+    held = tx.one(
+        "SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ? AND at = ?",
+        *(int(line["tombstone"][1:]), to_ms(at)),
+    )
     ids = list[str]()
     if held is None:
         wanted = {bytes.fromhex(digest) for digest in line["digests"]}
-        ids = [id for id in map(str, line["ids"]) if _is_meant(con, space, id, wanted)]
+        ids = [id for id in map(str, line["ids"]) if _is_meant(tx, id, wanted)]
     is_back = bool(ids) if held is None else was_purged and held == (None, None)
     return (
         Returned(
-            space=name,
+            space=tx.name,
             tombstone=line["tombstone"],
             at=at,
             reason=str(line["reason"]),
@@ -92,6 +91,6 @@ def _returned(con: apsw.Connection, space: int, name: str, line: dict[str, Any])
     )
 
 
-def _is_meant(con: apsw.Connection, space: int, id: str, wanted: set[bytes]) -> bool:
-    found = digests.of(con, space, id)
+def _is_meant(tx: SqliteTransaction, id: str, wanted: set[bytes]) -> bool:
+    found = digests.of(tx, id)
     return found is not None and (not found or not wanted.isdisjoint(found))

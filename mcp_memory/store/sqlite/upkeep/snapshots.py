@@ -5,11 +5,9 @@ A snapshot is a file of its own, which nobody else has open: it holds all that w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,11 @@ import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.store.sql import canvases, records, scenes, tombstones, turns
+from mcp_memory.store.sql import canvases, scenes
+from mcp_memory.store.sql.line_files import lines_of as line_files_of_rows
 from mcp_memory.store.sqlite import forms
 from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep import owning
 
 __all__ = [
@@ -183,28 +183,18 @@ def named(con: apsw.Connection) -> Iterator[Named]:
         yield from (Named(space=space, number=number, path=path, sha256=digest) for path, digest in rows)
         rows = con.execute("SELECT number, label, text FROM canvas WHERE space = ? ORDER BY number", (number,))
         for canvas, label, text in rows:
-            yield Named(space=space, number=number, path=canvases.canvas_path(canvas, label), content=text.encode())
-        for path, due in scenes.files_of(con, Path(), number):
+            yield Named(space=space, number=number, path=canvases.path_of(canvas, label), content=text.encode())
+        for path, due in scenes.files_of(SqliteTransaction(con, Path(), space)):
             if due is not None:
-                yield Named(space=space, number=number, path=path.as_posix(), content=due)
+                yield Named(space=space, number=number, path=path, content=due)
+
+
+def lines_of(con: apsw.Connection, one: Named) -> Iterable[bytes]:
+    """Return the lines that a line file has to have, from the rows."""
+    return line_files_of_rows(SqliteTransaction(con, Path(), one.space), one.path)
 
 
 def line_files(con: apsw.Connection) -> list[tuple[int, str, str]]:
     """Return (number of the space, its name, path) of every line file."""
     rows: Any = con.execute("SELECT f.space, s.name, f.path FROM file f JOIN space s ON s.id = f.space ORDER BY 1, 3")
     return [(int(number), str(space), str(path)) for number, space, path in rows]
-
-
-def lines_of(con: apsw.Connection, space: int, path: str) -> Iterable[bytes]:
-    """Return all lines that a line file of a space has to have, from the rows."""
-    match path.split("/"):
-        case ["conversations", name]:
-            return turns.day_lines(con, space, date.fromisoformat(name.removesuffix(".jsonl")))
-        case [canvases.FILE]:
-            return canvases.lines(con, space)
-        case [tombstones.FILE]:
-            return tombstones.lines(con, space)
-        case [name] if name.startswith("offload-"):
-            return records.lines(con, space, name.removeprefix("offload-").removesuffix(".jsonl"))
-        case _:
-            raise Damaged(f"{json.dumps(path)} is no line file that this program knows")

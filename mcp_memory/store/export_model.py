@@ -21,41 +21,41 @@ from mcp_memory.core.types import Kind, Role, SceneAction, Source, Stage, StepSt
 __all__ = [
     "NOTHING",
     "UNDONE",
-    "Arrival",
-    "Atom",
-    "Canvas",
-    "Citation",
-    "Edit",
-    "Entity",
-    "Fact",
-    "From",
-    "Held",
-    "Persona",
-    "Progress",
-    "Record",
-    "Ref",
-    "Row",
-    "Scene",
-    "Session",
-    "Tombstone",
-    "Turn",
-    "Words",
+    "ExportedAtom",
+    "ExportedCanvas",
+    "ExportedCitation",
+    "ExportedEdit",
+    "ExportedEntity",
+    "ExportedFact",
+    "ExportedPersona",
+    "ExportedProgress",
+    "ExportedQuote",
+    "ExportedRecord",
+    "ExportedRef",
+    "ExportedReview",
+    "ExportedRow",
+    "ExportedScene",
+    "ExportedSession",
+    "ExportedTombstone",
+    "ExportedTurn",
+    "ImportReport",
+    "Origin",
     "gone_by",
-    "origin",
+    "origin_of",
 ]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class From:
+class Origin:
     """Whose rows they are."""
 
     home: str
     space: str
 
 
-def origin(of: From, id: str, at: datetime | None = None) -> str:
+def origin_of(of: Origin, id: str, at: datetime | None = None) -> str:
     """Return what a row is known by everywhere; `at` is when it was learned, for ids that only count."""
     moment = "" if at is None else f"@{(at - _EPOCH) // timedelta(milliseconds=1)}"
     return f"{of.home}:{of.space}:{id}{moment}"
@@ -71,7 +71,7 @@ def gone_by(tombstone: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ref:
+class ExportedRef:
     """The front matter of a tool result; `file` has its bytes, which are `data` where they are at hand."""
 
     id: str
@@ -91,7 +91,7 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ExportedTurn:
     """`dated`: the client gave `said_at`, and it is part of the hash. `told` is what came with a note."""
 
     id: str
@@ -109,13 +109,13 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entity:
+class ExportedEntity:
     name: str
     aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ExportedQuote:
     """`turn.content[start:end] == quote`."""
 
     turn: str
@@ -125,7 +125,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class ExportedFact:
     entity: str
     relation: str
     value: str
@@ -133,7 +133,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Atom:
+class ExportedAtom:
     """`evidence` begins with the words that it first rested on."""
 
     id: str
@@ -149,14 +149,14 @@ class Atom:
     supersedes: tuple[str, ...]
     closed_because: str | None
     by_model: bool
-    fact: Fact | None
+    fact: ExportedFact | None
     entities: tuple[str, ...]
-    evidence: tuple[Words, ...]
+    evidence: tuple[ExportedQuote, ...]
     origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class ExportedReview:
     """A turn or an atom that automatic recall leaves out, with the reasons, and what a person said to that."""
 
     id: str
@@ -167,7 +167,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ExportedRecord:
     """`step` is what it did to its canvas, as JSON."""
 
     id: str
@@ -189,7 +189,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class ExportedEdit:
     """What was done to a canvas beside its steps, `after` one of them."""
 
     id: str
@@ -203,7 +203,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Canvas:
+class ExportedCanvas:
     """`begun`: when the first of its records or edits was made."""
 
     number: int
@@ -215,12 +215,12 @@ class Canvas:
     folded: bool
     groups: dict[str, Any]
     updated: datetime
-    edits: tuple[Edit, ...]
+    edits: tuple[ExportedEdit, ...]
     origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class ExportedScene:
     """A version of a page, without what was forgotten."""
 
     slug: str
@@ -240,7 +240,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Persona:
+class ExportedPersona:
     """A version of the page, without what was forgotten."""
 
     version: int
@@ -252,7 +252,7 @@ class Persona:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Citation:
+class ExportedCitation:
     """A turn or an atom that names a result, and which of its lines; None for all of it."""
 
     source: str
@@ -261,7 +261,7 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class ExportedSession:
     """`read`: the last turn whose statements are among the atoms. `canvas` is its active one."""
 
     name: str
@@ -272,7 +272,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ExportedProgress:
     """How far a stage has come: the last atom that it told."""
 
     stage: Stage
@@ -280,7 +280,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tombstone:
+class ExportedTombstone:
     """What was forgotten together, by origin. Where it was undone, what it took is there again."""
 
     id: str
@@ -292,11 +292,25 @@ class Tombstone:
     origins: tuple[str, ...] = ()
 
 
-Row = Ref | Turn | Entity | Atom | Held | Record | Canvas | Scene | Persona | Citation | Session | Progress | Tombstone
+ExportedRow = (
+    ExportedRef
+    | ExportedTurn
+    | ExportedEntity
+    | ExportedAtom
+    | ExportedReview
+    | ExportedRecord
+    | ExportedCanvas
+    | ExportedScene
+    | ExportedPersona
+    | ExportedCitation
+    | ExportedSession
+    | ExportedProgress
+    | ExportedTombstone
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class ImportReport:
     """What became of rows that came in.
 
     `names`: what each is called here, `a5` → `a19`; nothing where it is not here, as it was forgotten. Rows that came

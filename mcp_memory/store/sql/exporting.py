@@ -1,0 +1,374 @@
+"""Export: what a space holds, row by row in a fixed order, as `store.export_model` has it.
+
+What was forgotten is left out, and named by its tombstone. Pages that told it are given without it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from mcp_memory.store import export_model as model
+from mcp_memory.store.citations import without
+from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.sql import canvases, entities, evidence_rows, scenes
+from mcp_memory.store.sql.review import THERE
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms
+from mcp_memory.store.values import CanvasEdit
+
+__all__ = ["export", "home_id", "origin"]
+
+# The numbers are sorted alone, so that the words of a million rows are not held in memory for it.
+_IN_ORDER = "(SELECT id FROM {} WHERE space = :space AND tombstone IS NULL AND purged_at IS NULL)"
+_ELSEWHERE = re.compile(r".+:(?P<id>x\d{1,18})@(?P<at>\d{1,14})", re.ASCII | re.DOTALL)
+
+Take = Callable[[str, model.ExportedRow], None]
+Known = Callable[[str], tuple[str, ...]]
+
+
+def home_id(tx: HomeTransaction) -> str:
+    """Return what this memory is called in its exports."""
+    return tx.get("SELECT uuid FROM home")
+
+
+def origin(tx: Transaction) -> model.Origin:
+    return model.Origin(home_id(tx), tx.name)
+
+
+def export(tx: Transaction, take: Take) -> None:
+    """Hand over all rows of a space, each kind together."""
+    if not tx.space:
+        return
+    known = _origins(tx)
+    for rows in (_refs, _turns, _entities, _atoms, _reviews, _records, _canvases, _scenes, _personas, _citations):
+        for row in rows(tx, known):
+            take(tx.name, row)
+    for row in (*_sessions(tx), *_stages(tx), *_tombstones(tx, known)):
+        take(tx.name, row)
+
+
+def _origins(tx: Transaction) -> Known:
+    """Return a function that gives the origins of a row that came from elsewhere."""
+    if tx.one("SELECT 1 FROM origin WHERE space = :space LIMIT 1") is None:
+        return lambda id: ()
+    sql = "SELECT origin FROM origin WHERE space = :space AND id = ? ORDER BY origin"
+    return lambda id: tuple(tx.column(sql, id))
+
+
+def _refs(tx: Transaction, known: Known) -> Iterator[model.ExportedRef]:
+    for id, path, tool, arguments, call, session, timestamp, size, digest, content_type, masked in tx.each(
+        "SELECT id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type, masked"
+        " FROM ref WHERE space = :space AND tombstone IS NULL AND purged_at IS NULL ORDER BY timestamp, id"
+    ):
+        yield model.ExportedRef(
+            id=id,
+            file=path,
+            tool=tool,
+            arguments=json.loads(arguments),
+            tool_call_id=call,
+            session=session,
+            timestamp=datetime.fromisoformat(timestamp),
+            size=size,
+            sha256=digest,
+            content_type=content_type,
+            masked=tuple((start, end, kind) for start, end, kind in json.loads(masked or "[]")),
+            origins=known(id),
+        )
+
+
+def _turns(tx: Transaction, known: Known) -> Iterator[model.ExportedTurn]:
+    for number, session, role, name, content, said, dated, learned, client, digest, told in tx.each(
+        "SELECT t.id, s.name, t.role, t.name, t.content, t.said_at, t.dated, t.learned_at, t.client_id, t.sha256,"
+        " t.told FROM turn t JOIN session s ON s.space = t.space AND s.id = t.session"
+        f" WHERE t.space = :space AND t.id IN {_IN_ORDER.format('turn')} ORDER BY t.id"
+    ):
+        yield model.ExportedTurn(
+            id=f"t{number}",
+            session=session,
+            role=role,
+            name=name,
+            content=content,
+            said_at=from_ms(said),
+            dated=bool(dated),
+            learned_at=from_ms(learned),
+            client_id=client,
+            sha256=bytes(digest).hex(),
+            told=None if told is None else json.loads(told),
+            origins=known(f"t{number}"),
+        )
+
+
+def _entities(tx: Transaction, known: Known) -> Iterator[model.ExportedEntity]:
+    rows = tx.all(f"SELECT c.id, c.name FROM entity_name c WHERE {entities.KNOWN} ORDER BY c.id")
+    for number, name in rows:
+        yield model.ExportedEntity(name=name, aliases=tuple(entities.aliases_of(tx, [number])[number]))
+
+
+def _atoms(tx: Transaction, known: Known) -> Iterator[model.ExportedAtom]:
+    for number, kind, text, priority, sure, source, since, until, learned, by, why, work, *fact in tx.each(
+        "SELECT r.id, r.kind, r.text, r.priority, r.confidence, r.source, r.valid_from, r.valid_to, r.learned_at,"
+        " b.id, r.closed_because, r.work, f.entity, f.relation, f.value, f.single_valued"
+        " FROM atom r LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id"
+        " LEFT JOIN atom b ON b.space = r.space AND b.id = r.superseded_by AND b.tombstone IS NULL"
+        f" WHERE r.space = :space AND r.id IN {_IN_ORDER.format('atom')} ORDER BY r.id"
+    ):
+        older = tx.column(
+            "SELECT id FROM atom WHERE space = :space AND superseded_by = ? AND tombstone IS NULL ORDER BY id", number
+        )
+        quotes = evidence_rows.of_atoms(tx, [number])[number]
+        yield model.ExportedAtom(
+            id=f"a{number}",
+            kind=kind,
+            text=text,
+            priority=priority,
+            confidence=sure,
+            source=source,
+            valid_from=from_ms(since),
+            valid_to=_moment(until),
+            learned_at=from_ms(learned),
+            superseded_by=None if by is None else f"a{by}",
+            supersedes=tuple(f"a{one}" for one in older),
+            closed_because=why,
+            by_model=work is not None,
+            fact=None if fact[0] is None else _fact(*fact),
+            entities=entities.names_of_atoms(tx, [number]).get(number, ()),
+            evidence=tuple(model.ExportedQuote(one.turn, *one.span, one.quote) for one in quotes),
+            origins=known(f"a{number}"),
+        )
+
+
+def _fact(entity: str, relation: str, value: str, single: int) -> model.ExportedFact:
+    return model.ExportedFact(entity=entity, relation=relation, value=value, single_valued=bool(single))
+
+
+def _reviews(tx: Transaction, known: Known) -> Iterator[model.ExportedReview]:
+    for id, reasons, at, verdict, reviewed in tx.all(
+        "SELECT h.id, h.reasons, h.at, h.verdict, h.reviewed_at FROM held h WHERE h.space = :space"
+        f" AND {THERE.format(id='h.id', space='h.space')} ORDER BY h.id"
+    ):
+        yield model.ExportedReview(
+            id=id, reasons=reasons, at=from_ms(at), verdict=verdict, reviewed_at=_moment(reviewed)
+        )
+
+
+# --- tasks ------------------------------------------------------------------------------------------
+
+
+def _records(tx: Transaction, known: Known) -> Iterator[model.ExportedRecord]:
+    for number, canvas, node, session, at, call, summary, path, call_id, score, raw, kept, ref, by, step in tx.each(
+        "SELECT r.id, r.canvas, r.node, s.name, r.timestamp, r.tool_call, r.summary, r.result_ref, r.tool_call_id,"
+        " r.score, r.tokens_raw, r.tokens_kept, r.ref, r.summary_by, r.step FROM record r"
+        " JOIN session s ON s.space = r.space AND s.id = r.session WHERE r.space = :space ORDER BY r.id"
+    ):
+        yield model.ExportedRecord(
+            id=f"k{number}",
+            canvas=canvas,
+            node_id=node,
+            session=session,
+            timestamp=datetime.fromisoformat(at),
+            tool_call=call,
+            summary=summary,
+            result_ref=path,
+            tool_call_id=call_id,
+            score=score,
+            tokens_raw=raw,
+            tokens_kept=kept,
+            ref=ref,
+            summary_by=by,
+            step=step,
+            origins=known(f"k{number}"),
+        )
+
+
+def _canvases(tx: Transaction, known: Known) -> Iterator[model.ExportedCanvas]:
+    for row in sorted(canvases.listed(tx, limit=-1), key=lambda one: one.number):
+        edits = tuple(_edit(after, one, known) for after, one in canvases.edits(tx, row.number))
+        first: str | None = tx.get(
+            "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
+        )
+        begun = [one.at for one in edits[:1]] + ([] if first is None else [datetime.fromisoformat(first)])
+        yield model.ExportedCanvas(
+            number=row.number,
+            label=row.label,
+            session=row.session,
+            begun=min(begun, default=row.updated),
+            text=row.text,
+            status=row.status,
+            folded=row.folded,
+            groups=json.loads(canvases.groups_text(row.groups)),
+            updated=row.updated,
+            edits=edits,
+            origins=known(f"c{row.number}"),
+        )
+
+
+def _edit(after: int, edit: CanvasEdit, known: Known) -> model.ExportedEdit:
+    return model.ExportedEdit(
+        id=f"e{edit.number}",
+        after=f"k{after}" if after else None,
+        kind=edit.kind,
+        body=edit.body,
+        at=edit.at,
+        undone_at=edit.undone,
+        by_model=edit.work is not None,
+        origins=known(f"e{edit.number}"),
+    )
+
+
+# --- pages ------------------------------------------------------------------------------------------
+
+
+def _scenes(tx: Transaction, known: Known) -> Iterator[model.ExportedScene]:
+    gone = _gone(tx)
+    rows = tx.all("SELECT slug, version, work IS NOT NULL FROM scene WHERE space = :space ORDER BY slug, version")
+    by_model = {(slug, version): bool(made) for slug, version, made in rows}
+    for slug in dict.fromkeys(slug for slug, _ in by_model):
+        for version in reversed(scenes.versions(tx, slug)):
+            left = left_of(version, gone)
+            if version.atoms and not left.atoms:
+                continue  # it told nothing but what was forgotten
+            yield model.ExportedScene(
+                slug=slug,
+                version=version.version,
+                action=version.action,
+                title=left.title,
+                summary=left.summary,
+                body=left.body,
+                heat=version.heat,
+                atoms=left.atoms,
+                entities=left.entities,
+                reason=version.reason if left == version else "",
+                created=version.created,
+                at=version.updated,
+                by_model=by_model[slug, version.version],
+                origins=known(f"s:{slug}/{version.version}"),
+            )
+
+
+def _personas(tx: Transaction, known: Known) -> Iterator[model.ExportedPersona]:
+    """Yield the pages that models wrote, and the current one: the others list explicit statements."""
+    gone = _gone(tx)
+    for version, text, at, reason, by_model in tx.all(
+        "SELECT version, text, at, reason, work IS NOT NULL FROM persona p WHERE space = :space AND (work IS NOT NULL"
+        " OR version = (SELECT max(version) FROM persona WHERE space = :space)) ORDER BY version"
+    ):
+        left = without(text, gone)
+        yield model.ExportedPersona(
+            version=version,
+            text=left,
+            at=from_ms(at),
+            reason=(reason or "") if left == text else "",
+            by_model=bool(by_model),
+            origins=known(f"p{version}"),
+        )
+
+
+def _gone(tx: Transaction) -> set[str]:
+    return {f"a{n}" for n in tx.column("SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL")}
+
+
+def _citations(tx: Transaction, known: Known) -> Iterator[model.ExportedCitation]:
+    for source, ref, first, last in tx.all(
+        "SELECT c.source, c.ref, c.first_line, c.last_line FROM citation c"
+        " JOIN ref r ON r.space = c.space AND r.id = c.ref AND r.tombstone IS NULL WHERE c.space = :space"
+        f" AND {THERE.format(id='c.source', space='c.space')} ORDER BY c.source, c.ref, c.first_line"
+    ):
+        yield model.ExportedCitation(source=source, ref=ref, lines=(first, last) if first else None)
+
+
+# --- how far it has come, and what is gone ----------------------------------------------------------
+
+
+def _sessions(tx: Transaction) -> Iterator[model.ExportedSession]:
+    """Yield how much of each was read: no further than to the first turn that a draft waits for."""
+    waiting = {one["turn"] for atom in tx.column("SELECT atom FROM draft WHERE space = :space")
+               for one in json.loads(atom)["evidence"]}  # fmt: skip
+    first_waiting: dict[int, int] = {}
+    for session, position in tx.among(
+        "SELECT session, position FROM turn WHERE space = :space AND id IN ({})", (int(turn[1:]) for turn in waiting)
+    ):
+        first_waiting[session] = min(position, first_waiting.get(session, position))
+    for number, name, canvas, position, batches, scene in tx.all(
+        "SELECT s.id, s.name, s.active_canvas, p.position, p.batches, p.scene FROM session s"
+        " LEFT JOIN progress p ON p.space = s.space AND p.session = s.id WHERE s.space = :space AND ("
+        "  EXISTS (SELECT 1 FROM turn t WHERE t.space = s.space AND t.session = s.id AND t.tombstone IS NULL) OR"
+        "  EXISTS (SELECT 1 FROM record r WHERE r.space = s.space AND r.session = s.id)) ORDER BY s.id"
+    ):
+        read = None
+        if position is not None:
+            read = tx.get(
+                "SELECT id FROM turn WHERE space = :space AND session = ? AND tombstone IS NULL AND position < ?"
+                " ORDER BY position DESC LIMIT 1",
+                *(number, min(position, first_waiting.get(number, position))),
+            )
+        yield model.ExportedSession(
+            name=name, read=None if read is None else f"t{read}", batches=batches or 0, scene=scene, canvas=canvas
+        )
+
+
+def _stages(tx: Transaction) -> Iterator[model.ExportedProgress]:
+    for stage, upto in tx.all(
+        "SELECT c.stage, (SELECT max(a.id) FROM atom a WHERE a.space = c.space AND a.id <= c.position"
+        " AND a.tombstone IS NULL) FROM stage_cursor c WHERE c.space = :space AND c.stage IN ('scenes', 'persona')"
+        " ORDER BY c.stage"
+    ):
+        if upto is not None:
+            yield model.ExportedProgress(stage=stage, upto=f"a{upto}")
+
+
+def _tombstones(tx: Transaction, known: Known) -> Iterator[model.ExportedTombstone]:
+    of = origin(tx)
+    for number, at, reason, undone, purged in tx.all(
+        "SELECT id, at, reason, undone_at, purged_at FROM tombstone WHERE space = :space ORDER BY id"
+    ):
+        yield model.ExportedTombstone(
+            id=f"x{number}",
+            at=from_ms(at),
+            reason=reason,
+            gone=() if undone is not None else tuple(_taken(tx, number, of, known)),
+            undone_at=_moment(undone),
+            purged_at=_moment(purged),
+            origins=known(f"x{number}"),
+        )
+    yield from sorted(_passed_on(tx, known), key=lambda one: (one.at, one.origins))
+
+
+def _passed_on(tx: Transaction, known: Known) -> Iterator[model.ExportedTombstone]:
+    """Yield tombstones of elsewhere that found nothing here: a third home may hold what they took, or be given it."""
+    for name, here in tx.all(
+        "SELECT origin, id FROM origin WHERE space = :space AND id IN (?, ?)", model.NOTHING, model.UNDONE
+    ):
+        found = _ELSEWHERE.fullmatch(name)
+        undone = here == model.UNDONE
+        gone = () if undone else known(model.gone_by(name))
+        if found is not None and (gone or undone):
+            at = from_ms(int(found["at"]))
+            yield model.ExportedTombstone(
+                id=found["id"],
+                at=at,
+                reason="",
+                gone=gone,
+                undone_at=at if undone else None,
+                purged_at=None,
+                origins=(name,),
+            )
+
+
+def _taken(tx: Transaction, number: int, of: model.Origin, known: Known) -> Iterator[str]:
+    for prefix, table in (("t", "turn"), ("a", "atom")):
+        for id, learned in tx.all(
+            f"SELECT id, learned_at FROM {table} WHERE space = :space AND tombstone = ? ORDER BY id", number
+        ):
+            yield model.origin_of(of, f"{prefix}{id}", from_ms(learned))
+            yield from known(f"{prefix}{id}")
+    for id in tx.column("SELECT id FROM ref WHERE space = :space AND tombstone = ? ORDER BY id", number):
+        yield model.origin_of(of, id)
+        yield from known(id)
+    for tombstone in known(f"x{number}"):  # of elsewhere: it took more there than was here
+        yield from known(model.gone_by(tombstone))
+
+
+def _moment(ms: int | None) -> datetime | None:
+    return None if ms is None else from_ms(ms)

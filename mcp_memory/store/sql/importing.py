@@ -1,0 +1,912 @@
+"""Import: rows of another home, or of another space, as `store.export_model` has them, each stored once.
+
+One transaction at a time, each kind in an order in which what a row names came before it. `ImportContext` knows by
+which origins rows are known, and how they are called here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from typing import Any, TypeVar
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import IMPORTED, CanvasRow, MaskedPlace, NewTurn, Stage
+from mcp_memory.language.words import fold
+from mcp_memory.store import export_model as model
+from mcp_memory.store.citations import cited, renamed, without
+from mcp_memory.store.evidence import evidence_hash
+from mcp_memory.store.sql import (
+    canvases,
+    digests,
+    entities,
+    evidence_rows,
+    records,
+    refs,
+    scenes,
+    supersession,
+    terms,
+    turns,
+)
+from mcp_memory.store.sql.exporting import origin
+from mcp_memory.store.sql.transaction import Transaction, number_of, optional_ms, to_ms
+from mcp_memory.store.values import NewRef
+
+__all__ = ["GONE", "forgotten_statements", "import_rows", "known_as", "note_origins"]
+
+GONE = ""
+"""How a row is called here that was forgotten, and never was here."""
+
+R = TypeVar("R", bound=model.ExportedRow)
+
+_OWN_TIME = {
+    "t": "SELECT learned_at FROM turn WHERE space = :space AND id = ?",
+    "a": "SELECT learned_at FROM atom WHERE space = :space AND id = ?",
+    "p": "SELECT at FROM persona WHERE space = :space AND version = ?",
+    "x": "SELECT at FROM tombstone WHERE space = :space AND id = ?",
+    "k": "SELECT timestamp FROM record WHERE space = :space AND id = ?",
+    "e": "SELECT at FROM canvas_edit WHERE space = :space AND id = ?",
+    "s": "SELECT at FROM scene WHERE space = :space AND slug || '/' || version = ?",
+}
+_OWN = re.compile(
+    r"(?P<id>(?P<kind>[taxpkec])(?P<number>\d{1,18})|(?P<scene>s):(?P<page>.+/\d{1,18}))@(?P<at>-?\d{1,18})", re.ASCII
+)
+
+
+def import_rows(
+    tx: Transaction,
+    rows: Sequence[model.ExportedRow],
+    *,
+    of: model.Origin,
+    names: Mapping[str, str],
+    now: datetime,
+) -> model.ImportReport:
+    """Store rows; `names` says how rows that came before are called here. See `Store.take_in`."""
+    tx.make_space()
+    context = ImportContext(tx=tx, of=of, now=now, given=names, is_own=of == origin(tx))
+    for entity in _only(rows, model.ExportedEntity):
+        entities.make(tx, entity.name)
+        entities.learn(tx, {entity.name: entity.aliases})
+    for ref in _only(rows, model.ExportedRef):
+        _import_ref(context, ref)
+    _import_statements(context, [row for row in rows if isinstance(row, model.ExportedTurn | model.ExportedAtom)])
+    for review in _only(rows, model.ExportedReview):
+        _import_review(context, review)
+    taken = defaultdict[int, list[model.ExportedRecord]](list)
+    for record in _only(rows, model.ExportedRecord):
+        taken[record.canvas].append(record)
+    for canvas in _only(rows, model.ExportedCanvas):
+        _import_canvas(context, canvas, taken[canvas.number])
+    for _, versions in groupby(_only(rows, model.ExportedScene), key=lambda one: one.slug):
+        _import_scene(context, list(versions))
+    _import_personas(context, _only(rows, model.ExportedPersona))
+    for citation in _only(rows, model.ExportedCitation):
+        _import_citation(context, citation)
+    for session in _only(rows, model.ExportedSession):
+        _import_session(context, session)
+    for progress in _only(rows, model.ExportedProgress):
+        _import_progress(context, progress)
+    return context.report()
+
+
+def _only(rows: Sequence[model.ExportedRow], kind: type[R]) -> list[R]:
+    return [row for row in rows if isinstance(row, kind)]
+
+
+@dataclass(kw_only=True)
+class ImportContext:
+    """What is known of an import in one transaction. `is_own`: the rows left this very space."""
+
+    tx: Transaction
+    of: model.Origin
+    now: datetime
+    given: Mapping[str, str]
+    is_own: bool
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    stored: int = 0
+    known: int = 0
+    forgotten: int = 0
+    changed: int = 0
+    left: list[str] = field(default_factory=list[str])
+    _jobs: dict[Stage, int] = field(default_factory=dict[Stage, int])
+
+    def name(self, id: str | None) -> str:
+        """Return how a row is called here; nothing where it is not here."""
+        return GONE if id is None else self.names.get(id) or self.given.get(id, GONE)
+
+    def find(self, id: str, at: datetime | None, origins: Sequence[str]) -> str | None:
+        """Return how a row is called here that arrived before, GONE where it was forgotten; None for a new one."""
+        keys = (model.origin_of(self.of, id, at), *origins)
+        found = known_as(self.tx, keys)
+        return next((found[key] for key in keys if key in found), None)
+
+    def note(self, id: str, at: datetime | None, origins: Sequence[str], here: str) -> None:
+        """Remember where a row came from, and how it is called here; what is not here may be another time."""
+        self.names[id] = here
+        if here != GONE and not self.is_own:
+            note_origins(self.tx, dict.fromkeys((model.origin_of(self.of, id, at), *origins), here))
+
+    def meet(self, here: str) -> None:
+        """Count a row that arrived before: one that was forgotten since is kept out, not here."""
+        table, key = {"t": ("turn", here[1:]), "a": ("atom", here[1:])}.get(here[:1], ("ref", here))
+        if self.tx.one(f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NOT NULL", key):
+            self.forgotten += 1
+        elif here != GONE:  # those are told by their names
+            self.known += 1
+
+    def job(self, stage: Stage) -> int:
+        """Return a job that is done and asked nobody: what came in was made by a model, but not here."""
+        if stage not in self._jobs:
+            at = to_ms(self.now)
+            self._jobs[stage] = self.tx.next("work")
+            self.tx.insert(
+                "work",
+                id=self._jobs[stage],
+                stage=stage,
+                basis="{}",
+                state="done",
+                holder="",
+                until=at,
+                attempts=0,
+                at=at,
+                done_at=at,
+                outcome="{}",
+            )
+        return self._jobs[stage]
+
+    def report(self) -> model.ImportReport:
+        return model.ImportReport(
+            names=self.names,
+            stored=self.stored,
+            known=self.known,
+            forgotten=self.forgotten,
+            changed=self.changed,
+            left=tuple(self.left),
+        )
+
+
+# --- origins ----------------------------------------------------------------------------------------
+
+
+def known_as(tx: Transaction, origins: Sequence[str]) -> dict[str, str]:
+    """Return how rows are called here that came from elsewhere, or are of this space, by their origins."""
+    found: dict[str, str] = {}
+    if not tx.space or not origins:
+        return found
+    for name, id in tx.among("SELECT origin, id FROM origin WHERE space = :space AND origin IN ({})", origins):
+        if (here := _current_name(tx, id)) is not None:
+            found[name] = here
+    mine = model.origin_of(origin(tx), "")
+    for name in origins:
+        if name.startswith(mine) and (id := _own(tx, name.removeprefix(mine))):
+            found[name] = id
+    return found
+
+
+def note_origins(tx: Transaction, names: Mapping[str, str]) -> None:
+    """Remember how rows of elsewhere are called here."""
+    tx.make_space()
+    mine = model.origin_of(origin(tx), "")
+    tx.many(
+        "INSERT INTO origin (space, origin, id) VALUES (:space, ?, ?)"
+        " ON CONFLICT (space, origin) DO UPDATE SET id = excluded.id",
+        [(name, id) for name, id in names.items() if not name.startswith(mine)],
+    )
+
+
+def forgotten_statements(tx: Transaction, statements: Sequence[Sequence[str]]) -> set[int]:
+    """Return the places of statements, each in all its wordings, that were forgotten here as a statement or a turn."""
+    return {
+        place
+        for place, wordings in enumerate(statements)
+        if any(digests.forgotten_words(tx, text) for text in wordings)
+    }
+
+
+def _current_name(tx: Transaction, id: str) -> str | None:
+    """Return how a row is called here: GONE under a tombstone of elsewhere that was not undone since."""
+    if not id.startswith(model.gone_by("")):
+        return id
+    tombstone = id.removeprefix(model.gone_by(""))
+    here = tx.get("SELECT id FROM origin WHERE space = :space AND origin = ?", tombstone)
+    return None if here == model.UNDONE else GONE
+
+
+def _own(tx: Transaction, tail: str) -> str | None:
+    """Return the id of a row of this space that an origin names, if it is that row and no other of the same number."""
+    if tail.startswith("r-"):
+        return tx.get("SELECT id FROM ref WHERE space = :space AND id = ?", tail)
+    found = _OWN.fullmatch(tail)
+    if found is None:
+        return None
+    if found["kind"] == "c":
+        at: Any = _canvas_begun(tx, int(found["number"]))
+    else:
+        at = tx.get(_OWN_TIME[found["kind"] or "s"], found["page"] or int(found["number"]))
+    if isinstance(at, str):
+        at = to_ms(datetime.fromisoformat(at))
+    return found["id"] if at == int(found["at"]) else None
+
+
+def _canvas_begun(tx: Transaction, number: int) -> str | None:
+    """Return when the first record or edit of a canvas was made."""
+    firsts = [
+        tx.get(f"SELECT {at} FROM {table} WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", number)
+        for table, at in (("record", "timestamp"), ("canvas_edit", "at"))
+    ]
+    return min((first for first in firsts if first is not None), default=None)
+
+
+# --- results and turns ------------------------------------------------------------------------------
+
+
+def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
+    """Import a result whose bytes are at hand; the same bytes are kept once."""
+    known = context.find(row.id, None, row.origins)
+    if known is not None:
+        context.meet(known)
+    elif row.data is not None:
+        new = NewRef(
+            data=row.data,
+            tool=row.tool,
+            arguments=row.arguments,
+            tool_call_id=row.tool_call_id,
+            session=row.session,
+            timestamp=row.timestamp,
+            content_type=row.content_type,
+            masked=[MaskedPlace(start=start, end=end, kind=kind) for start, end, kind in row.masked],
+        )
+        before = context.tx.get("SELECT count(*) FROM ref WHERE space = :space")
+        known = refs.put(context.tx, new, refuse=False).id
+        if context.tx.get("SELECT count(*) FROM ref WHERE space = :space") > before:
+            context.stored += 1
+        else:
+            context.meet(known)
+    if known is not None:
+        context.note(row.id, None, row.origins, known)
+
+
+def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn | model.ExportedAtom]) -> None:
+    """Import turns and atoms in their order, an atom behind the turn that it is first based on.
+
+    A note comes in with its atom, and its line in the journal tells of that atom as it is called here. A note of a
+    statement that is here already says nothing new, and is not taken.
+    """
+    run = _Run(context)
+    for row in rows:
+        match row:
+            case model.ExportedAtom():
+                note = run.note if run.note is not None and row.evidence[0].turn == run.note.id else None
+                run.note = None if note is not None else run.note
+                run.end()
+                _import_atom(context, row, note)
+            case model.ExportedTurn():
+                run.add(row)
+    run.end()
+
+
+class _Run:
+    """Turns of one session that are stored together, or a note that waits for its atom."""
+
+    def __init__(self, context: ImportContext) -> None:
+        self._context = context
+        self._turns: list[model.ExportedTurn] = []
+        self.note: model.ExportedTurn | None = None
+
+    def add(self, row: model.ExportedTurn) -> None:
+        same_session = not self._turns or self._turns[0].session == row.session
+        if self.note is not None or not same_session or (row.client_id is not None and self._has(row.client_id)):
+            self.end()
+        known = self._context.find(row.id, row.learned_at, row.origins)
+        known = _same_message(self._context, row) if known is None else known
+        if known is not None:
+            self._context.meet(known)
+            self._context.note(row.id, row.learned_at, row.origins, known)
+        elif row.role == "note":
+            self.end()
+            self.note = row
+        else:
+            self._turns.append(row)
+
+    def _has(self, client_id: str) -> bool:
+        return any(one.client_id == client_id for one in self._turns)
+
+    def end(self) -> None:
+        """Store what waits."""
+        rows, self._turns = self._turns, []
+        if self.note is not None:  # its atom was not exported: it is a turn like any other
+            rows, self.note = [*rows, self.note], None
+        if rows:
+            _insert_turns(self._context, rows)
+
+
+def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None:
+    """Return the turn that is the same message of the same client, wherever it was told from."""
+    if row.client_id is None:
+        return None
+    number = context.tx.get(
+        "SELECT id FROM turn WHERE space = :space AND client_id = ? AND sha256 = ? LIMIT 1",
+        *(row.client_id, bytes.fromhex(row.sha256)),
+    )
+    return None if number is None else f"t{number}"
+
+
+def _insert_turns(
+    context: ImportContext, rows: Sequence[model.ExportedTurn], *, told: dict[str, Any] | None = None
+) -> None:
+    """Store turns of one session at its end, but for those that were forgotten here."""
+    tx, session = context.tx, rows[0].session
+    new = [
+        NewTurn(
+            role=row.role,
+            content=row.content,
+            name=row.name,
+            said_at=row.said_at,
+            client_id=row.client_id,
+            guessed=not row.dated,
+        )
+        for row in rows
+    ]
+    # The time of a turn without one is when it was learned, which counts here; that of an import is nobody's.
+    learned = [turn if (turn.client_id or "").startswith(IMPORTED) else replace(turn, guessed=False) for turn in new]
+    again = digests.forgotten_turns(tx, session, learned)
+    context.names |= {rows[place].id: GONE for place in again}
+    taken = [(row, turn) for place, (row, turn) in enumerate(zip(rows, new, strict=True)) if place not in again]
+    if not taken:
+        return
+    stored = turns.insert(
+        tx,
+        session,
+        [turn for _, turn in taken],
+        now=context.now,
+        hashes=[evidence_hash(turn) for _, turn in taken],
+        told=told,
+    )
+    turns.write_journal(tx, stored, now=context.now)
+    for (row, _), turn in zip(taken, stored, strict=True):
+        # What a text names is another thing here; what it cites comes in beside it.
+        tx.run("DELETE FROM citation WHERE space = :space AND source = ?", turn.id)
+        context.note(row.id, row.learned_at, row.origins, turn.id)
+    context.stored += len(stored)
+    tx.touch(f"session:{session}")
+
+
+# --- atoms ------------------------------------------------------------------------------------------
+
+
+def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.ExportedTurn | None) -> None:
+    """Import an atom, with its note where that is new too.
+
+    What is known is brought up to date: further evidence, and its end. Whatever ended here stays so. Where a
+    single-valued fact has an open value on both sides, the one that became true last is current, and ends the other.
+    """
+    tx = context.tx
+    known = context.find(row.id, row.learned_at, row.origins)
+    known = _same_statement(context, row) if known is None else known
+    if known is not None:
+        context.note(row.id, row.learned_at, row.origins, known)
+        context.meet(known)
+        if note is not None:  # the words of it that are here are those of another note
+            context.note(note.id, note.learned_at, note.origins, _first_turn(context, known))
+        if known != GONE:
+            _bring_up_to_date(context, row, number_of(known, "a"))
+        return
+    quotes = [] if note is not None else _quotes(context, row)
+    folded = digests.folded(row.text)
+    said = to_ms(note.said_at) if note is not None else evidence_rows.last_said(tx, quotes) if quotes else 0
+    again = digests.forgotten_statement(tx, folded, said=said) is not None
+    if (note is None and not quotes) or again or (quotes and digests.covered(tx, quotes)):
+        context.names[row.id] = GONE
+        if note is not None:
+            context.names[note.id] = GONE
+        return
+    found, number = _supersession(context, row), tx.next("atom")
+    if note is not None:
+        _insert_turns(context, [note], told=_told(row, note, number, found))
+        quotes = _quotes(context, row)
+        if not quotes:  # the note itself was forgotten here
+            context.names[row.id] = GONE
+            return
+    _insert_atom(context, row, number, folded, quotes, found)
+
+
+def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_rows.Quote]:
+    """Return the evidence of an atom, of turns that are here."""
+    found: list[evidence_rows.Quote] = []
+    for one in row.evidence:
+        turn = context.name(one.turn)
+        if turn == GONE:
+            continue
+        number = number_of(turn, "t")
+        text = context.tx.get("SELECT content FROM turn WHERE space = :space AND id = ? AND tombstone IS NULL", number)
+        if text is None:
+            continue
+        if text[one.start : one.end] == one.quote:
+            found.append((number, one.start, one.end, one.quote))
+        elif fold(text) != fold(one.quote):  # a note that says the same in other letters is as good as this one
+            raise InvalidInput(f"{row.id} quotes {one_line(one.quote, 40)!r} of {one.turn}, which does not say that.")
+        else:
+            found.append((number, 0, len(text), text))
+    return list(dict.fromkeys(found))
+
+
+def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | None:
+    """Return the atom that says the same of the same time, and carries the same fact."""
+    moment, wanted = to_ms(row.valid_from), (None, None, None)
+    if row.fact is not None:
+        chief = entities.chief(context.tx, row.fact.entity)
+        wanted = (entities.key(chief), row.fact.relation, fold(row.fact.value))
+    for number, since, until, entity, relation, value in context.tx.all(
+        "SELECT r.id, r.valid_from, r.valid_to, f.entity_key, f.relation, f.value FROM atom r"
+        " LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id WHERE r.space = :space AND r.folded = ?"
+        " AND r.kind = ? AND r.tombstone IS NULL ORDER BY CASE WHEN r.valid_from = ? THEN 0 ELSE 1 END, r.id",
+        *(digests.folded(row.text), row.kind, moment),
+    ):
+        of_its_time = since == moment or (row.valid_to is None and until is None)
+        if of_its_time and (entity, relation, None if value is None else fold(value)) == wanted:
+            return f"a{number}"
+    return None
+
+
+def _first_turn(context: ImportContext, atom: str) -> str:
+    number = number_of(atom, "a") if atom else 0
+    turn = context.tx.get("SELECT evidence FROM atom WHERE space = :space AND id = ?", number)
+    return GONE if turn is None else f"t{turn}"
+
+
+def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: int) -> None:
+    tx = context.tx
+    current = tx.one(
+        "SELECT valid_from, valid_to, superseded_by, closed_because, confidence FROM atom"
+        " WHERE space = :space AND id = ? AND tombstone IS NULL",
+        number,
+    )
+    if current is None:
+        return
+    since, until, by, because, confidence = current
+    changed = evidence_rows.add(tx, number, _quotes(context, row))
+    successor = context.name(row.superseded_by)
+    if until is None and row.valid_to is not None:
+        until, changed = max(since, to_ms(row.valid_to)), True
+    if row.valid_to is not None and by is None and successor not in (GONE, f"a{number}"):
+        by, changed = number_of(successor, "a"), True
+    if row.valid_to is not None and because is None:
+        because = row.closed_because
+    tx.run(
+        "UPDATE atom SET confidence = ?, valid_to = ?, superseded_by = ?, closed_because = ?"
+        " WHERE space = :space AND id = ?",
+        *(max(confidence, row.confidence), until, by, because, number),
+    )
+    tx.run("UPDATE fact SET valid_to = ? WHERE space = :space AND atom = ?", until, number)
+    if changed:
+        context.changed += 1
+        tx.touch(f"atom:a{number}")
+
+
+def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersession.Supersession:
+    """Return what an atom ends here, and how it ended."""
+    ended = [number_of(name, "a") for older in row.supersedes if (name := context.name(older)) != GONE]
+    successor = context.name(row.superseded_by)
+    until = optional_ms(row.valid_to)
+    by = None if successor == GONE else number_of(successor, "a")
+    if until is None and row.fact is not None and row.fact.single_valued:
+        rival = context.tx.one(
+            "SELECT atom, valid_from FROM fact WHERE space = :space AND entity_key = ? AND relation = ?"
+            " AND single_valued = 1 AND valid_to IS NULL AND tombstone IS NULL",
+            *(entities.key(entities.chief(context.tx, row.fact.entity)), row.fact.relation),
+        )
+        if rival is not None and rival[1] > to_ms(row.valid_from):
+            until, by = rival[1], rival[0]
+        elif rival is not None:
+            ended.append(rival[0])
+    return supersession.Supersession(ends=sorted(set(ended)), until=until, by=by)
+
+
+def _told(
+    row: model.ExportedAtom, note: model.ExportedTurn, number: int, found: supersession.Supersession
+) -> dict[str, Any]:
+    """Return what the note's line in the journal says of atom `number`: how it is called here, and what it ends."""
+    told = {key: value for key, value in (note.told or {}).items() if key not in ("until", "by", "cites")}
+    ends = [f"a{older}" for older in found.ends]
+    told |= {"atom": f"a{number}", "supersedes": ends, "ends": ends}
+    if found.until is not None and (found.by is not None or row.superseded_by is None):
+        told |= {"until": found.until, "by": None if found.by is None else f"a{found.by}"}
+    return told
+
+
+def _insert_atom(
+    context: ImportContext,
+    row: model.ExportedAtom,
+    number: int,
+    folded: str,
+    quotes: Sequence[evidence_rows.Quote],
+    found: supersession.Supersession,
+) -> None:
+    tx = context.tx
+    turn, start, end, _ = quotes[0]
+    tx.insert(
+        "atom",
+        id=number,
+        kind=row.kind,
+        text=row.text,
+        folded=folded,
+        priority=row.priority,
+        confidence=row.confidence,
+        evidence=turn,
+        span_start=start,
+        span_end=end,
+        valid_from=to_ms(row.valid_from),
+        valid_to=found.until,
+        superseded_by=found.by,
+        closed_because=row.closed_because,
+        learned_at=to_ms(context.now),
+        work=context.job("merge") if row.by_model else None,
+        source=row.source,
+    )
+    evidence_rows.add(tx, number, quotes)
+    for older in found.ends:
+        _end(tx, older, by=number, at=to_ms(row.valid_from))
+    if row.fact is not None:
+        chief = entities.chief(tx, row.fact.entity)
+        tx.insert(
+            "fact",
+            atom=number,
+            entity=chief,
+            entity_key=entities.key(chief),
+            relation=row.fact.relation,
+            value=row.fact.value,
+            single_valued=row.fact.single_valued,
+            valid_from=to_ms(row.valid_from),
+            valid_to=found.until,
+        )
+    entities.mention(tx, number, row.entities)
+    tx.index.put_terms("atom", [(number, terms.of_atom(row.text))])
+    tx.touch(f"atom:a{number}", *(f"atom:a{older}" for older in found.ends))
+    context.note(row.id, row.learned_at, row.origins, f"a{number}")
+    context.stored += 1
+
+
+def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
+    """Note that a new atom replaced another: it ends what is open now, and becomes the reason of what ended."""
+    current = tx.one(
+        "SELECT valid_from, valid_to, superseded_by FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL",
+        older,
+    )
+    if current is None or current[2] is not None:
+        return
+    until = max(at, current[0]) if current[1] is None else current[1]
+    tx.run("UPDATE atom SET valid_to = ?, superseded_by = ? WHERE space = :space AND id = ?", until, by, older)
+    tx.run("UPDATE fact SET valid_to = ? WHERE space = :space AND atom = ?", until, older)
+
+
+def _import_review(context: ImportContext, row: model.ExportedReview) -> None:
+    """Quarantine a row that was, with its review; what was decided here stays decided."""
+    name = context.name(row.id)
+    if name != GONE:
+        context.tx.run(
+            "INSERT INTO held (space, id, reasons, at, verdict, reviewed_at) VALUES (:space, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO NOTHING",
+            *(name, row.reasons, to_ms(row.at), row.verdict, optional_ms(row.reviewed_at)),
+        )
+
+
+# --- tasks ------------------------------------------------------------------------------------------
+
+
+def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]) -> None:
+    """Import a canvas; of one that is here, what was done to it since. One that went on here too stays as it is."""
+    if context.is_own:
+        context.names[f"c{row.number}"] = f"c{row.number}"
+        context.known += 1 + len(taken)
+        return
+    known = context.find(f"c{row.number}", row.begun, row.origins)
+    if known is None:
+        is_taken = context.tx.one("SELECT 1 FROM canvas WHERE space = :space AND number = ?", row.number)
+        number, expected = canvases.next_number(context.tx) if is_taken else row.number, 0
+        context.stored += 1
+    else:
+        number = number_of(known, "c")
+        here = canvases.canvas(context.tx, number)
+        new = [one for one in taken if context.find(one.id, one.timestamp, one.origins) is None]
+        edits = [one for one in row.edits if context.find(one.id, one.at, one.origins) is None]
+        context.note(f"c{row.number}", row.begun, row.origins, known)
+        if not (new or edits) and row.updated <= here.updated:
+            context.known += 1 + len(taken)
+            return
+        if _went_on(context, number, row, taken):
+            context.left.append(
+                f"Canvas {number:03} went on here and where it came from. It stays as it is here; "
+                f"{len(new)} steps from there were left out."
+            )
+            return
+        context.changed += 1
+        expected = here.version
+    _write_canvas(context, row, taken, number=number, expected=expected)
+
+
+def _went_on(
+    context: ImportContext, number: int, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]
+) -> bool:
+    """Tell whether a canvas has records or edits that are not among those that come in."""
+    came = {context.find(one.id, one.timestamp, one.origins) for one in taken}
+    came |= {context.find(one.id, one.at, one.origins) for one in row.edits}
+    here = context.tx.column(
+        "SELECT 'k' || id FROM record WHERE space = :space AND canvas = ? UNION ALL"
+        " SELECT 'e' || id FROM canvas_edit WHERE space = :space AND canvas = ?",
+        *(number, number),
+    )
+    return not came.issuperset(here)
+
+
+def _write_canvas(
+    context: ImportContext,
+    row: model.ExportedCanvas,
+    taken: Sequence[model.ExportedRecord],
+    *,
+    number: int,
+    expected: int,
+) -> None:
+    def here(text: str) -> str:
+        return text if number == row.number else _renumbered(text, row.number, number)
+
+    canvas = CanvasRow(
+        number=number,
+        label=row.label,
+        session=row.session,
+        text=here(row.text),
+        status=row.status,
+        folded=row.folded,
+        groups=canvases.groups_of(here(json.dumps(row.groups))),
+        updated=row.updated,
+        version=expected,
+    )
+    canvases.save(context.tx, canvas, expected=expected)
+    context.note(f"c{row.number}", row.begun, row.origins, f"c{number}")
+    lines = defaultdict[str, list[int]](list)
+    for one in taken:
+        lines[one.session].append(_import_record(context, one, number, here))
+    for session, numbers in lines.items():
+        records.append(context.tx, session, numbers)
+    edits = [_import_edit(context, one, number, here) for one in row.edits]
+    canvases.log(context.tx, edits=edits, canvas=number)
+
+
+def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: int, here: Callable[[str], str]) -> int:
+    """Store a record, or the better summary of one that is here."""
+    tx, known = context.tx, context.find(row.id, row.timestamp, row.origins)
+    if known is not None:
+        context.note(row.id, row.timestamp, row.origins, known)
+        number = number_of(known, "k")
+        tx.run(
+            "UPDATE record SET summary = ?, score = ?, summary_by = ? WHERE space = :space AND id = ?",
+            *(here(row.summary), row.score, row.summary_by, number),
+        )
+        return number
+    ref, number = context.name(row.ref) or row.ref, tx.next("record")
+    tx.insert(
+        "record",
+        id=number,
+        session=tx.make_session(row.session),
+        canvas=canvas,
+        node=here(row.node_id),
+        timestamp=row.timestamp.isoformat(),
+        tool_call=here(row.tool_call),
+        summary=here(row.summary),
+        result_ref=tx.get("SELECT path FROM ref WHERE space = :space AND id = ?", ref) or row.result_ref,
+        tool_call_id=row.tool_call_id,
+        score=row.score,
+        tokens_raw=row.tokens_raw,
+        tokens_kept=row.tokens_kept,
+        ref=ref,
+        summary_by=row.summary_by,
+        step=None if row.step is None else here(row.step),
+    )
+    context.note(row.id, row.timestamp, row.origins, f"k{number}")
+    context.stored += 1
+    return number
+
+
+def _import_edit(context: ImportContext, row: model.ExportedEdit, canvas: int, here: Callable[[str], str]) -> int:
+    tx, known = context.tx, context.find(row.id, row.at, row.origins)
+    undone = None if row.undone_at is None else row.undone_at.isoformat()
+    if known is not None:
+        context.note(row.id, row.at, row.origins, known)
+        number = number_of(known, "e")
+        tx.run("UPDATE canvas_edit SET undone_at = ? WHERE space = :space AND id = ?", undone, number)
+        return number
+    after, number = context.name(row.after), tx.next("canvas_edit")
+    tx.insert(
+        "canvas_edit",
+        id=number,
+        canvas=canvas,
+        after_record=0 if after == GONE else number_of(after, "k"),
+        kind=row.kind,
+        body=here(row.body),
+        at=row.at.isoformat(),
+        work=context.job("canvas") if row.by_model else None,
+        undone_at=undone,
+    )
+    context.note(row.id, row.at, row.origins, f"e{number}")
+    return number
+
+
+def _renumbered(text: str, old: int, new: int) -> str:
+    """Return a text with the ids of a canvas's nodes and groups, `003-N4`, under another number."""
+    return re.sub(rf"(?<![\w-]){old:03}-(?=[NF]\d)", f"{new:03}-", text, flags=re.ASCII)
+
+
+# --- pages ------------------------------------------------------------------------------------------
+
+
+def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene]) -> None:
+    """Import the versions of a page. Where there is another of its name, it gets a name of its own.
+
+    A page that was written here since stays; what came from elsewhere follows only where it is newer.
+    """
+    if context.is_own or not versions:
+        return
+    known = {row.version: context.find(_scene_id(row), row.at, row.origins) for row in versions}
+    found = next((name for name in known.values() if name), None)
+    slug = _free_slug(context, versions[0].slug) if found is None else found.removeprefix("s:").rpartition("/")[0]
+    context.names[f"s:{versions[0].slug}"] = slug
+    new = [row for row in versions if known[row.version] is None]
+    newest = context.tx.one(
+        "SELECT version, at FROM scene WHERE space = :space AND slug = ? ORDER BY version DESC LIMIT 1", slug
+    )
+    is_own = newest is not None and f"s:{slug}/{newest[0]}" not in known.values()
+    if newest is not None and is_own and any(to_ms(row.at) <= newest[1] for row in new):
+        context.left.append(f"Scene {slug} was written anew here; its earlier versions from elsewhere were left out.")
+        new = [row for row in new if to_ms(row.at) > newest[1]]
+    for row in new:
+        _insert_scene(context, row, slug)
+    context.stored += len(new)
+    context.known += len(versions) - len(new)
+    if new:
+        context.tx.touch("persona", f"scene:{slug}")
+        scenes.write_files(context.tx)
+
+
+def _scene_id(row: model.ExportedScene) -> str:
+    return f"s:{row.slug}/{row.version}"
+
+
+def _free_slug(context: ImportContext, slug: str) -> str:
+    """Return a name that no page has, or had."""
+    name, number = slug, 1
+    while context.tx.one("SELECT 1 FROM scene WHERE space = :space AND slug = ?", name):
+        number += 1
+        name = f"{slug}-{number}"
+    return name
+
+
+def _insert_scene(context: ImportContext, row: model.ExportedScene, slug: str) -> None:
+    tx = context.tx
+    version = 1 + (tx.get("SELECT max(version) FROM scene WHERE space = :space AND slug = ?", slug) or 0)
+    tx.insert(
+        "scene",
+        slug=slug,
+        version=version,
+        action=row.action,
+        title=row.title,
+        summary=row.summary,
+        body=_with_links(context, _with_names(context, row.body)),
+        heat=row.heat,
+        atoms=json.dumps([name for atom in row.atoms if (name := context.name(atom)) != GONE]),
+        entities=json.dumps(list(row.entities), ensure_ascii=False),
+        reason=row.reason,
+        created=to_ms(row.created),
+        at=to_ms(row.at),
+        work=context.job("scenes") if row.by_model else None,
+    )
+    context.note(_scene_id(row), row.at, row.origins, f"s:{slug}/{version}")
+
+
+def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPersona]) -> None:
+    """Import what models wrote of the user, unless this space has such a page of its own."""
+    tx, rows = context.tx, [row for row in versions if row.by_model]
+    if context.is_own or not rows:
+        return
+    known = {row.version: context.find(f"p{row.version}", row.at, row.origins) for row in rows}
+    new = [row for row in rows if known[row.version] is None]
+    context.known += len(rows) - len(new)
+    newest = tx.one("SELECT version, work FROM persona WHERE space = :space ORDER BY version DESC LIMIT 1")
+    if new and newest is not None and newest[1] is not None and f"p{newest[0]}" not in known.values():
+        context.left.append("The persona page stays the one of this space; the next distilling tells what came in too.")
+        return
+    last: int = newest[0] if newest is not None else 0
+    for version, row in enumerate(new, start=last + 1):
+        text = _with_names(context, row.text)
+        tx.insert(
+            "persona", version=version, text=text, at=to_ms(row.at), reason=row.reason, work=context.job("persona")
+        )
+        context.note(f"p{row.version}", row.at, row.origins, f"p{version}")
+    context.stored += len(new)
+    if new:
+        tx.touch("persona")
+
+
+def _with_names(context: ImportContext, text: str) -> str:
+    """Return a page with the atoms that it cites as they are called here, without what cites none."""
+    gone = [atom for atom in cited(text) if context.name(atom) == GONE]
+    left = without(text, gone)
+    return renamed(left, {atom: context.name(atom) for atom in cited(left)})
+
+
+def _with_links(context: ImportContext, text: str) -> str:
+    """Return a page whose links to other pages go where those are here."""
+    moved = {old.removeprefix("s:"): new for old, new in context.names.items() if old.startswith("s:")}
+    changed = {old: new for old, new in moved.items() if old != new}
+    if not changed:
+        return text
+    names = "|".join(map(re.escape, sorted(changed, key=len, reverse=True)))
+    return re.sub(rf"\[\[({names})(?=[\]|])", lambda link: f"[[{changed[link[1]]}", text)
+
+
+# --- citations, and how far sessions and stages have come -------------------------------------------
+
+
+def _import_citation(context: ImportContext, row: model.ExportedCitation) -> None:
+    source, ref = context.name(row.source), context.name(row.ref)
+    if GONE not in (source, ref):
+        context.tx.run(
+            "INSERT INTO citation (space, source, ref, first_line, last_line) VALUES (:space, ?, ?, ?, ?)"
+            " ON CONFLICT DO NOTHING",
+            *(source, ref, *(row.lines or (0, 0))),
+        )
+
+
+def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
+    """Count a session as read as far as it was there, where nothing of this home's own waits before that."""
+    tx, number = context.tx, context.tx.session(row.name)
+    if number is None or context.is_own:
+        return
+    canvas = context.name(f"c{row.canvas}") if row.canvas is not None else GONE
+    if canvas != GONE and canvases.active(tx, row.name) is None:
+        canvases.activate(tx, row.name, number_of(canvas, "c"), now=context.now)
+    read = context.name(row.read)
+    if read == GONE:
+        return
+    position: int | None = tx.get(
+        "SELECT position + 1 FROM turn WHERE space = :space AND id = ? AND session = ?", number_of(read, "t"), number
+    )
+    at: int = tx.get("SELECT position FROM progress WHERE space = :space AND session = ?", number) or 0
+    own = tx.one(
+        "SELECT 1 FROM turn t WHERE t.space = :space AND t.session = ? AND t.position >= ? AND t.position < ?"
+        " AND t.role <> 'note' AND NOT EXISTS ("
+        "  SELECT 1 FROM origin o WHERE o.space = t.space AND o.id = 't' || t.id) LIMIT 1",
+        *(number, at, position or 0),
+    )
+    if position is not None and position > at and own is None:
+        batches = tx.get("SELECT batches FROM progress WHERE space = :space AND session = ?", number) or 0
+        tx.run(
+            "INSERT INTO progress (space, session, position, batches, flush, scene) VALUES (:space, ?, ?, ?, 0, ?)"
+            " ON CONFLICT (space, session) DO UPDATE SET position = excluded.position, batches = excluded.batches,"
+            " scene = excluded.scene",
+            *(number, position, max(batches, row.batches), row.scene),
+        )
+
+
+def _import_progress(context: ImportContext, row: model.ExportedProgress) -> None:
+    """Count a stage as far as it had come there, where no atoms of this home's own wait before that."""
+    tx, name = context.tx, context.name(row.upto)
+    if name == GONE or context.is_own:
+        return
+    upto = number_of(name, "a")
+    at: int = tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = ?", row.stage) or 0
+    own = tx.one(
+        "SELECT 1 FROM atom a WHERE a.space = :space AND a.id > ? AND a.id <= ? AND a.tombstone IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.space = a.space AND o.id = 'a' || a.id) LIMIT 1",
+        *(at, upto),
+    )
+    if upto > at and own is None:
+        tx.run(
+            "INSERT INTO stage_cursor (space, stage, position, at) VALUES (:space, ?, ?, ?)"
+            " ON CONFLICT (space, stage) DO UPDATE SET position = excluded.position",
+            *(row.stage, upto, to_ms(context.now)),
+        )

@@ -1,0 +1,340 @@
+"""A transaction, as domain SQL sees it: rows of one space (or of the home), its files and its word and vector indexes.
+
+SQL is written once for every engine. `?` stands for a value, `:space` for the number of the space: every statement on
+rows of a space names it, and so does every join. An engine brings a `Connection`, `Files` and an `Index`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.store.values import Layer, Vectors
+
+__all__ = [
+    "Connection",
+    "Files",
+    "HomeTransaction",
+    "Index",
+    "Transaction",
+    "Value",
+    "from_ms",
+    "marks",
+    "named_rows",
+    "number_of",
+    "numbers_of",
+    "optional_ms",
+    "reads",
+    "reads_home",
+    "to_ms",
+    "writes",
+    "writes_home",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Value = str | int | float | bytes | None
+
+_AT_ONCE = 500
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
+
+
+class Connection(Protocol):
+    """What an engine does with statements, all in one transaction. Placeholders are `?`."""
+
+    def all(self, sql: str, values: Sequence[Value]) -> list[Any]:
+        """Run a statement and return its rows, as tuples."""
+        ...
+
+    def each(self, sql: str, values: Sequence[Value]) -> Iterator[Any]:
+        """Yield the rows of a statement, without holding them all in memory."""
+        ...
+
+    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        """Run a statement for each row of values."""
+        ...
+
+
+class Files(Protocol):
+    """The readable files of a space, by their paths in its folder. They change with the transaction, or not at all."""
+
+    def read(self, path: str) -> bytes | None:
+        """Return what a file holds; None where there is none."""
+        ...
+
+    def shown(self, path: str) -> str:
+        """Return what a file is called in a message to the user."""
+        ...
+
+    def read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
+        """Return a span of the `size` raw bytes that a result's file ends with; None where it is torn or gone."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None: ...
+
+    def remove(self, path: str) -> None: ...
+
+    def append(
+        self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
+    ) -> None:
+        """Append lines; `rewrite` gives all that the file should hold then, should it have to be written whole.
+
+        With `whole` the first write is of everything: rows may be older than the file.
+        """
+        ...
+
+    def rewrite(self, path: str, lines: Iterable[bytes]) -> None:
+        """Replace all lines of a file, where some were erased."""
+        ...
+
+
+class Index(Protocol):
+    """The word and vector indexes of a space."""
+
+    def put_terms(self, layer: Layer, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        """Index new rows, given in order as (number, terms)."""
+        ...
+
+    def put_vectors(
+        self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
+    ) -> None:
+        """Store vectors of rows that have none; `rows` picks theirs out of `new.data` (default: in order)."""
+        ...
+
+    def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
+        """Return the rows that have every one of some index terms."""
+        ...
+
+    def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
+        """Take rows out of the word index and every model's vectors."""
+        ...
+
+
+class HomeTransaction:
+    """Statements on what belongs to the home: spaces, tokens, spend, leases."""
+
+    space = 0
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def all(self, sql: str, *values: Value) -> list[Any]:
+        """Return the rows of a statement, as tuples."""
+        text, order = _layout(sql)
+        return self.connection.all(text, self._ordered(order, values))
+
+    def each(self, sql: str, *values: Value) -> Iterator[Any]:
+        """Yield the rows of a statement, without holding them all in memory."""
+        text, order = _layout(sql)
+        return self.connection.each(text, self._ordered(order, values))
+
+    def one(self, sql: str, *values: Value) -> Any | None:
+        """Return the first row, None where there is none."""
+        rows = self.all(sql, *values)
+        return rows[0] if rows else None
+
+    def get(self, sql: str, *values: Value) -> Any:
+        """Return the first column of the first row, None where there is none."""
+        rows = self.all(sql, *values)
+        return rows[0][0] if rows else None
+
+    def column(self, sql: str, *values: Value) -> list[Any]:
+        """Return the first column of all rows."""
+        return [row[0] for row in self.all(sql, *values)]
+
+    def among(self, sql: str, members: Iterable[Value], *values: Value) -> list[Any]:
+        """Return the rows of a statement on some members, for which `IN ({})` stands behind all other values.
+
+        In shares: engines take so many values and no more.
+        """
+        wanted = list(dict.fromkeys(members))
+        shares = (wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE))
+        return [row for share in shares for row in self.all(sql.format(marks(share)), *values, *share)]
+
+    def run(self, sql: str, *values: Value) -> None:
+        self.all(sql, *values)
+
+    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        """Run a statement for each row of values."""
+        text, order = _layout(sql)
+        self.connection.many(text, (self._ordered(order, row) for row in rows))
+
+    def insert(self, table: str, **values: Value) -> None:
+        self.run(_insert(table, tuple(values)), *values.values())
+
+    def _ordered(self, order: tuple[bool, ...], values: Sequence[Value]) -> Sequence[Value]:
+        """Return values in the order of a statement's placeholders, the number of the space where it is named."""
+        if not any(order):
+            return values
+        given = iter(values)
+        return [self.space if is_space else next(given) for is_space in order] + list(given)
+
+
+class Transaction(HomeTransaction):
+    """Statements on the rows of one space. `space` is its number, 0 where it holds nothing yet.
+
+    An engine's own subclass brings `files` and `index`.
+    """
+
+    files: Files
+    index: Index
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        super().__init__(connection)
+        self.name = name
+        self.space: int = self.get("SELECT id FROM space WHERE name = ?", name) or 0
+
+    def next(self, table: str) -> int:
+        """Return the next number of a table's rows."""
+        return 1 + (self.get("SELECT seq FROM sqlite_sequence WHERE name = ?", table) or 0)
+
+    def make_space(self) -> None:
+        """Make the row of the space, where it is new."""
+        if not self.space:
+            self.space = 1 + (self.get("SELECT max(id) FROM space") or 0)
+            self.run("INSERT INTO space (id, name) VALUES (?, ?)", self.space, self.name)
+
+    def insert(self, table: str, **values: Value) -> None:
+        """Insert a row of this space."""
+        self.run(_insert(table, ("space", *values)), *values.values())
+
+    def session(self, name: str) -> int | None:
+        """Return the number of a session, None where it has nothing yet."""
+        return self.get("SELECT id FROM session WHERE space = :space AND name = ?", name)
+
+    def make_session(self, name: str) -> int:
+        """Return the number of a session, made where it is new."""
+        known = self.session(name)
+        if known is None:
+            self.make_space()
+            known = self.next("session")
+            self.insert("session", id=known, name=name)
+        return known
+
+    def touch(self, *topics: str) -> None:
+        """Note in the change feed that topics of the space changed."""
+        seq = 1 + (self.get("SELECT max(seq) FROM change") or 0)
+        self.many(
+            "INSERT INTO change (space, topic, seq) VALUES (:space, ?, ?)"
+            " ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",
+            [(topic, seq) for topic in dict.fromkeys(topics)],
+        )
+
+
+@cache
+def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
+    """Return a statement with `?` for every value, and for each of these whether it is the number of the space."""
+    order: list[bool] = []
+
+    def placeholder(found: re.Match[str]) -> str:
+        if found[0].startswith("'"):
+            return found[0]
+        order.append(found[0] == ":space")
+        return "?"
+
+    return _PARAMETER.sub(placeholder, sql), tuple(order)
+
+
+@cache
+def _insert(table: str, columns: tuple[str, ...]) -> str:
+    values = ", ".join(":space" if column == "space" else "?" for column in columns)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
+
+
+# --- verbs ------------------------------------------------------------------------------------------
+
+
+class Engine(Protocol):
+    """A store that runs functions of this package as its verbs."""
+
+    def read(self, space: str, work: Callable[[Transaction], T]) -> T: ...
+
+    def write(self, space: str, work: Callable[[Transaction], T]) -> T: ...
+
+    def read_home(self, work: Callable[[HomeTransaction], T]) -> T: ...
+
+    def write_home(self, work: Callable[[HomeTransaction], T]) -> T: ...
+
+
+def reads(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concatenate[Engine, str, P], T]:
+    """Make a verb of a function that reads rows of a space."""
+
+    def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return store.read(space, lambda tx: function(tx, *args, **kwargs))
+
+    return verb
+
+
+def writes(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concatenate[Engine, str, P], T]:
+    """Make a verb of a function that changes rows of a space: all of it is committed when it returns, or nothing."""
+
+    def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return store.write(space, lambda tx: function(tx, *args, **kwargs))
+
+    return verb
+
+
+def reads_home(function: Callable[Concatenate[HomeTransaction, P], T]) -> Callable[Concatenate[Engine, P], T]:
+    def verb(store: Engine, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return store.read_home(lambda tx: function(tx, *args, **kwargs))
+
+    return verb
+
+
+def writes_home(function: Callable[Concatenate[HomeTransaction, P], T]) -> Callable[Concatenate[Engine, P], T]:
+    def verb(store: Engine, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return store.write_home(lambda tx: function(tx, *args, **kwargs))
+
+    return verb
+
+
+# --- values -----------------------------------------------------------------------------------------
+
+
+def to_ms(moment: datetime) -> int:
+    """Return an aware moment as milliseconds since 1970, exactly (years before 1970 are negative)."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def optional_ms(moment: datetime | None) -> int | None:
+    return None if moment is None else to_ms(moment)
+
+
+def from_ms(ms: int) -> datetime:
+    """Return the moment in the zone of this machine, as people and agents read it."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError:  # a row that another program wrote
+        return datetime.max.replace(tzinfo=UTC) if ms > 0 else datetime.min.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone()
+    except (OverflowError, OSError, ValueError):  # far from now, some systems know no local time
+        return moment
+
+
+def number_of(id: str, prefix: str) -> int:
+    """Return 812 for `t812`. Raises NotFound, which also says how such ids look."""
+    match = re.fullmatch(rf"{prefix}(\d{{1,18}})", id.strip(), flags=re.ASCII)
+    if match is None:
+        raise NotFound(f"There is no {one_line(id, 40)!r}. Ids of this kind look like {prefix}12.")
+    return int(match[1])
+
+
+def named_rows(numbers: Iterable[int], prefix: str) -> list[str]:
+    """Return `["t3", "t8"]` for the numbers of turns."""
+    return [f"{prefix}{number}" for number in numbers]
+
+
+def numbers_of(ids: Iterable[str], prefix: str) -> list[int]:
+    return [number_of(id, prefix) for id in ids]
+
+
+def marks(values: Sequence[object]) -> str:
+    """Return `?, ?, ?` for that many values; `NULL`, which equals nothing, where there are none."""
+    return ", ".join("?" * len(values)) or "NULL"

@@ -1,0 +1,187 @@
+"""The verbs of `store.protocol` that are the same on every engine: functions of this package, as methods of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from mcp_memory.store.sql import atoms as atom_rows
+from mcp_memory.store.sql import canvases as canvas_rows
+from mcp_memory.store.sql import chunks as chunk_rows
+from mcp_memory.store.sql import (
+    citation_rows,
+    exporting,
+    forget_reach,
+    forgetting,
+    importing,
+    imports,
+    jobs,
+    leases,
+    purging,
+)
+from mcp_memory.store.sql import counts as space_counts
+from mcp_memory.store.sql import drafts as draft_rows
+from mcp_memory.store.sql import entities as entity_rows
+from mcp_memory.store.sql import matching as matching_rows
+from mcp_memory.store.sql import personas as persona_rows
+from mcp_memory.store.sql import records as record_rows
+from mcp_memory.store.sql import refs as ref_rows
+from mcp_memory.store.sql import retention as policy_rows
+from mcp_memory.store.sql import review as quarantine_rows
+from mcp_memory.store.sql import savings as saving_rows
+from mcp_memory.store.sql import scenes as scene_rows
+from mcp_memory.store.sql import spends as spend_rows
+from mcp_memory.store.sql import tokens as token_rows
+from mcp_memory.store.sql import tombstones as tombstone_rows
+from mcp_memory.store.sql import turns as turn_rows
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, reads, reads_home, writes, writes_home
+from mcp_memory.store.values import NewChunk
+
+__all__ = ["SqlVerbs"]
+
+T = TypeVar("T")
+
+
+class SqlVerbs(Protocol):
+    """A store over SQL. An engine brings these four, which run a function in one transaction, and its own verbs."""
+
+    def read(self, space: str, work: Callable[[Transaction], T]) -> T: ...
+
+    def write(self, space: str, work: Callable[[Transaction], T]) -> T: ...
+
+    def read_home(self, work: Callable[[HomeTransaction], T]) -> T: ...
+
+    def write_home(self, work: Callable[[HomeTransaction], T]) -> T: ...
+
+    # turns
+    append_turns = writes(turn_rows.append)
+    turns = reads(turn_rows.by_ids)
+    session_turns = reads(turn_rows.of_session)
+    last_turns = reads(turn_rows.last)
+    surroundings = reads(turn_rows.context_windows)
+    sessions = reads(turn_rows.sessions)
+    forgotten_among = reads(turn_rows.count_forgotten)
+    known_client_ids = reads(imports.known_client_ids)
+    kept_calls = reads(imports.stored_calls)
+    imported = reads(imports.files)
+    note_import = writes(imports.note_file)
+    followed_logs = reads(imports.logs)
+    note_followed = writes(imports.note_log)
+
+    # knowledge
+    add_atom = writes(atom_rows.add)
+    atoms = reads(atom_rows.by_ids)
+    list_atoms = reads(atom_rows.listed)
+    facts = reads(atom_rows.facts)
+    entities = reads(entity_rows.listed)
+    evidence = reads(atom_rows.evidence)
+    atoms_since = reads(atom_rows.since)
+    replaced = reads(atom_rows.superseded_by)
+    scenes = reads(scene_rows.listed)
+    scene_versions = reads(scene_rows.versions)
+    persona = reads(persona_rows.current)
+    persona_versions = reads(persona_rows.versions)
+    put_persona = writes(persona_rows.put)
+    citations = reads(citation_rows.by_sources)
+    cited_by = reads(citation_rows.of_ref)
+
+    def write_persona_file(self, space: str, /, page: str) -> None:
+        if not self.read(space, lambda tx: persona_rows.is_written(tx, page)):
+            self.write(space, lambda tx: persona_rows.write_file(tx, page))
+
+    # jobs
+    backlog = reads(jobs.backlog)
+    flush = writes(jobs.flush)
+    stage_states = reads(jobs.stage_states)
+    want = writes(jobs.request)
+    works = reads(jobs.waiting)
+    work = reads(jobs.by_id)
+    take_work = writes(jobs.lease)
+    park_work = writes(jobs.park)
+    release_work = writes(jobs.release)
+    done = reads(jobs.done)
+    drafts = reads(draft_rows.drafts)
+    commit_extraction = writes(draft_rows.commit_extraction)
+    commit_merge = writes(draft_rows.commit_merge)
+    commit_scenes = writes(scene_rows.commit)
+    commit_persona = writes(persona_rows.commit)
+    commit_canvas = writes(canvas_rows.commit)
+    commit_summaries = writes(record_rows.commit_summaries)
+    hold = writes_home(leases.lease)
+    let_go = writes_home(leases.release)
+    pause = writes_home(leases.pause)
+    resume = writes_home(leases.resume)
+    paused = reads_home(leases.paused)
+
+    # tasks
+    put_ref = writes(ref_rows.put)
+    ref = reads(ref_rows.ref)
+    read_ref = reads(ref_rows.read)
+    unindexed_ref = reads_home(chunk_rows.unindexed)
+    refs_waiting = reads_home(chunk_rows.waiting)
+    chunks = reads(chunk_rows.by_ids)
+
+    def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
+        terms = chunk_rows.cut(new)  # before the transaction, for which others would wait
+        return self.write(space, lambda tx: chunk_rows.put(tx, ref, new, terms, start=start, complete=complete))
+
+    commit_step = writes(record_rows.commit_step)
+    note_replaced = writes(record_rows.note_replaced)
+    save_canvas = writes(canvas_rows.save)
+    canvas_history = reads(record_rows.history)
+    last_move = reads(record_rows.last_move)
+    activate = writes(canvas_rows.activate)
+    active_canvas = reads(canvas_rows.active)
+    canvas = reads(canvas_rows.canvas)
+    canvases = reads(canvas_rows.listed)
+    next_canvas_number = reads(canvas_rows.next_number)
+    records = reads(record_rows.listed)
+    recorded = reads(record_rows.count)
+    canvas_growth = reads(canvas_rows.growth)
+    thin_records = reads(record_rows.thin)
+    summarised_by_program = reads(record_rows.by_program)
+    message_edits = reads(saving_rows.message_edits)
+    put_message_edits = writes(saving_rows.put_message_edits)
+    add_saving = writes(saving_rows.add_saving)
+    savings = reads(saving_rows.savings)
+
+    # retention
+    matching = reads(matching_rows.of)
+    reach = reads(forget_reach.of)
+    forget = writes(forgetting.forget)
+    undo_forget = writes(forgetting.undo)
+    tombstones = reads(tombstone_rows.listed)
+    purge = writes(purging.purge)
+    unproven = reads_home(purging.unproven)
+    note_proven = writes_home(purging.note_proven)
+    policies = reads(policy_rows.listed)
+    put_policy = writes(policy_rows.put)
+    due_policies = writes(policy_rows.due)
+    overdue = reads(policy_rows.overdue)
+    count_overdue = reads(policy_rows.count_overdue)
+    note_kept = writes(policy_rows.note)
+    put_aside = writes(quarantine_rows.quarantine)
+    held = reads(quarantine_rows.listed)
+    held_count = reads(quarantine_rows.count)
+    review = writes(quarantine_rows.review)
+
+    # export and import
+    home_id = reads_home(exporting.home_id)
+    take_in = writes(importing.import_rows)
+    known_as = reads(importing.known_as)
+    were_forgotten = reads(importing.forgotten_statements)
+    note_origins = writes(importing.note_origins)
+
+    # admin
+    add_spend = writes_home(spend_rows.add)
+    spent = reads_home(spend_rows.sums)
+    add_token = writes_home(token_rows.add)
+    token = reads_home(token_rows.by_id)
+    tokens = reads_home(token_rows.listed)
+    revoke_token = writes_home(token_rows.revoke)
+    note_token_used = writes_home(token_rows.note_used)
+    spaces = reads_home(space_counts.spaces)
+    counts = reads(space_counts.counts)
+    grown = reads(space_counts.grown)
+    last_change = reads_home(space_counts.last_change)
+    changes = reads_home(space_counts.changes)

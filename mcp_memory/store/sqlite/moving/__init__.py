@@ -1,1 +1,0 @@
-"""Rows on their way out of a home (`carrying`) and into another (`arrivals`)."""

@@ -1,0 +1,139 @@
+"""A transaction of SQLite: the connection, the files of the space beside it, and its word and vector indexes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.core.errors import Damaged
+from mcp_memory.store import files
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
+from mcp_memory.store.sqlite import linefiles
+from mcp_memory.store.sqlite.finding import terms, vectors
+from mcp_memory.store.values import Layer, Vectors
+
+__all__ = ["ApswConnection", "SpaceFiles", "SpaceIndex", "SqliteTransaction", "home_transaction"]
+
+_FENCE = b"---\n"
+
+
+class ApswConnection:
+    """`sql.Connection` over apsw. Cursors never leave it."""
+
+    def __init__(self, con: apsw.Connection) -> None:
+        self._con = con
+
+    def all(self, sql: str, values: Sequence[Value]) -> list[Any]:
+        return self._con.execute(sql, values).fetchall()
+
+    def each(self, sql: str, values: Sequence[Value]) -> Iterator[Any]:
+        return iter(self._con.execute(sql, values))
+
+    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        self._con.executemany(sql, rows)
+
+
+def home_transaction(con: apsw.Connection) -> HomeTransaction:
+    return HomeTransaction(ApswConnection(con))
+
+
+class SqliteTransaction(Transaction):
+    """`con` is for what only SQLite does; `home` is the folder of the store."""
+
+    def __init__(self, con: apsw.Connection, home: Path, space: str) -> None:
+        super().__init__(ApswConnection(con), space)
+        self.con = con
+        self.home = home
+        self.folder = home / "spaces" / space
+        self.files = SpaceFiles(self)
+        self.index = SpaceIndex(self)
+
+
+class SpaceFiles:
+    """`sql.Files` as files on disk; see `store.files` and `linefiles` for what keeps them in step with the rows."""
+
+    def __init__(self, tx: SqliteTransaction) -> None:
+        self._tx = tx
+
+    def read(self, path: str) -> bytes | None:
+        return files.content_of(self._tx.folder / path)
+
+    def shown(self, path: str) -> str:
+        return str(self._tx.folder / path)
+
+    def read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
+        try:
+            with (self._tx.folder / path).open("rb") as file:
+                head = file.seek(0, os.SEEK_END) - size
+                file.seek(max(0, head - len(_FENCE)))
+                fence = file.read(len(_FENCE))
+                file.seek(span[0], os.SEEK_CUR)
+                data = file.read(span[1] - span[0])
+        except OSError:
+            return None
+        return data if fence == _FENCE and len(data) == span[1] - span[0] else None
+
+    def write(self, path: str, data: bytes) -> None:
+        files.write_whole(self._tx.folder / path, data)
+
+    def remove(self, path: str) -> None:
+        files.remove(self._tx.folder / path)
+
+    def append(
+        self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
+    ) -> None:
+        """Raises Behind where the file has lines that the database does not know of."""
+        committed = linefiles.committed(self._tx.con, self._tx.space, path)
+        target = self._tx.folder / path
+        if whole and committed is None:
+            lines = rewrite()
+        if files.is_there(target) and not target.is_file():  # a folder or a link to nothing is in its place
+            target.replace(linefiles.aside(target, "damaged"))
+        if files.beyond(target, committed or 0):
+            raise linefiles.Behind(
+                f"{target} has lines that the database lacks. `mcp-memory doctor --repair` takes them back."
+            )
+        try:
+            length = files.append(target, lines, committed=committed or 0)
+        except Damaged:
+            if target.exists():
+                target.replace(linefiles.aside(target, "damaged"))
+            self.rewrite(path, rewrite())
+        else:
+            linefiles.note_length(self._tx.con, self._tx.space, path, length)
+
+    def rewrite(self, path: str, lines: Iterable[bytes]) -> None:
+        everything = b"".join(lines)
+        files.write_whole(self._tx.folder / path, everything)
+        linefiles.note_length(self._tx.con, self._tx.space, path, len(everything))
+
+
+class SpaceIndex:
+    """`sql.Index` by FTS5 and sqlite-vec."""
+
+    def __init__(self, tx: SqliteTransaction) -> None:
+        self._tx = tx
+
+    def put_terms(self, layer: Layer, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+        if layer == "chunk":
+            terms.insert(self._tx.con, layer, self._tx.space, rows)
+        else:
+            terms.put(self._tx.con, layer, self._tx.space, rows)
+
+    def put_vectors(
+        self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
+    ) -> None:
+        vectors.put(self._tx.con, layer, numbers, new, rows=rows)
+
+    def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
+        return terms.with_all(self._tx.con, layer, self._tx.space, wanted)
+
+    def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            terms.delete(self._tx.con, layer, number)
+        if layer != "chunk":
+            vectors.delete(self._tx.con, layer, numbers)
