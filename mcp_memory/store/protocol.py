@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "Admin",
     "Amended",
     "Appended",
     "Backlog",
@@ -104,11 +105,14 @@ __all__ = [
     "Counts",
     "Done",
     "Draft",
+    "EmbeddedStore",
     "Filters",
     "FollowedLog",
     "Grown",
     "Held",
     "Imported",
+    "Jobs",
+    "Knowledge",
     "Layer",
     "Merging",
     "NewAtom",
@@ -116,16 +120,20 @@ __all__ = [
     "NewRef",
     "Outcome",
     "Posting",
+    "Retention",
     "SceneEdit",
     "Scored",
+    "Search",
     "Spend",
     "Spent",
     "StageState",
     "Store",
     "TakenBack",
     "TakenStep",
+    "Tasks",
     "ThinRecord",
     "Tombstone",
+    "Turns",
     "UnindexedRef",
     "VectorIndex",
     "Vectors",
@@ -135,14 +143,8 @@ __all__ = [
 ]
 
 
-class Store(Protocol):
-    """One home. See the module docstring for what holds of every verb."""
-
-    def close(self) -> None:
-        """Release files and threads. Safe to call twice; the store cannot be used afterwards."""
-        ...
-
-    # L0 ------------------------------------------------------------------------------------------
+class Turns(Protocol):
+    """Turns (L0), and the imports and logs of clients that they come from."""
 
     def append_turns(
         self,
@@ -184,7 +186,37 @@ class Store(Protocol):
         """Sessions that have turns, the one written to last first."""
         ...
 
-    # L1 ------------------------------------------------------------------------------------------
+    def forgotten_among(self, space: str, /, session: str, new: Sequence[NewTurn]) -> int:
+        """How many of these turns `append_turns` would keep out, because they were forgotten. Writes nothing."""
+        ...
+
+    def known_client_ids(self, space: str, /, ids: Sequence[str]) -> dict[str, bool]:
+        """Those of the ids that a turn of any session has, and whether it is forgotten."""
+        ...
+
+    def kept_calls(self, space: str, /, session: str, ids: Sequence[str]) -> set[str]:
+        """Those of the ids of tool calls of a session whose result is kept, forgotten or not."""
+        ...
+
+    def imported(self, space: str, /) -> list[Imported]:
+        """Files whose turns were stored, the last first."""
+        ...
+
+    def note_import(self, space: str, /, file: Imported) -> None:
+        """Note that all turns of a file are stored."""
+        ...
+
+    def followed_logs(self, space: str, /, *, path: str | None = None) -> list[FollowedLog]:
+        """Logs that were read (or the one at a path), the one read last first."""
+        ...
+
+    def note_followed(self, space: str, /, log: FollowedLog) -> None:
+        """Note how far a log was read, in place of what was noted before."""
+        ...
+
+
+class Knowledge(Protocol):
+    """Atoms (L1) with facts and entities, scenes (L2), the persona (L3), and what cites a tool result."""
 
     def add_atom(self, space: str, /, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
         """Store a statement, its evidence (a turn of role `note`) and its fact; close what it replaces.
@@ -225,9 +257,45 @@ class Store(Protocol):
         """The atoms that these superseded."""
         ...
 
-    # the pipeline --------------------------------------------------------------------------------
-    # A commit of a stage names its work and stores rows, cursor and log entry in one transaction. It raises Conflict,
-    # storing nothing, when the work is done or another's by now: what was asked is asked again, or was answered.
+    def scenes(self, space: str, /) -> list[Scene]:
+        """Scenes as they stand, hottest first."""
+        ...
+
+    def scene_versions(self, space: str, /, slug: str) -> list[Scene]:
+        """All versions of a scene, the newest first; empty for a slug that never was."""
+        ...
+
+    def persona(self, space: str, /) -> PersonaVersion | None:
+        """The page as it stands."""
+        ...
+
+    def persona_versions(self, space: str, /) -> list[PersonaVersion]:
+        """All versions, the newest first."""
+        ...
+
+    def put_persona(self, space: str, /, text: str, *, now: datetime, reason: str = "") -> int:
+        """Store a page that no model wrote as a new version, and return its number; the same text changes nothing."""
+        ...
+
+    def write_persona_file(self, space: str, /, page: str) -> None:
+        """Write `persona.md`, unless it reads so already: the page as it stands with its navigation."""
+        ...
+
+    def citations(self, space: str, /, sources: Sequence[str]) -> dict[str, list[Citation]]:
+        """The results that turns (`t8`) and atoms (`a5`) name, by those that name any; an atom's turns name for it."""
+        ...
+
+    def cited_by(self, space: str, /, ref: str) -> list[Citation]:
+        """The turns and atoms that name a ref, then the atoms that rest on these turns."""
+        ...
+
+
+class Jobs(Protocol):
+    """Questions to a model: leased, answered and committed; how far each stage has come.
+
+    A commit of a stage names its job and stores rows, cursor and log entry in one transaction. It raises Conflict,
+    storing nothing, when the job is done or was leased by another: then the question is asked again, or was answered.
+    """
 
     def backlog(self, space: str, /, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
         """Sessions with turns that were not extracted, the one written to last first."""
@@ -283,6 +351,14 @@ class Store(Protocol):
         """Give back a work that was not tried, so that the next may take it at once."""
         ...
 
+    def done(self, space: str, /) -> list[Done]:
+        """What the log adds up to, by stage."""
+        ...
+
+    def drafts(self, space: str, /, *, limit: int = 100) -> list[Draft]:
+        """What waits to be merged, oldest first."""
+        ...
+
     def commit_extraction(
         self,
         space: str,
@@ -301,10 +377,6 @@ class Store(Protocol):
         `aliases` maps a name to further names of the same entity; a name that another entity has stays with it. The
         user is the entity `user`. InvalidInput where a draft has no evidence, or its quote is not in its turn.
         """
-        ...
-
-    def drafts(self, space: str, /, *, limit: int = 100) -> list[Draft]:
-        """What waits to be merged, oldest first."""
         ...
 
     def commit_merge(
@@ -350,8 +422,41 @@ class Store(Protocol):
         """Store a model's page as a new version and return its number; `upto` as for scenes."""
         ...
 
-    def done(self, space: str, /) -> list[Done]:
-        """What the log adds up to, by stage."""
+    def commit_canvas(
+        self,
+        space: str,
+        /,
+        work: str,
+        *,
+        canvas: CanvasRow | None,
+        expected: int,
+        edits: Sequence[CanvasEdit],
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        """Write a canvas as a model would have it, with the edits that made it so; None leaves it as it is.
+
+        Conflict, storing nothing, where it is no longer at version `expected`.
+        """
+        ...
+
+    def commit_summaries(
+        self,
+        space: str,
+        /,
+        work: str,
+        *,
+        amended: Sequence[Amended],
+        canvases: Sequence[CanvasRow],
+        upto: int,
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        """Give records better summaries: rows, a further line each in its session's file, and canvases that show them.
+
+        Records up to number `upto` were considered. Conflict, storing nothing, where a canvas is no longer at its
+        version; one that an agent or a model summarised meanwhile is passed over.
+        """
         ...
 
     def hold(self, name: str, holder: str, *, until: datetime, now: datetime) -> bool:
@@ -372,95 +477,9 @@ class Store(Protocol):
         """Why and since when no model is asked."""
         ...
 
-    # scenes --------------------------------------------------------------------------------------
 
-    def scenes(self, space: str, /) -> list[Scene]:
-        """Scenes as they stand, hottest first."""
-        ...
-
-    def scene_versions(self, space: str, /, slug: str) -> list[Scene]:
-        """All versions of a scene, the newest first; empty for a slug that never was."""
-        ...
-
-    # imports -------------------------------------------------------------------------------------
-
-    def imported(self, space: str, /) -> list[Imported]:
-        """Files whose turns were stored, the last first."""
-        ...
-
-    def note_import(self, space: str, /, file: Imported) -> None:
-        """Note that all turns of a file are stored."""
-        ...
-
-    # from home to home ---------------------------------------------------------------------------
-
-    def home_id(self) -> str:
-        """What this memory is called in what is exported from it."""
-        ...
-
-    def carry_out(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:
-        """Hand over, with its space, every row of spaces that was not forgotten, all as of one moment.
-
-        Each kind together, in the order in which `take_in` wants them; the same store gives the same rows.
-        """
-        ...
-
-    def take_in(
-        self,
-        space: str,
-        /,
-        rows: Sequence[model.ExportedRow],
-        *,
-        of: model.Origin,
-        names: Mapping[str, str],
-        now: datetime,
-    ) -> model.ImportReport:
-        """Store rows that `carry_out` gave elsewhere, each once however often it comes, and say how they are called.
-
-        `names` are those of rows that came before, which these name. Atoms stand behind the turn that they first rest
-        on, records come with their canvas, versions of a page together. What was forgotten here is not taken.
-        InvalidInput where an atom quotes what its turn does not say.
-        """
-        ...
-
-    def known_as(self, space: str, /, origins: Sequence[str]) -> dict[str, str]:
-        """How rows are called here that came from elsewhere (or are of this space), by those origins that are known.
-
-        Nothing stands for a row that was forgotten before it came.
-        """
-        ...
-
-    def were_forgotten(self, space: str, /, statements: Sequence[Sequence[str]]) -> set[int]:
-        """The places of statements, each in all its wordings, that were forgotten here as a statement or a turn."""
-        ...
-
-    def note_origins(self, space: str, /, names: Mapping[str, str]) -> None:
-        """Remember how rows of elsewhere are called here."""
-        ...
-
-    # logs of clients -----------------------------------------------------------------------------
-
-    def followed_logs(self, space: str, /, *, path: str | None = None) -> list[FollowedLog]:
-        """Logs that were read (or the one at a path), the one read last first."""
-        ...
-
-    def note_followed(self, space: str, /, log: FollowedLog) -> None:
-        """Note how far a log was read, in place of what was noted before."""
-        ...
-
-    def known_client_ids(self, space: str, /, ids: Sequence[str]) -> dict[str, bool]:
-        """Those of the ids that a turn of any session has, and whether it is forgotten."""
-        ...
-
-    def forgotten_among(self, space: str, /, session: str, new: Sequence[NewTurn]) -> int:
-        """How many of these turns `append_turns` would keep out, because they were forgotten. Writes nothing."""
-        ...
-
-    def kept_calls(self, space: str, /, session: str, ids: Sequence[str]) -> set[str]:
-        """Those of the ids of tool calls of a session whose result is kept, forgotten or not."""
-        ...
-
-    # search --------------------------------------------------------------------------------------
+class Search(Protocol):
+    """Candidates for a search, and the indexes they come from. How they are ranked is not known here."""
 
     def newest(self, space: str, /, layer: Layer) -> int:
         """The number of the space's row stored last; rows stored later have higher ones."""
@@ -494,8 +513,6 @@ class Store(Protocol):
     ) -> Mapping[str, NDArray[np.float32]]:
         """Vectors of length one that a model made of some rows; those that it has not embedded are left out."""
         ...
-
-    # vector indexes ------------------------------------------------------------------------------
 
     def vector_indexes(self) -> list[VectorIndex]:
         """Every model with rows here, most complete first."""
@@ -531,8 +548,6 @@ class Store(Protocol):
         """Delete a model's vectors. They can be made again."""
         ...
 
-    # index terms ---------------------------------------------------------------------------------
-
     def stale_terms(self) -> int:
         """About how many rows, of all spaces, have the terms of an earlier version of `text.index_terms`.
 
@@ -547,25 +562,9 @@ class Store(Protocol):
         """
         ...
 
-    # persona -------------------------------------------------------------------------------------
 
-    def persona(self, space: str, /) -> PersonaVersion | None:
-        """The page as it stands."""
-        ...
-
-    def persona_versions(self, space: str, /) -> list[PersonaVersion]:
-        """All versions, the newest first."""
-        ...
-
-    def put_persona(self, space: str, /, text: str, *, now: datetime, reason: str = "") -> int:
-        """Store a page that no model wrote as a new version, and return its number; the same text changes nothing."""
-        ...
-
-    def write_persona_file(self, space: str, /, page: str) -> None:
-        """Write `persona.md`, unless it reads so already: the page as it stands with its navigation."""
-        ...
-
-    # short-term ----------------------------------------------------------------------------------
+class Tasks(Protocol):
+    """Raw tool results, records of calls, canvases; edits of message lists and what all of it saved."""
 
     def put_ref(self, space: str, /, new: NewRef, *, refuse: bool = True) -> Ref:
         """Write the raw bytes to `refs/` and return how they are addressed; the same bytes are kept once.
@@ -606,14 +605,6 @@ class Store(Protocol):
 
         Those that are gone, or whose file is missing or torn, are left out; the bytes are not checked against a hash.
         """
-        ...
-
-    def citations(self, space: str, /, sources: Sequence[str]) -> dict[str, list[Citation]]:
-        """The results that turns (`t8`) and atoms (`a5`) name, by those that name any; an atom's turns name for it."""
-        ...
-
-    def cited_by(self, space: str, /, ref: str) -> list[Citation]:
-        """The turns and atoms that name a ref, then the atoms that rest on these turns."""
         ...
 
     def commit_step(
@@ -716,24 +707,6 @@ class Store(Protocol):
         """Canvases touched `since` that gained records after a model last looked them over, most first."""
         ...
 
-    def commit_canvas(
-        self,
-        space: str,
-        /,
-        work: str,
-        *,
-        canvas: CanvasRow | None,
-        expected: int,
-        edits: Sequence[CanvasEdit],
-        outcome: Outcome,
-        now: datetime,
-    ) -> None:
-        """Write a canvas as a model would have it, with the edits that made it so; None leaves it as it is.
-
-        Conflict, storing nothing, where it is no longer at version `expected`.
-        """
-        ...
-
     def thin_records(
         self, space: str, /, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
     ) -> list[ThinRecord]:
@@ -747,26 +720,31 @@ class Store(Protocol):
         """Those of the records whose summary a program wrote, and whose ref is not forgotten, in order."""
         ...
 
-    def commit_summaries(
-        self,
-        space: str,
-        /,
-        work: str,
-        *,
-        amended: Sequence[Amended],
-        canvases: Sequence[CanvasRow],
-        upto: int,
-        outcome: Outcome,
-        now: datetime,
-    ) -> None:
-        """Give records better summaries: rows, a further line each in its session's file, and canvases that show them.
+    def message_edits(
+        self, space: str, /, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()
+    ) -> list[MessageEdit]:
+        """Edits that show one of these digests, or reach to one of these places; oldest first.
 
-        Records up to number `upto` were considered. Conflict, storing nothing, where a canvas is no longer at its
-        version; one that an agent or a model summarised meanwhile is passed over.
+        Those that name a ref which was forgotten are not among them.
         """
         ...
 
-    # forgetting ----------------------------------------------------------------------------------
+    def put_message_edits(self, space: str, /, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
+        """Store edits together with what they save.
+
+        Conflict, storing nothing, when another of a higher id than `seen` reaches to one of their places by now.
+        """
+        ...
+
+    def add_saving(self, space: str, /, saving: Saving) -> None: ...
+
+    def savings(self, space: str, /, *, since: datetime | None = None) -> list[Saved]:
+        """What savings come to, by kind."""
+        ...
+
+
+class Retention(Protocol):
+    """Forgetting, undo and purge; retention policies; quarantine and review."""
 
     def matching(self, space: str, /, which: Which) -> list[str]:
         """Ids of all turns, atoms and refs for which all of `which` holds.
@@ -821,13 +799,6 @@ class Store(Protocol):
         """
         ...
 
-    def shred(self, *, patience: float = 10.0) -> bool:
-        """Leave nothing of what was erased in free space, indexes and logs of the engine. Writers wait meanwhile.
-
-        False where others read an older state for so many seconds: then it is to be called again.
-        """
-        ...
-
     def unproven(self) -> list[str]:
         """Purges, each by its first tombstone, that nobody noted as proven: they were killed, or are under way."""
         ...
@@ -863,12 +834,6 @@ class Store(Protocol):
         """Count what a policy took."""
         ...
 
-    def excuse(self, traces: Traces) -> list[str]:
-        """Take from traces all that what is kept says too, in rows and refs, and return what says it."""
-        ...
-
-    # review --------------------------------------------------------------------------------------
-
     def put_aside(self, space: str, /, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
         """Quarantine turns and atoms (`t8`, `a5`) for the reasons found; what was quarantined before stays as it is.
 
@@ -894,75 +859,12 @@ class Store(Protocol):
         """
         ...
 
-    # spend ---------------------------------------------------------------------------------------
 
-    def add_spend(self, spend: Spend) -> None:
-        """Record a call to a language model, made from any space: there is one bill."""
-        ...
+class Admin(Protocol):
+    """The home: spaces, tokens, the usage ledger, the change feed, export and import."""
 
-    def spent(self, *, since: datetime, until: datetime | None = None) -> list[Spent]:
-        """What calls at or after a moment, and before another, came to, by purpose, then model."""
-        ...
-
-    # the economy of contexts ---------------------------------------------------------------------
-
-    def message_edits(
-        self, space: str, /, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()
-    ) -> list[MessageEdit]:
-        """Edits that show one of these digests, or reach to one of these places; oldest first.
-
-        Those that name a ref which was forgotten are not among them.
-        """
-        ...
-
-    def put_message_edits(self, space: str, /, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
-        """Store edits together with what they save.
-
-        Conflict, storing nothing, when another of a higher id than `seen` reaches to one of their places by now.
-        """
-        ...
-
-    def add_saving(self, space: str, /, saving: Saving) -> None: ...
-
-    def savings(self, space: str, /, *, since: datetime | None = None) -> list[Saved]:
-        """What savings come to, by kind."""
-        ...
-
-    # access --------------------------------------------------------------------------------------
-
-    def add_token(self, token: Token) -> None:
-        """Keep a token; it belongs to the home. InvalidInput where one of its name is not revoked."""
-        ...
-
-    def token(self, id: str) -> Token | None:
-        """A token, revoked and expired ones too; cheap enough to be asked at every request."""
-        ...
-
-    def tokens(self) -> list[Token]:
-        """All tokens that ever were, the oldest first."""
-        ...
-
-    def revoke_token(self, id: str, *, now: datetime) -> None:
-        """Have a token open nothing any more, in any process. Nothing happens to one that is revoked or not there."""
-        ...
-
-    def note_token_used(self, id: str, *, now: datetime) -> None:
-        """Note that a token was used, where that is not noted of the last hour."""
-        ...
-
-    # seeing --------------------------------------------------------------------------------------
-
-    @property
-    def read_only(self) -> str | None:
-        """Why nothing can be written here, for a reader; None where it can. Every verb that writes raises then."""
-        ...
-
-    def schema(self) -> str:
-        """The name of the schema the store is at."""
-        ...
-
-    def folder(self, space: str, /) -> Path:
-        """Where the files of a space are."""
+    def close(self) -> None:
+        """Release files and threads. Safe to call twice; the store cannot be used afterwards."""
         ...
 
     def spaces(self) -> list[str]:
@@ -985,6 +887,99 @@ class Store(Protocol):
         """What changed since `last_change()` answered `after`, each topic once."""
         ...
 
+    def home_id(self) -> str:
+        """What this memory is called in what is exported from it."""
+        ...
+
+    def carry_out(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:
+        """Hand over, with its space, every row of spaces that was not forgotten, all as of one moment.
+
+        Each kind together, in the order in which `take_in` wants them; the same store gives the same rows.
+        """
+        ...
+
+    def take_in(
+        self,
+        space: str,
+        /,
+        rows: Sequence[model.ExportedRow],
+        *,
+        of: model.Origin,
+        names: Mapping[str, str],
+        now: datetime,
+    ) -> model.ImportReport:
+        """Store rows that `carry_out` gave elsewhere, each once however often it comes, and say how they are called.
+
+        `names` are those of rows that came before, which these name. Atoms stand behind the turn that they first rest
+        on, records come with their canvas, versions of a page together. What was forgotten here is not taken.
+        InvalidInput where an atom quotes what its turn does not say.
+        """
+        ...
+
+    def known_as(self, space: str, /, origins: Sequence[str]) -> dict[str, str]:
+        """How rows are called here that came from elsewhere (or are of this space), by those origins that are known.
+
+        Nothing stands for a row that was forgotten before it came.
+        """
+        ...
+
+    def were_forgotten(self, space: str, /, statements: Sequence[Sequence[str]]) -> set[int]:
+        """The places of statements, each in all its wordings, that were forgotten here as a statement or a turn."""
+        ...
+
+    def note_origins(self, space: str, /, names: Mapping[str, str]) -> None:
+        """Remember how rows of elsewhere are called here."""
+        ...
+
+    def add_spend(self, spend: Spend) -> None:
+        """Record a call to a language model, made from any space: there is one bill."""
+        ...
+
+    def spent(self, *, since: datetime, until: datetime | None = None) -> list[Spent]:
+        """What calls at or after a moment, and before another, came to, by purpose, then model."""
+        ...
+
+    def add_token(self, token: Token) -> None:
+        """Keep a token; it belongs to the home. InvalidInput where one of its name is not revoked."""
+        ...
+
+    def token(self, id: str) -> Token | None:
+        """A token, revoked and expired ones too; cheap enough to be asked at every request."""
+        ...
+
+    def tokens(self) -> list[Token]:
+        """All tokens that ever were, the oldest first."""
+        ...
+
+    def revoke_token(self, id: str, *, now: datetime) -> None:
+        """Have a token open nothing any more, in any process. Nothing happens to one that is revoked or not there."""
+        ...
+
+    def note_token_used(self, id: str, *, now: datetime) -> None:
+        """Note that a token was used, where that is not noted of the last hour."""
+        ...
+
+    @property
+    def read_only(self) -> str | None:
+        """Why nothing can be written here, for a reader; None where it can. Every verb that writes raises then."""
+        ...
+
+
+class Store(Turns, Knowledge, Jobs, Search, Tasks, Retention, Admin, Protocol):
+    """One home. See the module docstring for what holds of every verb."""
+
+
+class EmbeddedStore(Store, Protocol):
+    """A store in files of this machine: what only such an engine can do."""
+
+    def schema(self) -> str:
+        """The name of the schema the store is at."""
+        ...
+
+    def folder(self, space: str, /) -> Path:
+        """Where the files of a space are."""
+        ...
+
     def problems(self) -> list[str]:
         """Everything that `doctor` should tell: damaged rows, files that are missing, torn or strange."""
         ...
@@ -1001,8 +996,6 @@ class Store(Protocol):
     def set_aside(self, space: str, /) -> list[str]:
         """The names of files beside those of a space that hold lines which were moved aside."""
         ...
-
-    # upkeep --------------------------------------------------------------------------------------
 
     def snapshot(self, to: Path) -> None:
         """Copy the database to a new file, as it is at one moment; others read and write meanwhile."""
@@ -1029,4 +1022,15 @@ class Store(Protocol):
 
     def free_bytes(self) -> tuple[int, int]:
         """How much of the database nothing uses, and how large it is."""
+        ...
+
+    def shred(self, *, patience: float = 10.0) -> bool:
+        """Leave nothing of what was erased in free space, indexes and logs of the engine. Writers wait meanwhile.
+
+        False where others read an older state for so many seconds: then it is to be called again.
+        """
+        ...
+
+    def excuse(self, traces: Traces) -> list[str]:
+        """Take from traces all that what is kept says too, in rows and refs, and return what says it."""
         ...

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.scheduler import Scheduler, SchedulerThread
-    from mcp_memory.store.protocol import Store, Vectors
+    from mcp_memory.store.protocol import EmbeddedStore, Vectors
 
 
 MAX_LIMIT = 50
@@ -76,7 +76,7 @@ class Parts:
     """What `open_memory` joined."""
 
     settings: Settings
-    store: Store
+    store: EmbeddedStore
     search: Search
     indexing: Indexing
     model: MeteredModel | None

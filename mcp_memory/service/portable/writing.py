@@ -27,7 +27,7 @@ from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NA
 from mcp_memory.service.portable.lines import line_of
 from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import Scrubbed
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import EmbeddedStore
 
 __all__ = ["Exported", "export"]
 
@@ -50,7 +50,7 @@ Scrub = Callable[[str, Collection[str]], Sequence[Scrubbed]]
 """Given a space and results that were forgotten there: the canvases that told of them, with a history that does not."""
 
 
-def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, scrub: Scrub) -> Exported:
+def export(store: EmbeddedStore, target: Path, spaces: Sequence[str] | None = None, *, scrub: Scrub) -> Exported:
     """Write spaces (all, where none is named) to a file that is not there yet. Blocks.
 
     NotFound for a space that holds nothing, InvalidInput for a file that is there, StoreUnavailable where it cannot
@@ -111,7 +111,7 @@ class _Bare:
                 return row
 
 
-def _bare(store: Store, space: str, scrub: Scrub) -> _Bare:
+def _bare(store: EmbeddedStore, space: str, scrub: Scrub) -> _Bare:
     refs = {id for one in store.tombstones(space) if not one.undone for id in one.ids if id.startswith("r-")}
     return _Bare(refs, scrub(space, refs) if refs else ())
 
@@ -119,7 +119,7 @@ def _bare(store: Store, space: str, scrub: Scrub) -> _Bare:
 class _Tree:
     """The members as files of a folder, grown row by row."""
 
-    def __init__(self, folder: Path, store: Store, bare: Mapping[str, _Bare]) -> None:
+    def __init__(self, folder: Path, store: EmbeddedStore, bare: Mapping[str, _Bare]) -> None:
         self.rows: dict[str, Counter[str]] = {}
         self.lacking: list[str] = []
         self._folder, self._store, self._bare = folder, store, bare

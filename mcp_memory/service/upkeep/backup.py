@@ -28,7 +28,7 @@ from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, Manifest, Writer
 from mcp_memory.service.upkeep.engine import explained, snapshots
 from mcp_memory.store import files
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import EmbeddedStore
 
 __all__ = ["Backup", "back_up", "folder_of", "listed", "verify"]
 
@@ -53,7 +53,7 @@ def folder_of(home: Path) -> Path:
     return home / "backups"
 
 
-def back_up(store: Store, home: Path, *, to: Path | None = None, keep: int = KEPT, now: datetime) -> Backup:
+def back_up(store: EmbeddedStore, home: Path, *, to: Path | None = None, keep: int = KEPT, now: datetime) -> Backup:
     """Write a backup into the folder `to` (default: `<home>/backups`), prove it, and remove all of this memory there
     but the newest `keep`. Raises StoreUnavailable where there is no room, Damaged where the proof fails."""
     if keep < 1:
@@ -64,7 +64,7 @@ def back_up(store: Store, home: Path, *, to: Path | None = None, keep: int = KEP
         return _made(store, home, folder, keep=keep, now=now)
 
 
-def _made(store: Store, home: Path, folder: Path, *, keep: int, now: datetime) -> Backup:
+def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: datetime) -> Backup:
     handle, name = tempfile.mkstemp(prefix=".mcp-memory-", suffix=".tmp", dir=folder)
     part = Path(name)
     try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_memory.core.process_registry import other_processes
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import EmbeddedStore
 
 __all__ = ["Compacted", "compact"]
 
@@ -27,7 +27,7 @@ class Compacted:
     postponed: str | None = None
 
 
-def compact(store: Store, home: Path) -> Compacted:
+def compact(store: EmbeddedStore, home: Path) -> Compacted:
     """Compact the database of a home."""
     before, (free, size) = _size(home), store.free_bytes()
     holders, postponed = other_processes(home), None

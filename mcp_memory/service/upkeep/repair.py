@@ -27,7 +27,7 @@ from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, rema
 from mcp_memory.shortterm.canvas import replay as drawing
 from mcp_memory.shortterm.canvas.edits import state_of
 from mcp_memory.store import files
-from mcp_memory.store.protocol import Store, TakenBack
+from mcp_memory.store.protocol import EmbeddedStore, TakenBack
 
 __all__ = ["Repaired", "repair"]
 
@@ -103,7 +103,7 @@ def _told(rebuilt: Rebuilt) -> str:
     return f"The database is made anew of its files ({rebuilt.damage[0]}){source}{kept}.{lost}{back}"
 
 
-def _renamed(store: Store, home: Path) -> Iterator[str]:
+def _renamed(store: EmbeddedStore, home: Path) -> Iterator[str]:
     """Give folders of spaces back the names that they have in the database, where these are free."""
     for folder, space in store.misnamed().items():
         to = home / "spaces" / space
@@ -124,7 +124,7 @@ def _left_over(home: Path) -> Iterator[str]:
         yield f"{path.relative_to(home).as_posix()}, of a work that was cut short, is deleted: it was a copy."
 
 
-def _purges(store: Store) -> Iterator[str]:
+def _purges(store: EmbeddedStore) -> Iterator[str]:
     """Finish what purges that were killed had begun. Nobody else is here, so none is under way."""
     if (purges := store.unproven()) and store.shred():
         store.note_proven(purges)
@@ -134,7 +134,7 @@ def _purges(store: Store) -> Iterator[str]:
         )
 
 
-def _files(store: Store, home: Path, aside: Aside) -> Iterator[str]:
+def _files(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
     """Write line files anew that lack rows or have damaged lines, unless a row is what was changed."""
     if agreement(home).is_short and not any("does not match its hash" in problem for problem in store.problems()):
         before = len(aside.took)
@@ -143,7 +143,7 @@ def _files(store: Store, home: Path, aside: Aside) -> Iterator[str]:
             yield f"{name.removeprefix('spaces/')} is written anew from the database."
 
 
-def _personas(store: Store, home: Path, aside: Aside) -> Iterator[str]:
+def _personas(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
     for space, path, due in list(personas(store, home)):
         aside.take(path)
         store.write_persona_file(space, due)
@@ -170,7 +170,7 @@ def _results(home: Path, aside: Aside) -> Iterator[str]:
                 yield f"{name.removeprefix('spaces/')} is back, from {one.path.name}."
 
 
-def _named_again(store: Store, home: Path, aside: Aside) -> Iterator[str]:
+def _named_again(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
     """Write the front matter of results anew whose bytes are whole and whose names are not, from their rows."""
     with snapshots.opened(home / DATABASE) as con:
         named = [one for one in snapshots.named(con) if one.sha256 is not None]
@@ -216,7 +216,7 @@ def _digest(content: bytes) -> str | None:
 # --- canvases ---------------------------------------------------------------------------------------
 
 
-def _canvases(store: Store, aside: Aside, home: Path, *, now: datetime) -> Iterator[str]:
+def _canvases(store: EmbeddedStore, aside: Aside, home: Path, *, now: datetime) -> Iterator[str]:
     """Draw canvases anew whose rows are not what their records and edits come to."""
     for space in store.spaces():
         for row in store.canvases(space, limit=_ALL):
