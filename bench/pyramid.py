@@ -102,7 +102,7 @@ async def _work(memory: Memory) -> int:
     before = sum(one["calls"] for one in (await memory.status())["model"]["ever"])
     while True:
         try:
-            if not await anyio.to_thread.run_sync(parts.pipeline.step, parts.model):
+            if not await anyio.to_thread.run_sync(parts.scheduler.step, parts.model):
                 break
         except ModelFailed as failure:  # its work is parked, and others may be due
             print(f"failed: {failure}", file=sys.stderr)

@@ -66,9 +66,9 @@ _AFTER_FAILURE = (timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasedJob:
-    """A work that somebody holds, and its question."""
+    """A job that somebody holds, and its question."""
 
-    work: Work
+    job: Work
     stage: AnyStage
     basis: BaseModel
     question: ModelQuestion[Any]
@@ -97,7 +97,7 @@ class Scheduler:
         self._seen_waiting: list[Draft] = []
         """Drafts all of which have to be asked about: comparing them with all that is held anew would tell no more."""
 
-    def desk(self) -> SearchContext:
+    def context(self) -> SearchContext:
         return SearchContext(
             store=self._store,
             space=self._space,
@@ -111,15 +111,15 @@ class Scheduler:
     # --- asking -------------------------------------------------------------------------------------
 
     def next(self, *, holder: str, lease: timedelta, eager: bool) -> LeasedJob | None:
-        """Take the next work that needs an answer; what needs none is done on the way. None: nothing is due."""
+        """Take the next job that needs an answer; what needs none is done on the way. None: nothing is due."""
         progress = True
         while progress:
             progress = False
             for one in due(self._store, self._space, self._settings, self._now(), eager=eager):
-                taken = self._take(_stages()[one.stage], one.session, holder=holder, lease=lease, eager=eager)
-                if isinstance(taken, LeasedJob):
-                    return taken
-                if taken is not None:  # it was done without a question, and may have made others due
+                leased = self._take(_stages()[one.stage], one.session, holder=holder, lease=lease, eager=eager)
+                if isinstance(leased, LeasedJob):
+                    return leased
+                if leased is not None:  # it was done without a question, and may have made others due
                     progress = True
                     break
         return None
@@ -130,34 +130,34 @@ class Scheduler:
     def _take(
         self, stage: AnyStage, session: str | None, *, holder: str, lease: timedelta, eager: bool
     ) -> LeasedJob | Applied | None:
-        desk = self.desk()
+        context = self.context()
         waiting = self._waiting() if stage.name == "merge" and not eager else None
         if waiting and waiting == self._seen_waiting:
             return None
-        left = [work for work in self._store.works(self._space, stage=stage.name) if work.session == session]
+        left = [job for job in self._store.works(self._space, stage=stage.name) if job.session == session]
         smaller = left[0].attempts if left else 0
-        basis = stage.plan(desk, session=session, smaller=smaller)
+        basis = stage.plan(context, session=session, smaller=smaller)
         if basis is None:
             return None
-        question = stage.question(desk, basis)
+        question = stage.question(context, basis)
         if question is not None and waiting:
             self._seen_waiting = waiting
             return None
-        work = self._store.take_work(
+        job = self._store.take_work(
             self._space,
             stage.name,
             session,
             basis.model_dump_json(),
             holder=holder if question is not None else "",
-            until=desk.now + lease,
-            now=desk.now,
+            until=context.now + lease,
+            now=context.now,
             eager=eager,
         )
-        if work is None:
+        if job is None:
             return None
         if question is not None:
-            return LeasedJob(work=work, stage=stage, basis=basis, question=question)
-        return self._apply(desk, work, stage, basis, None)
+            return LeasedJob(job=job, stage=stage, basis=basis, question=question)
+        return self._apply(context, job, stage, basis, None)
 
     def _waiting(self) -> list[Draft] | None:
         """Return the drafts, where they are not worth a question yet: only those that need none are to be merged."""
@@ -170,32 +170,32 @@ class Scheduler:
     def answer(self, id: str, reply: str) -> Applied:
         """Apply a reply given from outside.
 
-        Raises InvalidInput when it does not fit, Conflict when the work is done or another's, NotFound.
+        Raises InvalidInput when it does not fit, Conflict when the job is done or another's, NotFound.
         """
-        work = self._store.work(self._space, id)
-        if work.state == "done":
-            raise Conflict(f"{work.id} was answered already.")
-        stage = _stages()[work.stage]
-        basis = stage.basis.model_validate_json(work.basis)
-        return self._apply(self.desk(), work, stage, basis, parse(reply, stage.reply))
+        job = self._store.work(self._space, id)
+        if job.state == "done":
+            raise Conflict(f"{job.id} was answered already.")
+        stage = _stages()[job.stage]
+        basis = stage.basis.model_validate_json(job.basis)
+        return self._apply(self.context(), job, stage, basis, parse(reply, stage.reply))
 
     def ask(self, asked: LeasedJob, model: MeteredModel) -> None:
         """Have the model answer and apply it.
 
-        Raises ModelFailed, with the work parked, and Refused, with the work given back.
+        Raises ModelFailed, with the job parked, and Refused, with the job given back.
         """
         try:
             model.complete(
                 asked.question,
-                use=lambda reply: self._apply(self.desk(), asked.work, asked.stage, asked.basis, reply),
+                use=lambda reply: self._apply(self.context(), asked.job, asked.stage, asked.basis, reply),
             )
         except ModelFailed as failure:
-            self.park(asked.work, str(failure))
+            self.park(asked.job, str(failure))
             raise
         except Conflict:
             pass  # somebody else was faster; the rows say what is due now
         except Refused:
-            self._store.release_work(self._space, asked.work.id)
+            self._store.release_work(self._space, asked.job.id)
             raise
 
     def returned(self, id: str, reason: str) -> bool:
@@ -207,18 +207,18 @@ class Scheduler:
         self.park(self._store.work(self._space, id), reason)
         return False
 
-    def park(self, work: Work, error: str) -> None:
-        wait = _AFTER_FAILURE[min(work.attempts, len(_AFTER_FAILURE) - 1)]
-        self._store.park_work(self._space, work.id, error=one_line(mask(error), 400), until=self._now() + wait)
+    def park(self, job: Work, error: str) -> None:
+        wait = _AFTER_FAILURE[min(job.attempts, len(_AFTER_FAILURE) - 1)]
+        self._store.park_work(self._space, job.id, error=one_line(mask(error), 400), until=self._now() + wait)
 
     def _apply(
-        self, desk: SearchContext, work: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None
+        self, context: SearchContext, job: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None
     ) -> Applied:
         try:
-            applied = stage.apply(desk, work, basis, _masked(reply))
+            applied = stage.apply(context, job, basis, _masked(reply))
         except InvalidInput:
             if reply is None:
-                raise AssertionError(f"{work.stage} cannot be done without a reply") from None
+                raise AssertionError(f"{job.stage} cannot be done without a reply") from None
             raise
         self._indexing.stored()
         if stage.name in ("merge", "scenes", "persona"):
@@ -243,9 +243,9 @@ class Scheduler:
     # --- the model's rounds -------------------------------------------------------------------------
 
     def step(self, model: MeteredModel, *, eager: bool = False) -> bool | None:
-        """Do one piece of due work with the model; False when there is none, None while another process is at it.
+        """Run one due job with the model; False when there is none, None while another process runs one.
 
-        Raises ModelFailed, with the work parked, and Refused when the model may not be asked now.
+        Raises ModelFailed, with the job parked, and Refused when the model may not be asked now.
         """
         now = self._now()
         if next(due(self._store, self._space, self._settings, now, eager=eager), None) is None:
@@ -286,29 +286,29 @@ _CLOSING_S = 2.0
 class SchedulerThread:
     """`start()` and `close()` belong to `open_memory`."""
 
-    def __init__(self, pipeline: Scheduler, model: MeteredModel) -> None:
-        self._pipelines = [pipeline]
+    def __init__(self, scheduler: Scheduler, model: MeteredModel) -> None:
+        self._schedulers = [scheduler]
         self._model = model
         self._bell = threading.Event()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def add(self, pipeline: Scheduler) -> None:
+    def add(self, scheduler: Scheduler) -> None:
         """Serve another space too."""
-        self._pipelines = [*self._pipelines, pipeline]
+        self._schedulers = [*self._schedulers, scheduler]
 
-    def remove(self, pipeline: Scheduler) -> None:
-        self._pipelines = [one for one in self._pipelines if one is not pipeline]
+    def remove(self, scheduler: Scheduler) -> None:
+        self._schedulers = [one for one in self._schedulers if one is not scheduler]
 
     def ring(self) -> None:
         """Tell it that there may be something to do."""
         self._bell.set()
 
     def close(self) -> None:
-        """Stop after the step at hand, or in the middle of a model's answer: its work is taken up again later."""
+        """Stop after the step at hand, or in the middle of a model's answer: its job is leased again later."""
         self._stop.set()
         self._bell.set()
         if self._thread.is_alive():
@@ -319,23 +319,23 @@ class SchedulerThread:
         while not self._stop.is_set():
             self._bell.clear()
             wait = _EVERY_S
-            pipelines = self._pipelines
-            for number in range(len(pipelines)):
-                at = (first + number) % len(pipelines)
+            schedulers = self._schedulers
+            for number in range(len(schedulers)):
+                at = (first + number) % len(schedulers)
                 if self._stop.is_set():
                     break
                 try:
-                    if pipelines[at].step(self._model):
+                    if schedulers[at].step(self._model):
                         wait = 0.0
                     continue
                 except Refused as refused:
-                    logger.info("the pipeline waits: %s", refused)
+                    logger.info("the scheduler waits: %s", refused)
                 except McpMemoryError as error:
                     if not self._stop.is_set():
-                        logger.warning("the pipeline waits: %s", error)
+                        logger.warning("the scheduler waits: %s", error)
                 except Exception:
                     if not self._stop.is_set():  # a store that closes under it is no fault
-                        logger.exception("the pipeline failed")
+                        logger.exception("the scheduler failed")
                 first, wait = at + 1, _REFUSED_S
                 break
             if wait:

@@ -188,7 +188,7 @@ class AdministrationVerbs(RetentionVerbs):
             forget=self._forget_too,
             undo=self._undo,
         )
-        parts.pipeline.write_persona()
+        parts.scheduler.write_persona()
         parts.stored()
         return done
 
@@ -223,7 +223,7 @@ class AdministrationVerbs(RetentionVerbs):
             held += bool(atom.held) and not written.duplicate
         if told:
             parts.stored()
-            parts.pipeline.write_persona()
+            parts.scheduler.write_persona()
         return ImportedStatementsReport(told=told, held=held, repeated=repeated, kept_out=kept_out)
 
     @in_thread
@@ -258,7 +258,7 @@ class AdministrationVerbs(RetentionVerbs):
         if not ids:
             raise InvalidInput("Nothing is named: give ids such as a5 or t8. `mcp-memory review` lists what waits.")
         done = self._parts.store.review(self.space, ids, verdict, now=self._parts.now())
-        self._parts.pipeline.write_persona()
+        self._parts.scheduler.write_persona()
         self._parts.stored()
         return self._worded(done)
 
@@ -288,7 +288,7 @@ class AdministrationVerbs(RetentionVerbs):
             last = atoms[-1].id
             new += self._hold({atom.id: why for atom in atoms if (why := flags(atom.text, atom.source))})
         if new:
-            self._parts.pipeline.write_persona()
+            self._parts.scheduler.write_persona()
         return self._worded(store.held(self.space, new)) if new else []
 
     def _hold(self, reasons: dict[str, tuple[str, ...]]) -> list[str]:

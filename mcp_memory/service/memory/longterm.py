@@ -219,7 +219,7 @@ class LongtermVerbs(Verbs):
             parts.store.review(self.space, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=()))
         parts.stored()
-        parts.pipeline.write_persona()
+        parts.scheduler.write_persona()
         near = similar(
             parts.store,
             parts.search,
@@ -290,14 +290,15 @@ class LongtermVerbs(Verbs):
 
         in_range(budget_tokens, "budget_tokens", 1, 100_000)
         parts = self._parts
-        return recall.bundle(parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens)
+        context = parts.scheduler.context()
+        return recall.bundle(context, query, session=session, counter=parts.counter, budget=budget_tokens)
 
     @in_thread
     def recall_stable(self, *, budget_tokens: int = 700) -> Bundle:
         """Return what the start of a conversation needs: the stable block alone."""
         from mcp_memory.longterm.recall import bundle as recall
 
-        return recall.stable(self._parts.pipeline.desk(), counter=self._parts.counter, budget=budget_tokens)
+        return recall.stable(self._parts.scheduler.context(), counter=self._parts.counter, budget=budget_tokens)
 
     @in_thread
     def recall_beyond(self, query: str, *, known: str, session: str, budget_tokens: int = 600) -> Bundle:
@@ -310,7 +311,7 @@ class LongtermVerbs(Verbs):
 
         parts = self._parts
         return recall.automatic(
-            parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
+            parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
         )
 
     @in_thread

@@ -61,14 +61,14 @@ class Memory(AdministrationVerbs, LongtermVerbs, PyramidVerbs, TaskVerbs, Status
 
         parts = self._parts
         settings = parts.settings.model_copy(update={"space": space})
-        pipeline = Scheduler(parts.store, parts.search, parts.indexing, settings, now=parts.now)
+        scheduler = Scheduler(parts.store, parts.search, parts.indexing, settings, now=parts.now)
         if parts.worker:
-            parts.worker.add(pipeline)
-        return Memory(replace(parts, settings=settings, pipeline=pipeline), self._spaces)
+            parts.worker.add(scheduler)
+        return Memory(replace(parts, settings=settings, scheduler=scheduler), self._spaces)
 
     def _closed(self, other: Memory) -> None:
         if other._parts.worker:
-            other._parts.worker.remove(other._parts.pipeline)
+            other._parts.worker.remove(other._parts.scheduler)
 
 
 @asynccontextmanager
@@ -143,8 +143,8 @@ def _join(
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
     indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
     search = Search(store, now)
-    pipeline = Scheduler(store, search, indexing, settings, now=now)
-    worker = SchedulerThread(pipeline, model) if model and settings.distil else None
+    scheduler = Scheduler(store, search, indexing, settings, now=now)
+    worker = SchedulerThread(scheduler, model) if model and settings.distil else None
     if store.read_only is None:  # else there is nothing that the background could do
         indexing.start()
         if worker:
@@ -155,7 +155,7 @@ def _join(
         search=search,
         indexing=indexing,
         model=model,
-        pipeline=pipeline,
+        scheduler=scheduler,
         worker=worker,
         rerank=make_rerank(store, model, settings),
         counter=token_counter(settings.tokenizer),

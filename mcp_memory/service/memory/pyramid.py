@@ -38,15 +38,15 @@ class PyramidVerbs(Verbs):
 
         if (work_id is None) != (reply is None):
             raise InvalidInput("distill takes work_id and reply together, or neither of them to get a question.")
-        pipeline = self._parts.pipeline
+        scheduler = self._parts.scheduler
         if work_id is None or reply is None:
             return self._asking()
         try:
-            applied = pipeline.answer(work_id, reply)
+            applied = scheduler.answer(work_id, reply)
         except Conflict as late:
             return self._asking(note=f"Nothing of this reply was stored: {late}")
         except InvalidInput as unfit:
-            if pipeline.returned(work_id, str(unfit)):
+            if scheduler.returned(work_id, str(unfit)):
                 return self._asking(refused=[str(unfit)])
             note = "That was the second reply that could not be used. The question is put aside; go on with your work."
             return Distilled(kept=[], refused=[str(unfit)], next=None, waiting=self._waiting(), note=note)
@@ -54,8 +54,8 @@ class PyramidVerbs(Verbs):
 
     def _asking(self, *, kept: Sequence[str] = (), refused: Sequence[str] = (), note: str | None = None) -> Distilled:
         """Return the next question, with the outcome of the last reply."""
-        pipeline = self._parts.pipeline
-        asked = pipeline.for_agent(f"agent {pipeline.holder}")
+        scheduler = self._parts.scheduler
+        asked = scheduler.for_agent(f"agent {scheduler.holder}")
         return Distilled(
             kept=list(kept),
             refused=list(refused),
@@ -78,7 +78,7 @@ class PyramidVerbs(Verbs):
                 "its tool `distill`."
             )
         steps = 0
-        while (done := parts.pipeline.step(parts.model, eager=True)) is not False:
+        while (done := parts.scheduler.step(parts.model, eager=True)) is not False:
             if done is None:
                 time.sleep(_ANOTHERS_TURN_S)  # another process is at it; and this runs in a thread
                 continue
@@ -153,7 +153,7 @@ class PyramidVerbs(Verbs):
         parts = self._parts
         edit = scenes.restored(parts.store, self.space, slug, version)
         parts.store.commit_scenes(self.space, None, edits=[edit], upto=0, outcome={}, now=parts.now())
-        parts.pipeline.write_persona()
+        parts.scheduler.write_persona()
         return parts.store.scene_versions(self.space, slug)[0]
 
     def _no_scene(self, slug: str) -> str:
@@ -233,8 +233,8 @@ class PyramidVerbs(Verbs):
 def _question(asked: LeasedJob) -> WorkQuestion:
     instructions, question = asked.question.messages
     return WorkQuestion(
-        work_id=asked.work.id,
-        stage=asked.work.stage,
+        work_id=asked.job.id,
+        stage=asked.job.stage,
         instructions=instructions.text,
         question=question.text,
         reply_schema=asked.question.reply.model_json_schema(),

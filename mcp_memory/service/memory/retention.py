@@ -193,7 +193,7 @@ class RetentionVerbs(Verbs):
                 done = attempt()
             except Conflict:
                 continue
-            self._parts.pipeline.write_persona()
+            self._parts.scheduler.write_persona()
             self._parts.stored()
             return done
         raise StoreUnavailable("A canvas is being written to by many others at once. Nothing was changed; call again.")
@@ -239,7 +239,7 @@ class RetentionVerbs(Verbs):
         shredded = self._shredded() if done or cut_short else True
         proof = None
         if done:
-            self._parts.pipeline.write_persona()
+            self._parts.scheduler.write_persona()
             self._parts.stored()
             traces = Traces(done.texts)
             also_in = store.excuse(traces)

@@ -111,7 +111,7 @@ class StatusVerbs(Verbs):
             if parts.settings.rerank
             else None
         )
-        would = recalled(parts.pipeline.desk(), query, counter=parts.counter, budget=budget_tokens)
+        would = recalled(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
         return replace(found, note=notes(asking.note, note)), would
 
     @in_thread

@@ -80,7 +80,7 @@ class Parts:
     search: Search
     indexing: Indexing
     model: MeteredModel | None
-    pipeline: Scheduler
+    scheduler: Scheduler
     worker: SchedulerThread | None
     rerank: Rerank
     counter: TokenCounter
