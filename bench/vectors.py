@@ -32,7 +32,7 @@ from mcp_memory.models.embed import make_embedder
 from mcp_memory.store.protocol import Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.finding import scan, sketch
+from mcp_memory.store.sqlite.index import scan, sketch
 
 __all__ = ["AT", "recall", "settle"]
 

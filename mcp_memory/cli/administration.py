@@ -15,14 +15,14 @@ import click
 from mcp_memory.cli.base import as_json, ask, home, place, settings, span
 from mcp_memory.cli.terminal import columns, day, json_text, minute, plural, size, visible, wrapped
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
-from mcp_memory.store.access import RIGHTS
+from mcp_memory.store.values import RIGHTS
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
     from mcp_memory.service.portable import Exported
     from mcp_memory.service.upkeep.backup import Backup
     from mcp_memory.service.upkeep.rebuild import Rebuilt
-    from mcp_memory.store.access import Token
+    from mcp_memory.store.values import Token
 
 
 @click.command()

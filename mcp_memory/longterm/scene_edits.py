@@ -27,8 +27,18 @@ from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.scenes import MERGED_INTO, USER, find_scene, free_slug, slug_of
 from mcp_memory.longterm.verification.trust import attributed
 from mcp_memory.models.llm import without_fence
-from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
-from mcp_memory.store.forgotten import gist
+from mcp_memory.store.citations import (
+    cited,
+    covered,
+    gist,
+    links,
+    plain,
+    tails,
+    uncovered,
+    unlinked,
+    unwrapped,
+    without,
+)
 from mcp_memory.store.protocol import Outcome, SceneEdit
 from mcp_memory.suspicion import flags
 

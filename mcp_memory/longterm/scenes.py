@@ -22,8 +22,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Scene
 from mcp_memory.language.words import fold
-from mcp_memory.store.citations import cited, links
-from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.citations import cited, left_of, links
 from mcp_memory.store.protocol import SceneEdit, Store
 
 __all__ = [

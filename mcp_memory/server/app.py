@@ -49,7 +49,7 @@ from mcp_memory.server.resources import FIXED, TEMPLATES, list_resources, read_r
 from mcp_memory.server.subscriptions import Updates
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.service.shared_memory import SharedMemory
-from mcp_memory.store.access import Right
+from mcp_memory.store.values import Right
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory

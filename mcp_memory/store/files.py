@@ -26,7 +26,7 @@ from mcp_memory.core.errors import Damaged
 from mcp_memory.core.regular_files import open_regular, read_regular
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import Record, Ref, Scene, Turn
-from mcp_memory.store.unsettled import note
+from mcp_memory.store.write_intents import note
 
 __all__ = [
     "append",

@@ -42,11 +42,9 @@ from mcp_memory.core.types import (
     Turn,
 )
 from mcp_memory.store import export_model as model
-from mcp_memory.store.access import Token
-from mcp_memory.store.economy import MessageEdit, Saved, Saving
 from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
-from mcp_memory.store.traces import Traces
+from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.values import (
     Amended,
     Appended,
@@ -66,11 +64,14 @@ from mcp_memory.store.values import (
     Imported,
     Layer,
     Merging,
+    MessageEdit,
     NewAtom,
     NewChunk,
     NewRef,
     Outcome,
     Posting,
+    Saved,
+    Saving,
     SceneEdit,
     Scored,
     Spend,
@@ -79,6 +80,7 @@ from mcp_memory.store.values import (
     TakenBack,
     TakenStep,
     ThinRecord,
+    Token,
     Tombstone,
     UnindexedRef,
     VectorIndex,

@@ -1,9 +1,16 @@
-"""What goes into the verbs of a store and what comes out of them, beside the nouns of `types`: frozen values."""
+"""What goes into the verbs of a store and what comes out of them, beside the nouns of `types`: frozen values.
+
+What the store keeps of the economy of contexts: the edits of message lists, and what was saved and spent.
+
+Who may ask over HTTP: tokens as the store keeps them, and the three rights, each of which includes the ones before.
+
+The secret of a token is nowhere in the store, only its SHA-256; it has 256 bits of chance, so nothing slower is needed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "RIGHTS",
     "Amended",
     "Appended",
     "Backlog",
@@ -45,11 +53,16 @@ __all__ = [
     "Imported",
     "Layer",
     "Merging",
+    "MessageEdit",
     "NewAtom",
     "NewChunk",
     "NewRef",
     "Outcome",
     "Posting",
+    "Right",
+    "Saved",
+    "Saving",
+    "SavingKind",
     "SceneEdit",
     "Scored",
     "Spend",
@@ -58,6 +71,7 @@ __all__ = [
     "TakenBack",
     "TakenStep",
     "ThinRecord",
+    "Token",
     "Tombstone",
     "UnindexedRef",
     "VectorIndex",
@@ -514,3 +528,76 @@ class Grown:
     turns: int
     atoms: int
     results: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageEdit:
+    """What stands in a compressed list of messages between two places of its conversation, see `compression`.
+
+    `texts` by part of the one message there, or a `note` in place of all messages between the two. `shown` is the
+    digest of what stands there; `refs` hold what is gone. `id` grows with time; 0 where it was not stored yet.
+    """
+
+    id: int = 0
+    session: str
+    before: str
+    after: str
+    shown: str
+    texts: dict[int, str] = field(default_factory=dict[int, str])
+    note: str | None = None
+    refs: tuple[str, ...] = ()
+    calls: int = 0
+    """How many calls of the model it stands for."""
+
+
+SavingKind = Literal["offload", "expand", "canvas", "compress"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """Something that saved or cost tokens of a context.
+
+    `saved` no longer stand there, `spent` do instead; `cache_broken` had been read and are read anew.
+    """
+
+    session: str
+    at: datetime
+    kind: SavingKind
+    saved: int = 0
+    spent: int = 0
+    cache_broken: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """Sums over the savings of one kind. `…_later`: once for each later call of the session that the ledger proves."""
+
+    kind: SavingKind
+    times: int
+    saved: int
+    spent: int
+    cache_broken: int
+    saved_later: int
+    spent_later: int
+
+
+Right = Literal["read", "write", "admin"]
+RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token. `spaces` are those it opens, the first where its client names none; `used_at` is right to the hour."""
+
+    id: str
+    name: str
+    spaces: tuple[str, ...]
+    right: Right
+    at: datetime
+    until: datetime | None = None
+    used_at: datetime | None = None
+    revoked_at: datetime | None = None
+    hash: bytes = field(repr=False)
+
+    def is_good(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.until is None or now < self.until)

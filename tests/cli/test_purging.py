@@ -13,7 +13,7 @@ from click.testing import Result
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
-from mcp_memory.store import proof
+from mcp_memory.store import purge_search
 
 Run = Callable[..., Result]
 
@@ -51,7 +51,7 @@ def test_a_purge_that_was_killed_is_told_until_another_ends_it(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(proof, "prove", killed)
+        patched.setattr(purge_search, "prove", killed)
         assert run("purge", "--all", "--yes", home=home).exit_code != 0
     assert "A purge is not finished" in run("purge", home=home).stdout
     assert "An earlier purge, cut short, is finished." in run("purge", "--all", home=home).stdout

@@ -19,10 +19,10 @@ from mcp_memory.shortterm.canvas.edits import edit
 from mcp_memory.shortterm.canvas.replay import amend
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.crash_recovery import settle
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.settling import settle
 from mcp_memory.store.sqlite.store import SQLiteStore
-from mcp_memory.store.unsettled import left, note
+from mcp_memory.store.write_intents import left, note
 from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said
 
 

@@ -18,7 +18,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import MemoryResults, NewTurn
 from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.store.sqlite.finding import sketch
+from mcp_memory.store.sqlite.index import sketch
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 PLACES = ("harbour", "station", "market", "library", "garden", "bridge", "tower", "museum")

@@ -11,7 +11,7 @@ import pytest
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Filters, Scored, Vectors
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.sqlite.finding.scan import quantised
+from mcp_memory.store.sqlite.index.scan import quantised
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ import yaml
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.types import Scene
 from mcp_memory.store import files
-from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.citations import left_of
 from mcp_memory.store.protocol import Conflict, NewAtom, SceneEdit, Store
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)

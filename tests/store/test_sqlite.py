@@ -20,8 +20,8 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Filters, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.finding.outlines import Outlines
-from mcp_memory.store.sqlite.finding.scan import quantised
+from mcp_memory.store.sqlite.index.outlines import Outlines
+from mcp_memory.store.sqlite.index.scan import quantised
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.store.access import Token
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Token
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LAPTOP = Token(id="ab12", name="laptop", spaces=("work", "日本"), right="write", at=NOW, hash=b"\x01" * 32)

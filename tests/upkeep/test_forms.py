@@ -16,9 +16,9 @@ from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.integrations.importers.records import AGENTS
 from mcp_memory.service.compression.compress import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
-from mcp_memory.store.access import Token
 from mcp_memory.store.protocol import NewAtom
-from mcp_memory.store.sqlite import forms, open_store
+from mcp_memory.store.sqlite import open_store, unreadable
+from mcp_memory.store.values import Token
 from tests.integrations.importers.agents import followed, written
 from tests.portable.homes import CLOCK, lived_in
 from tests.upkeep.conftest import LOG
@@ -30,10 +30,10 @@ SECRET = "password=" + "hunter" + "2-correct-horse-9X"
 def test_a_home_with_something_of_everything_has_no_value_that_cannot_be_read(home: Path, tmp_path: Path) -> None:
     fill(home, tmp_path)
     with closing(apsw.Connection(str(home / "memory.db"))) as con:
-        for table, columns in forms._FORMS.items():  # pyright: ignore[reportPrivateUsage]
+        for table, columns in unreadable._FORMS.items():  # pyright: ignore[reportPrivateUsage]
             for column in columns.keys() - {"undone_at"}:
                 assert con.execute(f"SELECT count({column}) FROM {table}").get, f"no row has a {column} of a {table}"
-        assert list(forms.unreadable(con)) == []
+        assert list(unreadable.unreadable(con)) == []
     assert [check.found for check in examine(home=str(home), embedder="none") if check.state == "fail"] == []
 
 

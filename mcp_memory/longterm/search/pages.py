@@ -38,7 +38,7 @@ from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
 from mcp_memory.longterm.search.search import ParsedQuery, Ranked, Search, parse_query
-from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.citations import left_of
 from mcp_memory.store.protocol import Filters, Layer, Posting, Store, Vectors
 
 __all__ = [

@@ -42,7 +42,7 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.text import one_line
 from mcp_memory.server.auth import hosts, oauth
 from mcp_memory.server.auth.authorization import GRANT, Grant
-from mcp_memory.store.access import Right
+from mcp_memory.store.values import Right
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

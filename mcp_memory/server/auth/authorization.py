@@ -15,7 +15,7 @@ from typing import Any
 import mcp.types as wire
 from mcp.shared.exceptions import MCPError
 
-from mcp_memory.store.access import RIGHTS, Right
+from mcp_memory.store.values import RIGHTS, Right
 
 GRANT = "mcp_memory.grant"
 """Where the door leaves the grant in the scope of a request."""

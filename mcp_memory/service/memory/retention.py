@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from mcp_memory.core.process_registry import HomeProcess
     from mcp_memory.store.forgetting import How, Keeping, Policy, Purged
-    from mcp_memory.store.proof import Proof
     from mcp_memory.store.protocol import Tombstone
+    from mcp_memory.store.purge_search import Proof
 
 _ATTEMPTS = 20
 _LISTED = 200
@@ -230,8 +230,7 @@ class RetentionVerbs(Verbs):
 
     def _erase(self, tombstones: Sequence[str], *, delete_copies: bool) -> PurgeReport:
         from mcp_memory.core import process_registry
-        from mcp_memory.store.proof import prove
-        from mcp_memory.store.traces import Traces
+        from mcp_memory.store.purge_search import Traces, prove
 
         store, home = self._parts.store, self.settings.home
         cut_short = store.unproven()

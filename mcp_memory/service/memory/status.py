@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from mcp_memory.core.types import Kind
     from mcp_memory.longterm.recall.bundle import Recalled
     from mcp_memory.longterm.search.explain import Explained
-    from mcp_memory.store.access import Token
-    from mcp_memory.store.economy import Saved
     from mcp_memory.store.protocol import Change
+    from mcp_memory.store.values import Saved, Token
 
 
 _MANY = 10_000

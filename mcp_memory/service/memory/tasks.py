@@ -12,12 +12,12 @@ from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
 from mcp_memory.service.memory.verbs import Verbs, in_thread
-from mcp_memory.store.economy import Saving, SavingKind
+from mcp_memory.store.values import Saving, SavingKind
 
 if TYPE_CHECKING:
     from mcp_memory.service.compression.compress import Compressed
     from mcp_memory.service.compression.plan import Level
-    from mcp_memory.store.economy import Saved
+    from mcp_memory.store.values import Saved
 
 logger = logging.getLogger(__name__)
 _NODE = re.compile(r"\d{3,9}(?:-N\d{1,9})?")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.sqlite.explaining import explained
-from mcp_memory.store.sqlite.forms import Unreadable
 from mcp_memory.store.sqlite.home import IDENTITY, why_read_only
-from mcp_memory.store.sqlite.upkeep import comparing, rebuilding, returning, salvaging, snapshots
-from mcp_memory.store.sqlite.upkeep.comparing import RESULTS, TURNS
-from mcp_memory.store.sqlite.upkeep.refilling import DAMAGED, UNNAMED
+from mcp_memory.store.sqlite.sqlite_errors import explained
+from mcp_memory.store.sqlite.unreadable import Unreadable
+from mcp_memory.store.sqlite.upkeep import comparison, restored_rows, salvage, snapshots
+from mcp_memory.store.sqlite.upkeep import rebuild as database_rebuild
+from mcp_memory.store.sqlite.upkeep.comparison import RESULTS, TURNS
+from mcp_memory.store.sqlite.upkeep.rows_of_files import DAMAGED, UNNAMED
 
 __all__ = [
     "DAMAGED",
@@ -17,12 +18,12 @@ __all__ = [
     "TURNS",
     "UNNAMED",
     "Unreadable",
-    "comparing",
+    "comparison",
+    "database_rebuild",
     "explained",
     "open_store",
-    "rebuilding",
-    "returning",
-    "salvaging",
+    "restored_rows",
+    "salvage",
     "snapshots",
     "why_read_only",
 ]

@@ -31,11 +31,11 @@ from mcp_memory.service.upkeep.engine import (
     TURNS,
     UNNAMED,
     Unreadable,
-    comparing,
+    comparison,
+    database_rebuild,
     explained,
     open_store,
-    rebuilding,
-    salvaging,
+    salvage,
     snapshots,
     why_read_only,
 )
@@ -62,7 +62,7 @@ class Rebuilt:
     `aside`: where the old database is kept, once the new one took its place.
     """
 
-    compared: list[comparing.Compared]
+    compared: list[comparison.Compared]
     passed: dict[str, int]
     notes: list[str]
     carried: dict[str, int]
@@ -149,8 +149,8 @@ def _agreement(home: Path) -> Agreement:
             store.snapshot(old)
         snapshots.leave_out(old)  # the rows of values that cannot be read are named elsewhere, and lacking here
         open_store(new.parent).close()
-        refilled = rebuilding.begin(new, old, home, within=True)
-        compared, alone = rebuilding.compared(new, old, refilled, _drawn(new, old))
+        refilled = database_rebuild.begin(new, old, home, within=True)
+        compared, alone = database_rebuild.compared(new, old, refilled, _drawn(new, old))
     # Results whose bytes are not those that were stored are looked at one by one elsewhere.
     notes = [note for note in refilled.notes if ": refs/" not in note or note.endswith(UNNAMED)]
     passed = {why: count for why, count in refilled.passed.items() if count and why != DAMAGED}
@@ -196,7 +196,7 @@ _MENDED = (
 )
 
 
-def _differing(one: comparing.Compared, *, is_told: bool) -> Iterator[str]:
+def _differing(one: comparison.Compared, *, is_told: bool) -> Iterator[str]:
     """Say what of some rows is not the same; `is_told` that it was said already why files lack rows."""
     some = f" ({', '.join(one.examples)})"
     if one.differing:
@@ -248,8 +248,8 @@ def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
     before = _before(home, staging)
     new = staging / "new" / DATABASE
     open_store(new.parent).close()
-    refilled = rebuilding.begin(new, before.path, home)
-    built = rebuilding.finish(new, before.path, refilled, _drawn(new, before.path))
+    refilled = database_rebuild.begin(new, before.path, home)
+    built = database_rebuild.finish(new, before.path, refilled, _drawn(new, before.path))
     done = Rebuilt(
         compared=built.compared,
         passed={why: count for why, count in refilled.passed.items() if count},
@@ -316,7 +316,7 @@ def _standing(home: Path, staging: Path) -> _Before:
     if not copy.exists():
         return _Before(path=None, source=None, damage=damage)
     open_store(stands_in).close()
-    unreadable = salvaging.salvage(copy, stands_in / DATABASE)
+    unreadable = salvage.salvage(copy, stands_in / DATABASE)
     if not any(snapshots.described(stands_in / DATABASE).counts.values()):
         return _Before(path=None, source=None, damage=damage)
     return _Before(path=stands_in / DATABASE, source="database", damage=damage, unreadable=unreadable)
@@ -339,10 +339,10 @@ def _copied(home: Path, copy: Path) -> list[str]:
     return snapshots.check(copy)
 
 
-def _drawn(new: Path, old: Path | None) -> rebuilding.Drawn:
+def _drawn(new: Path, old: Path | None) -> database_rebuild.Drawn:
     """Draw every canvas from its records and edits alone."""
-    wanted = rebuilding.drawable(new, old)
-    found: rebuilding.Drawn = {}
+    wanted = database_rebuild.drawable(new, old)
+    found: database_rebuild.Drawn = {}
     with closing(open_store(new.parent)) as store:
         for space, number in wanted:
             try:
@@ -353,13 +353,13 @@ def _drawn(new: Path, old: Path | None) -> rebuilding.Drawn:
     return found
 
 
-def _lost(built: rebuilding.Built, before: _Before, new: Path) -> Iterator[str]:
+def _lost(built: database_rebuild.Built, before: _Before, new: Path) -> Iterator[str]:
     if before.source is None:
         yield "What a model made (statements drawn from turns, scenes, the persona): it is distilled again."
         yield "The bill, the ledger of savings, tokens, retention and reviews: they were in the database alone."
     for table in before.unreadable:
         yield f"Of {table}, what no file tells."
-    for one in rebuilding.lacking(new, before.left_out):
+    for one in database_rebuild.lacking(new, before.left_out):
         yield f"{one} No file tells it."
     if built.dangling:
         named = [what if count == 1 else f"{count} × {what}" for what, count in built.dangling.items()]

@@ -26,7 +26,7 @@ from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, Manifest
 from mcp_memory.service.upkeep.aside import Aside
 from mcp_memory.service.upkeep.backup import verify
-from mcp_memory.service.upkeep.engine import explained, open_store, returning
+from mcp_memory.service.upkeep.engine import explained, open_store, restored_rows
 from mcp_memory.service.upkeep.rebuild import personas
 from mcp_memory.store import files
 
@@ -95,7 +95,7 @@ def _forgotten_again(staging: Path, home: Path) -> list[Again]:
     if not later or not any(later[-1].glob("*/tombstones.jsonl")):
         return []
     open_store(staging).close()  # brings it to this schema
-    found = returning.returned(staging / DATABASE, later[-1])
+    found = restored_rows.returned(staging / DATABASE, later[-1])
     return [
         Again(
             space=one.space,
@@ -107,7 +107,7 @@ def _forgotten_again(staging: Path, home: Path) -> list[Again]:
     ]
 
 
-async def _forget(home: Path, one: returning.Returned) -> str:
+async def _forget(home: Path, one: restored_rows.Returned) -> str:
     async with open_memory(
         home=home, space=one.space, embedder="none", llm="none", rerank=False, now=lambda: one.at
     ) as memory:

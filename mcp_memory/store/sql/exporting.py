@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from mcp_memory.store import export_model as model
-from mcp_memory.store.citations import without
-from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.citations import left_of, without
 from mcp_memory.store.sql import canvases, entities, evidence_rows, scenes
 from mcp_memory.store.sql.review import THERE
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms

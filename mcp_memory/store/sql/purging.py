@@ -19,12 +19,11 @@ from mcp_memory.core.errors import Damaged, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.store import files
-from mcp_memory.store.citations import cited
+from mcp_memory.store.citations import cited, left_of
 from mcp_memory.store.forgetting import Purge, Purged, Scrubbed
-from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import canvases, digests, line_files, scenes, tombstones
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, marks, number_of, to_ms
-from mcp_memory.store.traces import Traces
 
 __all__ = ["note_proven", "purge", "unproven"]
 

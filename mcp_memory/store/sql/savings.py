@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.store.economy import MessageEdit, Saved, Saving, SavingKind
 from mcp_memory.store.sql.transaction import Transaction, to_ms
-from mcp_memory.store.values import Conflict
+from mcp_memory.store.values import Conflict, MessageEdit, Saved, Saving, SavingKind
 
 __all__ = ["add_saving", "message_edits", "put_message_edits", "savings"]
 

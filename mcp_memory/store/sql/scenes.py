@@ -16,7 +16,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Scene
 from mcp_memory.store import files
-from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.citations import left_of
 from mcp_memory.store.sql import jobs
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number_of, numbers_of, to_ms
 from mcp_memory.store.values import Conflict, Outcome, SceneEdit

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.store.access import Token
 from mcp_memory.store.sql.transaction import HomeTransaction, from_ms, optional_ms, to_ms
+from mcp_memory.store.values import Token
 
 __all__ = ["add", "by_id", "listed", "note_used", "revoke"]
 

@@ -18,12 +18,13 @@ from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sql import digests, scenes
 from mcp_memory.store.sql.canvases import path_of as canvases_path
 from mcp_memory.store.sql.entities import key as entity_key
-from mcp_memory.store.sqlite import forms, linefiles
 from mcp_memory.store.sqlite import home as homes
-from mcp_memory.store.sqlite.finding import vectors
+from mcp_memory.store.sqlite import line_files
+from mcp_memory.store.sqlite import unreadable as forms
+from mcp_memory.store.sqlite.index import vectors
 from mcp_memory.store.sqlite.rows import from_ms
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.upkeep import derived
+from mcp_memory.store.sqlite.upkeep import derived_rows
 
 __all__ = [
     "WITHOUT_WORDS",
@@ -57,7 +58,7 @@ def problems(con: apsw.Connection) -> list[str]:
     found += _quote_problems(con)
     found += _statement_problems(con)
     found += vectors.problems(con)
-    found += derived.problems(con)
+    found += derived_rows.problems(con)
     return found
 
 
@@ -180,7 +181,7 @@ def _from_a_backup(id: str) -> str:
 
 
 def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
-    yield from linefiles.problems(con, folder, space)
+    yield from line_files.problems(con, folder, space)
     canvases: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (space,))
     for number, label, text in canvases:
         path = canvases_path(number, label)

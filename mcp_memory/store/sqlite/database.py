@@ -19,14 +19,14 @@ import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.core.errors import DamagedRow, StoreUnavailable
-from mcp_memory.store import unsettled
+from mcp_memory.store import write_intents
 from mcp_memory.store.protocol import TakenBack
-from mcp_memory.store.sqlite import forms, linefiles
 from mcp_memory.store.sqlite import home as homes
-from mcp_memory.store.sqlite.explaining import BUSY_MS, explained
+from mcp_memory.store.sqlite import line_files, unreadable
+from mcp_memory.store.sqlite.crash_recovery import settle
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
-from mcp_memory.store.sqlite.settling import settle
-from mcp_memory.store.sqlite.upkeep import owning, recovering
+from mcp_memory.store.sqlite.sqlite_errors import BUSY_MS, explained
+from mcp_memory.store.sqlite.upkeep import derived_rows, recovery
 
 __all__ = ["Database"]
 
@@ -64,13 +64,13 @@ class Database:
         if self.read_only:
             self.read(must_be_current)
         else:
-            if unsettled.left(home):
+            if write_intents.left(home):
                 self.write(lambda con: None)
             self._catch_up()
 
     def _catch_up(self) -> None:
         """Take back what the files have and the database has lost, before a number of it is given again."""
-        if not self.read(lambda con: recovering.is_behind(con, self.home)):
+        if not self.read(lambda con: recovery.is_behind(con, self.home)):
             return
         try:  # asked again in the transaction: others may have been in the middle of one
             self.taken_back = self.write(self._take_back)
@@ -78,8 +78,8 @@ class Database:
             logger.warning("lines that the database has lost cannot be taken back yet: %s", error)
 
     def _take_back(self, con: apsw.Connection) -> list[TakenBack]:
-        owning.give_back(con, self.home)
-        return recovering.take_back(con, self.home, recovering.behind(con, self.home))
+        derived_rows.give_back(con, self.home)
+        return recovery.take_back(con, self.home, recovery.behind(con, self.home))
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in one transaction: all of it is committed when this returns, or none of it."""
@@ -88,21 +88,21 @@ class Database:
             con = self._free_writer()
             for _ in range(_SETTLINGS):
                 try:
-                    with unsettled.noting(self.home):
+                    with write_intents.noting(self.home):
                         return _in_transaction(con, lambda con: self._when_settled(con, work))
-                except linefiles.Behind:
-                    with unsettled.noting(self.home):
+                except line_files.Behind:
+                    with write_intents.noting(self.home):
                         self.taken_back += _in_transaction(con, self._take_back)
                 except _Unsettled:
-                    unsettled.take_away(
-                        _in_transaction(con, lambda con: settle(con, self.home, unsettled.left(self.home)))
+                    write_intents.take_away(
+                        _in_transaction(con, lambda con: settle(con, self.home, write_intents.left(self.home)))
                     )
-            with unsettled.noting(self.home):  # what cannot be settled now holds up no write
+            with write_intents.noting(self.home):  # what cannot be settled now holds up no write
                 return _in_transaction(con, work)
 
     def _when_settled(self, con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work`, unless a mark stands. Asked in the transaction: its maker may have died while this one waited."""
-        if unsettled.left(self.home):
+        if write_intents.left(self.home):
             raise _Unsettled
         return work(con)
 
@@ -211,9 +211,9 @@ def _read(con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
     """Run `work`. Where it fails on a row whose value nobody can read, that is what is raised, and no bug of ours."""
     try:
         return work(con)
-    except (*forms.WRONG, apsw.SQLError):
-        if damaged := next(forms.unreadable(con), None):
-            raise DamagedRow(f"{damaged} {forms.NEXT_STEP}") from None
+    except (*unreadable.WRONG, apsw.SQLError):
+        if damaged := next(unreadable.unreadable(con), None):
+            raise DamagedRow(f"{damaged} {unreadable.NEXT_STEP}") from None
         raise
 
 

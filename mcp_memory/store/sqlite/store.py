@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mcp_memory.store.outline import Outline
+from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.sql.verbs import SqlVerbs
-from mcp_memory.store.sqlite import checks, erasing
+from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.finding import extents, outlines, postings, renewal, vectors
+from mcp_memory.store.sqlite.index import outlines, postings, renewal, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, home_transaction
-from mcp_memory.store.sqlite.upkeep import compacting, mending, recovering, snapshots
-from mcp_memory.store.traces import Traces
+from mcp_memory.store.sqlite.upkeep import compaction, recovery, repair, snapshots
 from mcp_memory.store.values import Filters, Layer, Posting, Scored, TakenBack, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class SQLiteStore(SqlVerbs):
         self._db = database
         self._common = postings.CommonTerms()
         self._outlines = outlines.Outlines()
-        self._extents = extents.Extents(self._outlines)
+        self._extents = outlines.Extents(self._outlines)
         self._seen = vectors.Seen()
 
     def folder(self, space: str) -> Path:
@@ -149,11 +149,11 @@ class SQLiteStore(SqlVerbs):
     # secure delete
 
     def shred(self, *, patience: float = 10.0) -> bool:
-        return self._db.outside(lambda con: erasing.shred(con, patience=patience))
+        return self._db.outside(lambda con: compaction.shred(con, patience=patience))
 
     def excuse(self, traces: Traces) -> list[str]:
         home = self._db.home
-        return self._db.read(lambda con: erasing.excuse(con, home, traces))
+        return self._db.read(lambda con: compaction.excuse(con, home, traces))
 
     # seeing
 
@@ -182,7 +182,7 @@ class SQLiteStore(SqlVerbs):
 
     def misnamed(self) -> dict[str, str]:
         home = self._db.home
-        return self._db.read(lambda con: recovering.misnamed(con, home))
+        return self._db.read(lambda con: recovery.misnamed(con, home))
 
     def snapshot(self, to: Path) -> None:
         self._db.read(lambda con: snapshots.take(con, to))
@@ -191,28 +191,28 @@ class SQLiteStore(SqlVerbs):
         home = self._db.home
         return self._db.write(
             lambda con: [
-                *recovering.bring_in(con, home, set_aside),
-                *mending.mend(con, home, set_aside, everything=everything),
+                *recovery.bring_in(con, home, set_aside),
+                *repair.mend(con, home, set_aside, everything=everything),
             ]
         )
 
     def recovered(self, space: str) -> list[TakenBack]:
-        return recovering.noted(self._db.home, space)
+        return recovery.noted(self._db.home, space)
 
     def set_aside(self, space: str) -> list[str]:
-        return [path.name for path in recovering.set_aside(self._db.home) if path.is_relative_to(self.folder(space))]
+        return [path.name for path in recovery.set_aside(self._db.home) if path.is_relative_to(self.folder(space))]
 
     @property
     def taken_back(self) -> Sequence[TakenBack]:
         return self._db.taken_back
 
     def compact(self, *, vacuum: bool) -> None:
-        more = self._db.write(lambda con: compacting.optimise(con, begin=True))
+        more = self._db.write(lambda con: compaction.optimise(con, begin=True))
         while more:
-            more = self._db.write(lambda con: compacting.optimise(con, begin=False))
+            more = self._db.write(lambda con: compaction.optimise(con, begin=False))
         if vacuum:
-            self._db.outside(compacting.vacuum)
-        self._db.outside(compacting.checkpoint)
+            self._db.outside(compaction.vacuum)
+        self._db.outside(compaction.checkpoint)
 
     def free_bytes(self) -> tuple[int, int]:
-        return self._db.read(compacting.free)
+        return self._db.read(compaction.free)

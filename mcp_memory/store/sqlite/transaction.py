@@ -12,8 +12,8 @@ import apsw
 from mcp_memory.core.errors import Damaged
 from mcp_memory.store import files
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
-from mcp_memory.store.sqlite import linefiles
-from mcp_memory.store.sqlite.finding import terms, vectors
+from mcp_memory.store.sqlite import line_files
+from mcp_memory.store.sqlite.index import terms, vectors
 from mcp_memory.store.values import Layer, Vectors
 
 __all__ = ["ApswConnection", "SpaceFiles", "SpaceIndex", "SqliteTransaction", "home_transaction"]
@@ -87,29 +87,29 @@ class SpaceFiles:
         self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
     ) -> None:
         """Raises Behind where the file has lines that the database does not know of."""
-        committed = linefiles.committed(self._tx.con, self._tx.space, path)
+        committed = line_files.committed(self._tx.con, self._tx.space, path)
         target = self._tx.folder / path
         if whole and committed is None:
             lines = rewrite()
         if files.is_there(target) and not target.is_file():  # a folder or a link to nothing is in its place
-            target.replace(linefiles.aside(target, "damaged"))
+            target.replace(line_files.aside(target, "damaged"))
         if files.beyond(target, committed or 0):
-            raise linefiles.Behind(
+            raise line_files.Behind(
                 f"{target} has lines that the database lacks. `mcp-memory doctor --repair` takes them back."
             )
         try:
             length = files.append(target, lines, committed=committed or 0)
         except Damaged:
             if target.exists():
-                target.replace(linefiles.aside(target, "damaged"))
+                target.replace(line_files.aside(target, "damaged"))
             self.rewrite(path, rewrite())
         else:
-            linefiles.note_length(self._tx.con, self._tx.space, path, length)
+            line_files.note_length(self._tx.con, self._tx.space, path, length)
 
     def rewrite(self, path: str, lines: Iterable[bytes]) -> None:
         everything = b"".join(lines)
         files.write_whole(self._tx.folder / path, everything)
-        linefiles.note_length(self._tx.con, self._tx.space, path, len(everything))
+        line_files.note_length(self._tx.con, self._tx.space, path, len(everything))
 
 
 class SpaceIndex:

@@ -22,7 +22,7 @@ from mcp_memory.core.errors import NotFound, StoreUnavailable
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.longterm.forgetting import pages_without
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.store import proof
+from mcp_memory.store import purge_search
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import NewAtom, SceneEdit, Store, Vectors
 from mcp_memory.store.sqlite import open_store
@@ -260,7 +260,7 @@ async def test_a_purge_that_was_killed_before_its_proof_is_told_too(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(proof, "prove", killed)
+        patched.setattr(purge_search, "prove", killed)
         with pytest.raises(KeyboardInterrupt):
             await memory.purge([gone.tombstone])
     assert await memory.unproven()

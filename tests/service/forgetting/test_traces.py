@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.store.traces import LEAST, PIECE, STEP, Traces
+from mcp_memory.store.purge_search import LEAST, PIECE, STEP, Traces
 
 words = st.text(min_size=PIECE + STEP, max_size=200).filter(lambda text: len(set(text)) > 8)
 

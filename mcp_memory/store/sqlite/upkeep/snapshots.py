@@ -17,10 +17,10 @@ import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 from mcp_memory.core.errors import Damaged
 from mcp_memory.store.sql import canvases, scenes
 from mcp_memory.store.sql.line_files import lines_of as line_files_of_rows
-from mcp_memory.store.sqlite import forms
+from mcp_memory.store.sqlite import unreadable as forms
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.upkeep import owning
+from mcp_memory.store.sqlite.upkeep import derived_rows
 
 __all__ = [
     "POINTS_AT_NOTHING",
@@ -159,9 +159,9 @@ def belongings(path: Path, home: Path) -> list[int]:
     """Give spaces and sessions that a whole database lost their rows back; return those that no file names."""
     with opened(path, write=True) as con:
         con.execute("PRAGMA foreign_keys = OFF; BEGIN")
-        owning.give_back(con, home)
+        derived_rows.give_back(con, home)
         con.execute("COMMIT")
-        return owning.nameless(con)
+        return derived_rows.nameless(con)
 
 
 def _foreign(con: apsw.Connection) -> list[Any]:

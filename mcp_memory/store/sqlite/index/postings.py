@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.text import well_formed
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import Transaction, Value
-from mcp_memory.store.sqlite.finding.outlines import Outlines
-from mcp_memory.store.sqlite.finding.terms import STATES_RULE
+from mcp_memory.store.sqlite.index.outlines import Outlines
+from mcp_memory.store.sqlite.index.terms import STATES_RULE
 from mcp_memory.store.values import Filters, Layer, Posting
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Secure delete, and the search for what is left of purged content: what SQLite's files hold beside its rows."""
+"""Space that nothing uses is given back: indexes in one piece, free pages off the file, the log of writes emptied.
+
+Secure delete, and the search for what is left of purged content: what SQLite's files hold beside its rows.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,42 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.store.sqlite.upkeep import compacting
-from mcp_memory.store.traces import Traces
+from mcp_memory.store.purge_search import Traces
 
-__all__ = ["excuse", "shred"]
+__all__ = ["checkpoint", "excuse", "free", "optimise", "shred", "vacuum"]
+
+_INDEXES = ("turn_terms", "atom_terms", "chunk_terms")
+_PAGES = 500
+
+
+def optimise(con: apsw.Connection, *, begin: bool) -> bool:
+    """Do a share of bringing each word index into one piece, which searches read faster; True while there is more.
+
+    Other writers wait for a share, not for all of it.
+    """
+    more = False
+    for table in _INDEXES:
+        before = con.total_changes()
+        con.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (-_PAGES if begin else _PAGES,))
+        more = more or con.total_changes() - before >= 2  # what its manual says
+    return more
+
+
+def free(con: apsw.Connection) -> tuple[int, int]:
+    """Return (bytes that nothing uses, bytes in all) of the database file."""
+    size = con.execute("PRAGMA page_size").get
+    return con.execute("PRAGMA freelist_count").get * size, con.execute("PRAGMA page_count").get * size
+
+
+def vacuum(con: apsw.Connection) -> None:
+    """Write the database anew without its free pages; outside of a transaction. Others wait to write meanwhile."""
+    con.execute("VACUUM")
+
+
+def checkpoint(con: apsw.Connection) -> bool:
+    """Bring the log of writes into the database and cut it to nothing; False while a reader is at an older state."""
+    busy: int = con.execute("PRAGMA wal_checkpoint(TRUNCATE)").get[0]
+    return not busy
 
 
 def shred(con: apsw.Connection, *, patience: float) -> bool:
@@ -23,13 +58,13 @@ def shred(con: apsw.Connection, *, patience: float) -> bool:
     try:
         for layer in ("turn", "atom", "chunk"):  # rebuilt: what was deleted is left out only then
             con.execute(f"INSERT INTO {layer}_terms ({layer}_terms) VALUES ('optimize')")
-        compacting.vacuum(con)
+        vacuum(con)
     finally:
         con.execute("PRAGMA temp_store = MEMORY")
     waits: int = con.execute("PRAGMA busy_timeout").get
     con.set_busy_timeout(round(patience * 1_000))
     try:
-        if not compacting.checkpoint(con):
+        if not checkpoint(con):
             return False
     finally:
         con.set_busy_timeout(waits)

@@ -2,6 +2,10 @@
 
 Turns are appended and never change, so what was read once stays right; only who is forgotten is asked each time.
 They are read from one index that holds all columns, `turn_outline`: 5 MB a 100,000 turns, and no turn's text.
+
+How many rows a space has in each layer, and which is its newest: what rarity is measured by.
+
+Of one space alone: a total over all spaces would let what one holds move the scores of another.
 """
 
 from __future__ import annotations
@@ -12,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.sql.transaction import Transaction, to_ms
-from mcp_memory.store.sqlite.finding.terms import STATES_RULE
+from mcp_memory.store.sqlite.index.terms import STATES_RULE
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
-from mcp_memory.store.values import Filters
+from mcp_memory.store.values import Filters, Layer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
     from mcp_memory.core.types import Role
 
-__all__ = ["Outlines"]
+__all__ = ["Extent", "Extents", "Outlines"]
 
 _ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
 _A_FEW = 2_000  # new turns that are merged into what is known; more are read with all others
@@ -156,3 +160,30 @@ def _passing(tx: Transaction, outline: Outline, filters: Filters) -> NDArray[np.
         stating = tx.column(f"SELECT r.id FROM turn r WHERE r.space = :space AND {STATES_RULE}")
         passes &= np.isin(outline.rows, np.array(stating, np.int64))
     return passes
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    rows: int
+    newest: int
+    """The number of the newest row; 0 where there is none."""
+
+
+class Extents:
+    """One for a store; counts are kept until something changes, for counting reads every row of the space."""
+
+    def __init__(self, outlines: Outlines) -> None:
+        self._outlines = outlines
+        self._known: dict[tuple[Layer, int], tuple[tuple[int, int], Extent]] = {}
+
+    def of(self, tx: Transaction, layer: Layer) -> Extent:
+        if layer == "turn":
+            rows = self._outlines.of(tx, Filters()).rows
+            return Extent(len(rows), int(rows.max(initial=0)))
+        newest = f"SELECT coalesce(max(id), 0) FROM {layer} WHERE space = :space"
+        state = tx.get("SELECT coalesce(max(seq), 0) FROM change"), tx.get(newest)
+        known = self._known.get((layer, tx.space))
+        if known is None or known[0] != state:
+            counted = tx.get(f"SELECT count(*) FROM {layer} WHERE space = :space")
+            known = self._known[layer, tx.space] = state, Extent(counted, state[1])
+        return known[1]

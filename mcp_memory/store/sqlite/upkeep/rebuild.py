@@ -25,14 +25,13 @@ from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sql import canvases, entities
 from mcp_memory.store.sql.terms import of_row
 from mcp_memory.store.sqlite import home as homes
-from mcp_memory.store.sqlite.finding import terms, vectors
-from mcp_memory.store.sqlite.forms import Unreadable
+from mcp_memory.store.sqlite.index import terms, vectors
 from mcp_memory.store.sqlite.rows import to_ms
-from mcp_memory.store.sqlite.upkeep.comparing import Compared, compare, compare_words, of_the_database_alone
-from mcp_memory.store.sqlite.upkeep.dangling import Lost, resolve
-from mcp_memory.store.sqlite.upkeep.derived import transaction_on
-from mcp_memory.store.sqlite.upkeep.refilling import Refilled, refill
-from mcp_memory.store.sqlite.upkeep.salvaging import tables
+from mcp_memory.store.sqlite.unreadable import Unreadable
+from mcp_memory.store.sqlite.upkeep.comparison import Compared, compare, compare_words, of_the_database_alone
+from mcp_memory.store.sqlite.upkeep.derived_rows import Lost, resolve, transaction_on
+from mcp_memory.store.sqlite.upkeep.rows_of_files import Refilled, refill
+from mcp_memory.store.sqlite.upkeep.salvage import tables
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
 
 __all__ = ["Built", "Drawn", "begin", "compared", "drawable", "facts", "finish", "lacking", "mentions"]

@@ -19,8 +19,8 @@ import apsw
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
-from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
 from mcp_memory.store.sqlite.rows import to_ms
+from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
 
 __all__ = [
     "Behind",

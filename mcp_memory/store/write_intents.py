@@ -5,7 +5,7 @@ file that is ahead of its row, a line that no row has, or a result that nothing 
 writes files keeps a mark, `<home>/unsettled/<process>-<thread>-<lot>`, with a line for each: `=` and its path, or `+`,
 how many bytes of it were committed, `:` and its path where it is appended to. It takes the mark away when it has
 committed. Transactions on a home come one after the other; a mark that stands when one begins is of one that is over,
-and `sqlite.settling` brings its files back into line with the rows.
+and `sqlite.crash_recovery` brings its files back into line with the rows.
 
 A mark is not flushed to the disk: it outlives its process, not a power cut. `doctor` finds what that leaves.
 """

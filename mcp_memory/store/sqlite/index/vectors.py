@@ -14,9 +14,9 @@ import apsw
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import Transaction, number_of
-from mcp_memory.store.sqlite.finding import sketch
-from mcp_memory.store.sqlite.finding.outlines import Outlines
-from mcp_memory.store.sqlite.finding.scan import quantised
+from mcp_memory.store.sqlite.index import sketch
+from mcp_memory.store.sqlite.index.outlines import Outlines
+from mcp_memory.store.sqlite.index.scan import quantised
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sql import canvases, digests, entities, tombstones
-from mcp_memory.store.sqlite.forms import WRONG, is_line_file
 from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
+from mcp_memory.store.sqlite.unreadable import WRONG, is_line_file
 
 __all__ = [
     "DAMAGED",

@@ -18,8 +18,8 @@ import apsw
 
 from mcp_memory.core.text import spoken
 from mcp_memory.store.sql.terms import INDEXED, of_atom, of_spoken
-from mcp_memory.store.sqlite.finding import terms
-from mcp_memory.store.sqlite.finding.term_ranges import cover, gaps
+from mcp_memory.store.sqlite.index import terms
+from mcp_memory.store.sqlite.index.terms import cover, gaps
 from mcp_memory.store.values import Layer
 
 __all__ = ["Batch", "commit", "cut", "merge", "next_batch", "settle", "stale", "unsettled"]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mcp_memory.store.sqlite.finding.scan import Best, blocks, products
+from mcp_memory.store.sqlite.index.scan import Best, blocks, products
 from mcp_memory.store.values import Layer
 
 if TYPE_CHECKING:

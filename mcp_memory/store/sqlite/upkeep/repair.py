@@ -19,10 +19,10 @@ from mcp_memory.store.sql import canvases, chunks, scenes, tombstones
 from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sql.terms import INDEXED, of_row
 from mcp_memory.store.sqlite import checks
-from mcp_memory.store.sqlite.finding import sketch, terms
+from mcp_memory.store.sqlite.index import sketch, terms
 from mcp_memory.store.sqlite.rows import from_ms
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.upkeep import derived
+from mcp_memory.store.sqlite.upkeep import derived_rows
 from mcp_memory.store.sqlite.upkeep.snapshots import line_files
 
 __all__ = ["mend", "words"]
@@ -35,7 +35,7 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
     return [
         *_quotes(con),
         *words(con),
-        *derived.made_again(con),
+        *derived_rows.made_again(con),
         *_sketches(con),
         *_line_files(con, home, set_aside, everything=everything),
         *_pages(con, home, set_aside),
@@ -82,7 +82,7 @@ def words(con: apsw.Connection) -> Iterator[str]:
         "SELECT DISTINCT space, ref FROM chunk WHERE id NOT IN (SELECT id FROM chunk_terms_docsize)"
     ).fetchall()
     for space, ref in torn:
-        chunks.forget(derived.transaction_on(con, space), ref)
+        chunks.forget(derived_rows.transaction_on(con, space), ref)
     if torn:
         yield f"{len(torn)} results are indexed anew in the background."
 

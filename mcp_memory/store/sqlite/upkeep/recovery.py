@@ -31,11 +31,11 @@ from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import NewAtom, TakenBack
 from mcp_memory.store.sql import atoms, canvases, citation_rows, tombstones, turns
 from mcp_memory.store.sql.line_files import lines_of
-from mcp_memory.store.sqlite import linefiles
-from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
+from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite.rows import from_ms, session_id, space_for, to_ms, touch
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.upkeep import mending, owning, rebuilding, refilling
+from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
+from mcp_memory.store.sqlite.upkeep import derived_rows, rebuild, repair, rows_of_files
 
 __all__ = ["Lost", "behind", "bring_in", "is_behind", "lost_in", "misnamed", "noted", "set_aside", "take_back"]
 
@@ -66,11 +66,11 @@ def behind(con: apsw.Connection, home: Path) -> list[Lost]:
         Lost(space=space, path=path, content=_from_a_line_on(home / "spaces" / space / path, length))
         for space, path, length in _longer(con, home)
     )
-    known = {name for (name,) in con.execute("SELECT name FROM space")} if owning.nameless(con) else None
+    known = {name for (name,) in con.execute("SELECT name FROM space")} if derived_rows.nameless(con) else None
     return [
         one
         for one in found
-        if linefiles.owner(con, one.space, one.path, one.content) is None and (known is None or one.space in known)
+        if line_files.owner(con, one.space, one.path, one.content) is None and (known is None or one.space in known)
     ]
 
 
@@ -103,7 +103,7 @@ def misnamed(con: apsw.Connection, home: Path) -> dict[str, str]:
     found = dict[str, set[str]]()
     for folder, path, _ in _line_files(home):
         if folder not in known:
-            whose = linefiles.owner(con, folder, path, files.beyond(home / "spaces" / folder / path, 0))
+            whose = line_files.owner(con, folder, path, files.beyond(home / "spaces" / folder / path, 0))
             found.setdefault(folder, set()).update([whose] if whose else [])
     return {folder: whose.pop() for folder, whose in found.items() if len(whose) == 1}
 
@@ -249,7 +249,7 @@ class _Taking:
         self._files = [
             _File(lost=one, number=space_for(con, one.space), folder=home / "spaces" / one.space) for one in lost
         ]
-        self._refilled = refilling.Refilled()
+        self._refilled = rows_of_files.Refilled()
         self._last: int = con.execute("SELECT coalesce(max(id), 0) FROM turn").get
         self._moved = set[int]()
         """Sessions in which a turn has another place now: those said after it come after it still."""
@@ -271,8 +271,8 @@ class _Taking:
             "UPDATE fact SET valid_to = a.valid_to FROM atom a WHERE a.id = fact.atom"
             " AND a.valid_to IS NOT fact.valid_to"
         )
-        rebuilding.facts(con, self._refilled, has_old=False)
-        rebuilding.mentions(con, self._refilled)
+        rebuild.facts(con, self._refilled, has_old=False)
+        rebuild.mentions(con, self._refilled)
         con.executemany(
             "INSERT OR IGNORE INTO held (space, id, reasons, at) VALUES (?, ?, ?, ?)",
             self._refilled.held,  # pyright: ignore[reportArgumentType]
@@ -281,7 +281,7 @@ class _Taking:
             "UPDATE fact SET tombstone = a.tombstone FROM atom a WHERE a.id = fact.atom"
             " AND a.tombstone IS NOT fact.tombstone"
         )
-        list(mending.words(con))
+        list(repair.words(con))
         for file in self._files:
             for fields in file.again:
                 self._tell_again(file, fields)
@@ -304,7 +304,7 @@ class _Taking:
             known = {path for (path,) in self._con.execute("SELECT path FROM ref WHERE space = ?", (space,))}
             for path in sorted((folder / "refs").glob("*.md")):
                 if f"refs/{path.name}" not in known:
-                    refilling.take_ref(self._con, space, path, self._refilled)
+                    rows_of_files.take_ref(self._con, space, path, self._refilled)
 
     # the journal
 
@@ -323,7 +323,7 @@ class _Taking:
 
     def _turn(self, file: _File, number: int, fields: dict[str, Any]) -> bool | None:
         con, told = self._con, fields.get("told")
-        row = refilling.turn_row(con, file.number, fields)
+        row = rows_of_files.turn_row(con, file.number, fields)
         session, position, client, learned, digest = row[2], row[3], row[7], row[10], row[11]
         held: Any = con.execute("SELECT session, sha256 FROM turn WHERE id = ?", (number,)).fetchone()
         if held is not None and held[0] == session and bytes(held[1]) == digest:
@@ -340,12 +340,12 @@ class _Taking:
                 self._moved.add(session)
             return None
         with con:
-            con.execute(refilling.INSERT_TURN, row)
+            con.execute(rows_of_files.INSERT_TURN, row)
             if why := fields.get("held"):
                 self._refilled.held.append((file.number, fields["turn"], json.dumps(why), learned))
             if told and told_as is not None:
                 note = (number, file.number, fields["content"], learned, None)
-                refilling.take_told(con, self._refilled, told_as, note, self._renamed(file.number, told))
+                rows_of_files.take_told(con, self._refilled, told_as, note, self._renamed(file.number, told))
         if fields["role"] != "note":
             citation_rows.note(file.transaction(con), fields["turn"], fields["content"])
         touch(con, file.number, f"session:{fields['session']}")
@@ -427,7 +427,7 @@ class _Taking:
                 return False
             file.canvases.add(fields["canvas"])
         with con:
-            refilling.take_canvas(con, file.number, fields)
+            rows_of_files.take_canvas(con, file.number, fields)
         return True
 
     def _record(self, file: _File, fields: dict[str, Any]) -> bool | None:
@@ -436,7 +436,7 @@ class _Taking:
         if held is not None and held != (file.number, session, fields["node_id"], fields["ref"]):
             return False
         with con:
-            refilling.take_record(con, file.number, fields)
+            rows_of_files.take_record(con, file.number, fields)
         file.canvases.add(int(fields["node_id"].partition("-")[0]))
         return True
 
@@ -468,7 +468,7 @@ class _Taking:
             con.execute("PRAGMA defer_foreign_keys = ON")
             con.execute("DELETE FROM tombstone WHERE id = ?", (number,))
         with con:
-            refilling.take_tombstone(con, file.number, fields, is_alone=True)
+            rows_of_files.take_tombstone(con, file.number, fields, is_alone=True)
             # What is there with its words is not purged: it can be purged again.
             kept = con.execute(
                 "SELECT EXISTS (SELECT 1 FROM turn WHERE tombstone = ?1 AND content <> '')"
@@ -487,9 +487,9 @@ class _Taking:
         """Have the file end where the rows do; what cannot come back is kept beside it."""
         target = file.folder / file.lost.path
         if file.left and not file.lost.aside:
-            files.write_whole(linefiles.aside(target, "beyond"), b"".join(file.left))
+            files.write_whole(line_files.aside(target, "beyond"), b"".join(file.left))
         if file.left or file.again or file.torn or file.lost.aside or not target.exists():
             tx = file.transaction(self._con)
             tx.files.rewrite(file.lost.path, lines_of(tx, file.lost.path))
         else:
-            linefiles.note_length(self._con, file.number, file.lost.path, target.stat().st_size)
+            line_files.note_length(self._con, file.number, file.lost.path, target.stat().st_size)

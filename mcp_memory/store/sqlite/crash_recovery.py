@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 
 import apsw
 
-from mcp_memory.store import files, unsettled
+from mcp_memory.store import files, write_intents
 from mcp_memory.store.sql import canvases, scenes
 from mcp_memory.store.sql.line_files import lines_of
-from mcp_memory.store.sqlite import linefiles
+from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite.rows import space_id
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
@@ -30,7 +30,7 @@ def settle(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> list[Path
     settled: list[Path] = []
     for mark in marks:
         try:
-            for path, written in unsettled.paths_of(mark).items():
+            for path, written in write_intents.paths_of(mark).items():
                 _settle(con, home, path, written)
             settled.append(mark)
         except OSError as error:
@@ -38,7 +38,7 @@ def settle(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> list[Path
     return settled
 
 
-def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, written: unsettled.Written) -> None:
+def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, written: write_intents.Written) -> None:
     target = home / path
     for beside in target.parent.glob(f".{target.name.replace('[', '[[]')}.*.tmp"):
         beside.unlink(missing_ok=True)
@@ -75,8 +75,8 @@ def _settle_canvas(tx: SqliteTransaction, name: str) -> None:
         files.write_whole(due, row[1].encode())
 
 
-def _settle_lines(tx: SqliteTransaction, path: str, written: unsettled.Written) -> None:
-    known = linefiles.committed(tx.con, tx.space, path)
+def _settle_lines(tx: SqliteTransaction, path: str, written: write_intents.Written) -> None:
+    known = line_files.committed(tx.con, tx.space, path)
     # A database that has lost its latest part knows of less than was committed: those lines are evidence.
     committed = max(known or 0, written.length)
     if tx.space and known is not None and written.whole:
