@@ -20,8 +20,7 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Reviewed, Turn
 from mcp_memory.service.memory.retention import RetentionVerbs
 from mcp_memory.service.memory.verbs import in_thread
-from mcp_memory.store.values import RIGHTS, Right, Token
-from mcp_memory.store.values import Held, Verdict
+from mcp_memory.store.values import RIGHTS, Held, Right, Token, Verdict
 
 if TYPE_CHECKING:
     from mcp_memory.service.portable import Brought, Exported, Parcel
