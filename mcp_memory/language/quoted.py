@@ -37,11 +37,6 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     return {name: re.compile(source, _FLAGS[name]) for name, source in sources if name in _FLAGS}
 
 
-def quoted_spans(text: str) -> list[tuple[int, int]]:
-    """Return the spans in which others speak, in order; they may touch or overlap."""
-    return sorted(_spans(text))
-
-
 def own_part(text: str) -> str:
     """Return the text in its length, with `FILL` for each character that is not the author's but for line ends."""
     shown = list(text)

@@ -169,7 +169,7 @@ def _fitted(asked: ExpandQuestion, window: Window, *, counter: TokenCounter, max
     raise InvalidInput(f"max_tokens is {max_tokens}, too few for this ref. Ask for at least {4 * max_tokens}.")
 
 
-def _answer(asked: ExpandQuestion, window: Window, length: int, *, brief: bool) -> tuple[str, Excerpt, str | None]:
+def _answer(asked: ExpandQuestion, window: Window, length: int, *, brief: bool) -> tuple[str, ShownPart, str | None]:
     """Header, content, and the last line where there is more; `brief` for the smallest budgets."""
     shown = window.cut(length)
     parts = [asked.ref if brief else _top(asked, window.header, shown), shown.text]
@@ -179,7 +179,7 @@ def _answer(asked: ExpandQuestion, window: Window, length: int, *, brief: bool) 
     return "\n".join(parts), shown, cursor
 
 
-def _top(asked: ExpandQuestion, header: str, shown: Excerpt) -> str:
+def _top(asked: ExpandQuestion, header: str, shown: ShownPart) -> str:
     """Return the header line: `r-9f2c… lines 120–180 of 4,012`, and the search."""
     if asked.view == "json":
         return f"{asked.ref} {header}"
@@ -190,7 +190,7 @@ def _top(asked: ExpandQuestion, header: str, shown: Excerpt) -> str:
     return f"{asked.ref} {span} of {asked.total:,}" + (f", {header}" if asked.view == "grep" else "")
 
 
-def _rest(asked: ExpandQuestion, shown: Excerpt, cursor: str) -> str:
+def _rest(asked: ExpandQuestion, shown: ShownPart, cursor: str) -> str:
     """Return the last line: the size of the rest, and how to get it."""
     again = "go on with" if asked.view == "page" else "the same call with"
     what = "more was found"
@@ -212,7 +212,7 @@ RANGE = re.compile(r"(?:(?P<one>\d{1,12})|(?P<a>\d{1,12})\s*[-–]\s*(?P<b>\d{1,
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class ShownPart:
     """Some content and what follows from it. `next` is the offset to go on from, None at the end."""
 
     text: str
@@ -226,7 +226,7 @@ class Window:
 
     header: str
     length: int
-    cut: Callable[[int], Excerpt]
+    cut: Callable[[int], ShownPart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,13 +333,13 @@ def _prose(header: str, text: str, start: int, max_tokens: int, *, numbered: boo
     window = text[start : start + max_tokens * CHARS_PER_TOKEN]
     first = text.count("\n", 0, start) + 1
 
-    def cut(length: int) -> Excerpt:
+    def cut(length: int) -> ShownPart:
         if start + length < len(text) and (newline := window.rfind("\n", length // 2, length)) >= 0:
             length = newline + 1
         shown = window[:length]
         last = first + shown.count("\n") - shown.endswith("\n")
         following = start + length if start + length < len(text) else None
-        return Excerpt(shown, following, (first, last) if numbered and shown else None)
+        return ShownPart(shown, following, (first, last) if numbered and shown else None)
 
     return Window(header, len(window), cut)
 
@@ -362,7 +362,7 @@ def _table(header: str, raw: str, rows: Iterable[NumberedRow], max_tokens: int) 
     def text_of(row: NumberedRow) -> str:
         return row.prefix + raw[row.start : row.end]
 
-    def cut(length: int) -> Excerpt:
+    def cut(length: int) -> ShownPart:
         whole = sum(1 for end in ends if end <= length)
         if whole == len(shown):
             following = after.start if after else None
@@ -372,8 +372,8 @@ def _table(header: str, raw: str, rows: Iterable[NumberedRow], max_tokens: int) 
             inside = max(0, min(length, room) - len(shown[0].prefix))
             row = shown[0]
             part = row.prefix + raw[row.start : row.start + inside]
-            return Excerpt(part if inside else "", row.start + inside, (row.number, row.number) if inside else None)
-        return Excerpt(
+            return ShownPart(part if inside else "", row.start + inside, (row.number, row.number) if inside else None)
+        return ShownPart(
             "\n".join(map(text_of, shown[:whole])),
             following,
             (shown[0].number, shown[whole - 1].number) if whole else None,

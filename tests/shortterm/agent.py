@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mcp_memory.core.types import CanvasView, Expansion, NewTurn, Offloaded
+from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, NewTurn, Offloaded
+from mcp_memory.shortterm.canvas.edits import Patch, patched
 from mcp_memory.shortterm.canvas.flowchart import Canvas
 from mcp_memory.shortterm.canvas.placement import CanvasStep, move, place
+from mcp_memory.shortterm.canvas.replay import amend
 from mcp_memory.shortterm.canvas.view import fold_canvas
 from mcp_memory.shortterm.expand_node import expand
 from mcp_memory.shortterm.offload import OffloadRequest, offload
@@ -21,6 +23,11 @@ def taken(canvas: Canvas, step: CanvasStep) -> Canvas:
     """Return the canvas with the step on it."""
     node, how = place(canvas, step)
     return move(canvas, node, how, summary=step.summary, now=step.now)
+
+
+def patch_canvas(store: Store, space: str, number: int, patch: Patch, *, now: datetime) -> CanvasRow:
+    """Patch a stored canvas, as the canvas stage does."""
+    return amend(store, space, store.canvas(space, number), lambda _: [patched(patch, now)])
 
 
 @dataclass(frozen=True)

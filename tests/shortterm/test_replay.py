@@ -26,9 +26,9 @@ from mcp_memory.shortterm.canvas.edits import (
 )
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
 from mcp_memory.shortterm.canvas.folding import members, nodes_of
-from mcp_memory.shortterm.canvas.replay import mend, patch_canvas, problems, rebuild, replay, rollback
+from mcp_memory.shortterm.canvas.replay import mend, problems, rebuild, replay, rollback
 from mcp_memory.store.protocol import CanvasEdit, Store
-from tests.shortterm.agent import START, Agent
+from tests.shortterm.agent import START, Agent, patch_canvas
 
 SPACES = count()
 
@@ -158,7 +158,7 @@ def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
         statuses={"001-N3": "blocked"},
         edges=(EdgeLabel(source="001-N2", target="001-N4", label="instead"),),
     )
-    row = patch_canvas(patched.store, "default", 1, patch, work=None, now=patched.now)
+    row = patch_canvas(patched.store, "default", 1, patch, now=patched.now)
     held = state_of(row)
     assert held.canvas.task_goal == "Fix the login test"
     assert held.groups == {"001-F1": Group(("001-N1", "001-N2"), "Understand", "the clock is off")}

@@ -16,10 +16,10 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Record
 from mcp_memory.shortterm.canvas.edits import Patch, state_of
 from mcp_memory.shortterm.canvas.flowchart import read
-from mcp_memory.shortterm.canvas.replay import patch_canvas, rebuild
+from mcp_memory.shortterm.canvas.replay import rebuild
 from mcp_memory.shortterm.summary_stage import AT_ONCE, FRESH, SUMMARIES, thin
 from mcp_memory.store.protocol import Conflict, Store
-from tests.shortterm.agent import START, Agent
+from tests.shortterm.agent import START, Agent, patch_canvas
 from tests.shortterm.asking import Asking, desk_at
 
 PAGE = "\n\n".join(

@@ -22,7 +22,7 @@ from typing import Any
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.types import FORGOTTEN, CanvasRow, Group, Record
-from mcp_memory.shortterm.canvas.edits import CanvasState, Patch, do, edit, patched, row_of, state_of, stepped
+from mcp_memory.shortterm.canvas.edits import CanvasState, do, edit, row_of, state_of, stepped
 from mcp_memory.shortterm.canvas.flowchart import (
     TITLE_LIMIT,
     Canvas,
@@ -206,13 +206,6 @@ def with_edits(row: CanvasRow, state: CanvasState, edits: Sequence[CanvasEdit]) 
     for each in edits:
         state = do(state, each, number=row.number) or state
     return row_of(state, row)
-
-
-def patch_canvas(
-    store: Store, space: str, number: int, patch: Patch, *, work: str | None = None, now: datetime
-) -> CanvasRow:
-    """Check a patch against the current canvas, apply and store it. Raises InvalidInput with all its faults."""
-    return amend(store, space, store.canvas(space, number), lambda _: [patched(patch, now, work=work)])
 
 
 def rollback(store: Store, space: str, number: int, *, now: datetime) -> CanvasRow:

@@ -143,7 +143,6 @@ def _picks(page: ResultPage, defined: list[PageLine], focus: Focus) -> dict[int,
 
 GIT = re.compile(r"diff --git a/(?P<old>.+?) b/(?P<new>.+)$")
 NEW = re.compile(r"\+\+\+ (?:b/)?(?P<path>[^\t\n]+)")
-OLD = re.compile(r"--- (?:a/)?(?P<path>[^\t\n]+)")
 HUNK = re.compile(r"@@ -\d+(?:,(?P<old>\d+))? \+(?P<start>\d+)(?:,(?P<new>\d+))? @@ ?(?P<inside>.*)")
 NAMED = re.compile(r"(?:def|class|func|fn|function|interface|struct|impl)\s+([\w.]+)|([\w.]+)\s*\(")
 COMMIT = re.compile(r"commit ([0-9a-f]{7,40})\b")

@@ -132,7 +132,7 @@ MOST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListingEntry:
     path: str
     at: int
     folder: bool = False
@@ -155,7 +155,7 @@ def describe_tree(value: Any, focus: Focus) -> SynopsisDraft | None:
     roots = cast("list[Any]", value if isinstance(value, list) else [value])
     if not any(isinstance(_field(root, "children"), list) for root in roots):
         return None
-    entries: list[Entry] = []
+    entries: list[ListingEntry] = []
     waiting = [("", root) for root in reversed(roots)]
     while waiting and len(entries) < MOST:
         folder, one = waiting.pop()
@@ -163,7 +163,7 @@ def describe_tree(value: Any, focus: Focus) -> SynopsisDraft | None:
         if not isinstance(name, str):
             return None
         path = f"{folder}/{name}" if folder else name
-        entries.append(Entry(path, len(entries), folder=isinstance(children, list)))
+        entries.append(ListingEntry(path, len(entries), folder=isinstance(children, list)))
         if isinstance(children, list):
             waiting += [(path, child) for child in reversed(cast("list[Any]", children))]
     return _draft(entries, focus) if len(entries) >= 3 else None
@@ -173,7 +173,7 @@ def _field(value: Any, key: str) -> Any:
     return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
 
 
-def _draft(entries: Sequence[Entry], focus: Focus) -> SynopsisDraft:
+def _draft(entries: Sequence[ListingEntry], focus: Focus) -> SynopsisDraft:
     parents = {entry.path.rpartition("/")[0] for entry in entries}
     files = [entry for entry in entries if not entry.folder and entry.path not in parents]
     kinds = Counter(_extension(entry.path) for entry in files)
@@ -201,7 +201,7 @@ def _draft(entries: Sequence[Entry], focus: Focus) -> SynopsisDraft:
     )
 
 
-def _by_folder(entries: Sequence[Entry]) -> Iterator[PreviewPart]:
+def _by_folder(entries: Sequence[ListingEntry]) -> Iterator[PreviewPart]:
     """Each folder with the names in it."""
     names: dict[str, list[str]] = {}
     first: dict[str, int] = {}
@@ -213,8 +213,8 @@ def _by_folder(entries: Sequence[Entry]) -> Iterator[PreviewPart]:
         yield PreviewPart(first[folder], " ".join(held), f"{folder or '.'}/")
 
 
-def _read_entries(lines: Sequence[PageLine]) -> tuple[list[Entry], int]:
-    entries: list[Entry] = []
+def _read_entries(lines: Sequence[PageLine]) -> tuple[list[ListingEntry], int]:
+    entries: list[ListingEntry] = []
     missed = 0
     folder = ""
     drawn: list[str] = []
@@ -226,16 +226,16 @@ def _read_entries(lines: Sequence[PageLine]) -> tuple[list[Entry], int]:
         if found := LONG.match(text):
             if found["name"] not in (".", ".."):
                 path = f"{folder}/{found['name']}" if folder else found["name"]
-                entries.append(Entry(path.split(" -> ")[0], line.number, found["mode"][0] == "d", found["size"]))
+                entries.append(ListingEntry(path.split(" -> ")[0], line.number, found["mode"][0] == "d", found["size"]))
         elif is_tree and (found := TREE.match(text)):
             depth = len(found["pad"].replace("\u00a0", " ")) // 4
             drawn[depth - 1 :] = [found["name"].rstrip("/")]
-            entries.append(Entry("/".join(drawn), line.number, found["name"].endswith("/")))
+            entries.append(ListingEntry("/".join(drawn), line.number, found["name"].endswith("/")))
         elif (heading := FOLDER.match(text)) and " " not in heading["path"]:
             folder = heading["path"]
         elif not is_tree and _is_path(text):
             path = f"{folder}/{text}" if folder and "/" not in text else text
-            entries.append(Entry(path.rstrip("/"), line.number, text.endswith("/")))
+            entries.append(ListingEntry(path.rstrip("/"), line.number, text.endswith("/")))
         elif not (is_tree and not entries):  # the root that `tree` prints first
             missed += 1
     return entries, missed

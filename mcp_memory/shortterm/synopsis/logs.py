@@ -218,7 +218,6 @@ START = re.compile(r"(?:\S{0,40} )?[\[(]?(?:FATAL|CRITICAL|ERROR|WARN(?:ING)?|IN
 ACCESS = re.compile(r'"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S+[^"]*" (?P<status>\d{3})\b')
 CHANGING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\d[\d.,:]*|\"[^\"]{0,200}\"|'[^']{0,200}'", re.I)
 NAMES = {"ERR": "ERROR", "WARNING": "WARN", "CRITICAL": "FATAL", "SEVERE": "FATAL", "PANIC": "FATAL"}
-BAD = ("FATAL", "ERROR")
 
 
 def describe_log(page: ResultPage, focus: Focus) -> SynopsisDraft | None:

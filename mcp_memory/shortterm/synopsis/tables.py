@@ -24,7 +24,7 @@ TYPES = {",": "text/csv", "\t": "text/tab-separated-values"}
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     content_type: str
     columns: list[str]
     rows: list[list[str]]
@@ -59,7 +59,7 @@ def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     )
 
 
-def _odd_rows(table: Table) -> list[int]:
+def _odd_rows(table: TextTable) -> list[int]:
     """Rows with a value that is nearly alone in a column of few values: the pod that crashes, the order refunded."""
     if len(table.rows) < 5:
         return []
@@ -72,7 +72,7 @@ def _odd_rows(table: Table) -> list[int]:
     return [i for i, _ in Counter(odd).most_common()]
 
 
-def _delimited(page: ResultPage, mark: str) -> Table | None:
+def _delimited(page: ResultPage, mark: str) -> TextTable | None:
     """CSV and its kin; the first line names the columns unless it has numbers in it."""
     need = 3 if mark in ",;" else 2
     counts = Counter(line.text.count(mark) for line in page.sample)
@@ -102,7 +102,7 @@ def _delimited(page: ResultPage, mark: str) -> Table | None:
     return _headed(TYPES.get(mark, "text/csv"), rows, at)
 
 
-def _piped(page: ResultPage) -> Table | None:
+def _piped(page: ResultPage) -> TextTable | None:
     lines = [line for line in page.lines if line.text.count("|") + line.text.count("│") >= 1 or RULE.match(line.text)]
     filled = sum(1 for line in page.lines if line.text.strip())
     if len(lines) < 3 or len(lines) < 0.8 * filled or not any(RULE.match(line.text) for line in page.sample):
@@ -117,10 +117,10 @@ def _piped(page: ResultPage) -> Table | None:
     width = Counter(map(len, rows)).most_common(1)
     if not width or width[0][0] < 2 or width[0][1] < 0.8 * len(rows):
         return None
-    return Table("text/plain", rows[0], rows[1:], at[1:])
+    return TextTable("text/plain", rows[0], rows[1:], at[1:])
 
 
-def _aligned(page: ResultPage) -> Table | None:
+def _aligned(page: ResultPage) -> TextTable | None:
     """Columns that begin where the words of the header begin, as `ps`, `docker ps` or `pip list` print them."""
     lines = [line for line in page.lines if line.text.strip() and not RULE.match(line.text)]
     if len(lines) < 3 or lines[0].text[:1].isspace():
@@ -132,7 +132,7 @@ def _aligned(page: ResultPage) -> Table | None:
     if not all(COLUMN.match(name) for name in names):
         return None
     rows = [[cell.strip() for cell in _cells(line.text, starts)] for line in lines[1:]]
-    return Table("text/plain", names, rows, [line.number for line in lines[1:]])
+    return TextTable("text/plain", names, rows, [line.number for line in lines[1:]])
 
 
 def _upright(lines: Sequence[PageLine], starts: list[int]) -> bool:
@@ -148,12 +148,12 @@ def _cells(text: str, starts: list[int]) -> list[str]:
     return [text[a:b] for a, b in zip(starts, [*starts[1:], None], strict=True)]
 
 
-def _headed(content_type: str, rows: list[list[str]], at: list[int]) -> Table | None:
+def _headed(content_type: str, rows: list[list[str]], at: list[int]) -> TextTable | None:
     if len(rows) < 2:
         return None
     if any(NUMBER.match(cell) for cell in rows[0]) or len(set(rows[0])) < len(rows[0]):
-        return Table(content_type, [f"column {n + 1}" for n in range(len(rows[0]))], rows, at)
-    return Table(content_type, rows[0], rows[1:], at[1:])
+        return TextTable(content_type, [f"column {n + 1}" for n in range(len(rows[0]))], rows, at)
+    return TextTable(content_type, rows[0], rows[1:], at[1:])
 
 
 def columns_told(columns: Sequence[str], rows: Sequence[Sequence[str]], focus: Focus) -> list[str]:
