@@ -26,39 +26,24 @@ import click
 from mcp_memory import __version__
 from mcp_memory.cli.base import Program, place
 
-MODULES = {
-    "install": "mcp_memory.cli.installing",
-    "uninstall": "mcp_memory.cli.installing",
-    "serve": "mcp_memory.cli.serving",
-    "token": "mcp_memory.cli.administration",
-    "wrap": "mcp_memory.cli.serving",
-    "hook": "mcp_memory.cli.serving",
-    "demo": "mcp_memory.cli.serving",
-    "import": "mcp_memory.cli.importing:import_",
-    "export": "mcp_memory.cli.administration",
-    "search": "mcp_memory.cli.search",
-    "why": "mcp_memory.cli.search",
-    "show": "mcp_memory.cli.show",
-    "forget": "mcp_memory.cli.forgetting",
-    "purge": "mcp_memory.cli.forgetting",
-    "retention": "mcp_memory.cli.forgetting",
-    "review": "mcp_memory.cli.forgetting",
-    "distill": "mcp_memory.cli.distilling",
-    "flush": "mcp_memory.cli.distilling",
-    "pause": "mcp_memory.cli.distilling",
-    "resume": "mcp_memory.cli.distilling",
-    "scene": "mcp_memory.cli.distilling",
-    "persona": "mcp_memory.cli.distilling",
-    "verify": "mcp_memory.cli.distilling",
-    "status": "mcp_memory.cli.status",
-    "doctor": "mcp_memory.cli.status",
-    "backup": "mcp_memory.cli.administration",
-    "restore": "mcp_memory.cli.administration",
-    "rebuild": "mcp_memory.cli.administration",
-    "compact": "mcp_memory.cli.administration",
-    "compress": "mcp_memory.cli.distilling",
-    "bench": "mcp_memory.cli.evaluation",
-}
+_COMMANDS = (
+    ("installing", "install uninstall"),
+    ("serving", "serve"),
+    ("administration", "token"),
+    ("serving", "wrap hook demo"),
+    ("importing", "import"),
+    ("administration", "export"),
+    ("search", "search why"),
+    ("show", "show"),
+    ("forgetting", "forget purge retention review"),
+    ("distilling", "distill flush pause resume scene persona verify"),
+    ("status", "status doctor"),
+    ("administration", "backup restore rebuild compact"),
+    ("distilling", "compress"),
+    ("evaluation", "bench"),
+)
+"""Modules and their commands, in the order of the help."""
+MODULES = {command: f"mcp_memory.cli.{module}" for module, commands in _COMMANDS for command in commands.split()}
 
 
 @click.group(

@@ -49,7 +49,7 @@ class Program(click.Group):
     """The outermost group: loads a command when it is called, and turns our errors into an exit code."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **kwargs: Any) -> None:
-        """`modules` says for each command, in the order of the help, where the function is: of its name, or `:name`."""
+        """`modules`: the module of each command, in the order of the help; `import_` is the function of `import`."""
         super().__init__(*args, **kwargs)
         self._modules = modules
 
@@ -59,8 +59,8 @@ class Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._modules:
             return None
-        module, _, function = self._modules[cmd_name].partition(":")
-        return getattr(importlib.import_module(module), function or cmd_name)
+        module = importlib.import_module(self._modules[cmd_name])
+        return getattr(module, "import_" if cmd_name == "import" else cmd_name)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _masked_usage():

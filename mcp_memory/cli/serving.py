@@ -94,12 +94,7 @@ OVER = 300  # about the characters from which `bench.offload` keeps a result
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @place
 def wrap(
-    url: str | None,
-    headers: tuple[str, ...],
-    over: int,
-    session: str | None,
-    no_expand: bool,
-    command: tuple[str, ...],
+    url: str | None, headers: tuple[str, ...], over: int, session: str | None, no_expand: bool, command: tuple[str, ...]
 ) -> None:
     """Stand between a client and another MCP server, and keep what is large.
 

@@ -210,13 +210,7 @@ def _session_row(one: SessionInfo) -> tuple[str, ...]:
 @as_json
 @place
 def canvas(
-    name: str | None,
-    mermaid: bool,
-    svg: Path | None,
-    png: Path | None,
-    rebuild: bool,
-    undo_patch: bool,
-    as_json: bool,
+    name: str | None, mermaid: bool, svg: Path | None, png: Path | None, rebuild: bool, undo_patch: bool, as_json: bool
 ) -> None:
     """Show the canvas of a task: NAME is its number or its label; left out, the active one.
 

@@ -243,13 +243,7 @@ def _cut(line: str, column: int) -> str:
 
 
 def parts(
-    client: str,
-    command: Sequence[str],
-    *,
-    name: str,
-    project: Path | None,
-    env: Mapping[str, str],
-    hooks: bool,
+    client: str, command: Sequence[str], *, name: str, project: Path | None, env: Mapping[str, str], hooks: bool
 ) -> list[ConfigPart]:
     """Return the server's part and that of the hooks, in the same or another file.
 

@@ -35,10 +35,7 @@ def kind_of(client: str, event: str) -> Kind | None:
     return KINDS.get(client, {}).get(event)
 
 
-_LARGE: Mapping[str, str] = {
-    "claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*",
-    "codex": "Bash|mcp__.*",
-}
+_LARGE: Mapping[str, str] = {"claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*", "codex": "Bash|mcp__.*"}
 """Client → the tools whose results may be large. The others answer with a line, or with what is to stay."""
 
 _SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}

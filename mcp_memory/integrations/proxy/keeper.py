@@ -74,12 +74,7 @@ def definition(name: str) -> dict[str, Any]:
         "title": "Expand a kept result",
         "description": "Open a part of a result that was kept and shown as a summary.",
         "inputSchema": {"type": "object", "properties": _PROPERTIES, "required": ["ref"]},
-        "annotations": {
-            "readOnlyHint": True,
-            "destructiveHint": False,
-            "idempotentHint": True,
-            "openWorldHint": False,
-        },
+        "annotations": {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
         # Results name this tool; a client that hides tools until they are searched for would hide the way back.
         "_meta": {"anthropic/alwaysLoad": True},
     }
