@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import copy
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from mcp_memory.core.errors import InvalidInput, Refused
@@ -36,7 +38,7 @@ class ClientProgram:
 
     name: ClientName
     title: str
-    program: str | None
+    program: str | None = None
     format: Format
     key: str
     typed: bool = False
@@ -44,68 +46,13 @@ class ClientProgram:
     after_hooks: str = ""
 
 
-_CLIENTS = [
-    ClientProgram(
-        name="claude-desktop",
-        title="Claude Desktop",
-        program=None,
-        format="json",
-        key="mcpServers",
-        after="Quit Claude Desktop and start it.",
-    ),
-    ClientProgram(
-        name="claude-code",
-        title="Claude Code",
-        program="claude",
-        format="json",
-        key="mcpServers",
-        typed=True,
-        after="It holds for sessions that start now.",
-    ),
-    ClientProgram(
-        name="cursor",
-        title="Cursor",
-        program="cursor",
-        format="jsonc",
-        key="mcpServers",
-        after="Cursor asks once whether to use it.",
-    ),
-    ClientProgram(
-        name="vscode",
-        title="VS Code",
-        program="code",
-        format="jsonc",
-        key="servers",
-        typed=True,
-        after="VS Code asks once whether to trust it.",
-    ),
-    ClientProgram(
-        name="codex",
-        title="Codex",
-        program="codex",
-        format="toml",
-        key="mcp_servers",
-        after="It holds for sessions that start now.",
-        after_hooks="Codex asks at its next start whether to trust the hooks, or in /hooks; it runs none before.",
-    ),
-    ClientProgram(
-        name="gemini",
-        title="Gemini CLI",
-        program="gemini",
-        format="json+comments",
-        key="mcpServers",
-        after="It holds for sessions that start now. In a folder not trusted, Gemini runs neither server nor hooks.",
-    ),
-]
-
-
 def client_named(name: str) -> ClientProgram:
     """Return the client of that name. Raises InvalidInput for any other."""
-    for one in _CLIENTS:
-        if one.name == name:
-            return one
-    known = ", ".join(one.name for one in _CLIENTS)
-    raise InvalidInput(f"There is no client {name!r}. Known: {known}; for any other, see `mcp-memory install --print`.")
+    known = tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))
+    if name in known:
+        return ClientProgram(name=cast("ClientName", name), **known[name])
+    names = ", ".join(known)
+    raise InvalidInput(f"There is no client {name!r}. Known: {names}; for any other, see `mcp-memory install --print`.")
 
 
 def server_entry(of: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
