@@ -36,7 +36,7 @@ from mcp_memory.integrations.importers.history import (
 from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, log_folders, logs_in
 from mcp_memory.integrations.importers.reader import ImportSource, notes_in_folder, unpacked_conversations
 from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
-from mcp_memory.integrations.importers.report import CostEstimate, HistorySize, ImportReport, estimate_cost
+from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost
 from mcp_memory.models.llm import price
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.portable import Brought, Parcel, is_parcel, opened
@@ -83,7 +83,7 @@ class _ImportSummary:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._files: list[ImportReport] = []
+        self._files: list[FileReport] = []
         self._errors: list[str] = []
         self._exports: dict[str, Sequence[Brought]] = {}
 
@@ -104,7 +104,7 @@ class _ImportSummary:
         self._exports[file] = done
         self._say(_archive_lines(file, done, dry_run=dry_run))
 
-    def add(self, one: ImportReport) -> None:
+    def add(self, one: FileReport) -> None:
         self._files.append(one)
         if not _is_old_log(one):
             self._say(_file_lines(one))
@@ -134,7 +134,7 @@ class _ImportSummary:
             click.echo("\n".join(said))
 
 
-def _is_old_log(one: ImportReport) -> bool:
+def _is_old_log(one: FileReport) -> bool:
     return one.state == "known" and one.session is not None
 
 
@@ -352,7 +352,7 @@ def _import_space(parcel: Parcel, space: str, into: str, *, dry_run: bool) -> Br
 # --- for people -------------------------------------------------------------------------------------
 
 
-def _file_lines(one: ImportReport) -> Iterator[str]:
+def _file_lines(one: FileReport) -> Iterator[str]:
     """Yield the result for a file: contents, rows stored, cost, remarks and problems."""
     name = click.style(visible(one.file), bold=True)
     if one.state == "known":
@@ -388,7 +388,7 @@ def _file_lines(one: ImportReport) -> Iterator[str]:
         yield "  Mend them, or pass over them with --skip-bad."
 
 
-def _statements_line(one: ImportReport) -> str:
+def _statements_line(one: FileReport) -> str:
     if one.state != "stored":
         return f"  {plural(one.statements, 'statement')} of another memory"
     rest = one.statements - one.told - one.repeated
@@ -399,7 +399,7 @@ def _statements_line(one: ImportReport) -> str:
     return f"  {', '.join(parts)}"
 
 
-def _together(new: Sequence[ImportReport], cost: CostEstimate | None) -> ImportReport:
+def _together(new: Sequence[FileReport], cost: CostEstimate | None) -> FileReport:
     """Return several files as if they were one."""
     counts: dict[str, Any] = {
         name: sum(getattr(one, name) for one in new) for name, value in new[0].counts().items() if type(value) is int
@@ -410,7 +410,7 @@ def _together(new: Sequence[ImportReport], cost: CostEstimate | None) -> ImportR
     noise = sum(one.noise or 0 for one in new) if new[0].state == "seen" else None
     counts |= {"sessions": sessions, "bad": 0}
     name = f"All {len(new):,} together"
-    return ImportReport(file=name, state=new[0].state, **counts, first=first, last=last, noise=noise, cost=cost)
+    return FileReport(file=name, state=new[0].state, **counts, first=first, last=last, noise=noise, cost=cost)
 
 
 def _cost(cost: CostEstimate) -> str:

@@ -28,9 +28,9 @@ from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
 from mcp_memory.integrations.importers.log_file import AgentLog, LogChunk, agent_of, read_chunks, whole_of
 from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn, session_name
 from mcp_memory.integrations.importers.report import (
+    FileReport,
     HistorySize,
     ImportCounts,
-    ImportReport,
     Price,
     State,
     estimate_cost,
@@ -82,10 +82,10 @@ class FollowReport(ImportCounts):
     torn: bool = False
     unread: bool = False
 
-    def report(self, name: str, state: State, **more: Any) -> ImportReport:
+    def report(self, name: str, state: State, **more: Any) -> FileReport:
         """Return the report of the file."""
         notes = [*self.notes, *log_notes(self.bad, self.misdated, torn=self.torn)]
-        return ImportReport(
+        return FileReport(
             **{**self.counts(), "notes": notes, "sessions": min(self.turns, 1)}, file=name, state=state, **more
         )
 
@@ -237,7 +237,7 @@ def preview_log(
     price: Price,
     known: FollowedLog | None,
     within: HistorySize | None = None,
-) -> ImportReport:
+) -> FileReport:
     """Preview `follow_log`: the counts, and the cost of a model reading it. Stores nothing; blocks.
 
     Turns already stored under another session count too. The turns are added to `within`.

@@ -47,7 +47,7 @@ from mcp_memory.integrations.importers.records import (
     SkippedParts,
     generic_records,
 )
-from mcp_memory.integrations.importers.report import HistorySize, ImportReport, Price, State, Survey, estimate_cost
+from mcp_memory.integrations.importers.report import FileReport, HistorySize, Price, State, Survey, estimate_cost
 from mcp_memory.longterm.explicit_atoms import explicit_atom
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.memory.administration import StatementToImport
@@ -101,7 +101,7 @@ def source_of(path: Path, *, name: str | None = None) -> ImportSource:
 
 async def import_file(
     memory: Memory, source: ImportSource, asked: ImportOptions, *, now: datetime, progress: Progress
-) -> ImportReport:
+) -> FileReport:
     """Store the turns of a file. Raises InvalidInput if it cannot be read at all."""
     files = [] if asked.again else await memory.imported()
     if known := await to_thread(_untouched, files, source):
@@ -140,7 +140,7 @@ def preview_file(
     progress: Progress,
     within: HistorySize | None = None,
     forgotten: Forgotten | None = None,
-) -> ImportReport:
+) -> FileReport:
     """Preview `import_file`: the counts, and the cost of a model reading it. Writes nothing; blocks.
 
     `files` are those known to the memory. Duplicates are only known once stored. Turns are added to `within`.
@@ -163,12 +163,12 @@ def preview_file(
     return _report(source, found, "seen", noise=size.noise, cost=cost)
 
 
-def _unchanged(source: ImportSource, known: Imported) -> ImportReport:
+def _unchanged(source: ImportSource, known: Imported) -> FileReport:
     note = f"It was imported on {known.at:%Y-%m-%d} and has not changed; --again reads it once more."
-    return ImportReport(file=source.name, state="known", turns=known.turns, notes=[note])
+    return FileReport(file=source.name, state="known", turns=known.turns, notes=[note])
 
 
-def _report(source: ImportSource, found: Survey, state: State, **more: Any) -> ImportReport:
+def _report(source: ImportSource, found: Survey, state: State, **more: Any) -> FileReport:
     return found.report(source.name, state, start=_start(source, 0), **more)
 
 

@@ -72,7 +72,7 @@ class ImportCounts:
 
 
 @dataclass(kw_only=True)
-class ImportReport(ImportCounts):
+class FileReport(ImportCounts):
     """The result of importing a file, or of a preview.
 
     `state`: `stored`; `known` (read before, and not read again); `refused` (`bad` places, of which `wrong` lists the
@@ -102,13 +102,13 @@ class Survey(ImportCounts):
     passed: SkippedParts = field(default_factory=SkippedParts)
     remarks: list[str] = field(default_factory=list[str])
 
-    def report(self, file: str, state: State, *, start: datetime, **more: Any) -> ImportReport:
+    def report(self, file: str, state: State, *, start: datetime, **more: Any) -> FileReport:
         """Return the report of the file; `start` is the guessed time of its first turn."""
         wrong = [str(one) for one in self.wrong]
         counts = {**self.counts(), "notes": list(self._notes(start))}
         if state == "refused":
             counts |= {"kept": 0, "small": 0}
-        return ImportReport(file=file, state=state, wrong=wrong, **counts, **more)
+        return FileReport(file=file, state=state, wrong=wrong, **counts, **more)
 
     def _notes(self, start: datetime) -> Iterator[str]:
         passed = self.passed

@@ -14,7 +14,7 @@ import pytest
 
 from mcp_memory.core.types import Recorded
 from mcp_memory.integrations.importers.history import ImportOptions, import_file, records, source_of, survey
-from mcp_memory.integrations.importers.report import ImportReport, Survey
+from mcp_memory.integrations.importers.report import FileReport, Survey
 from mcp_memory.service.memory import Memory, open_memory
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -79,11 +79,11 @@ def _silent(doing: str, done: int, of: int) -> None: ...
 
 def brought(
     home: Path, path: Path, *, lives: int | None = None, progress: Callable[..., None] = _silent, **asked: Any
-) -> ImportReport:
+) -> FileReport:
     """Import a file into the memory at `home`."""
     source = source_of(path)
 
-    async def visit() -> ImportReport:
+    async def visit() -> FileReport:
         async with open_memory(home=home, embedder="none") as memory:
             into: Any = memory if lives is None else Mortal(memory, lives)
             return await import_file(into, source, ImportOptions(**asked), now=NOW, progress=progress)

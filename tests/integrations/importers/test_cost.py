@@ -10,7 +10,7 @@ from typing import Any
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.history import ImportOptions, preview_file, source_of
-from mcp_memory.integrations.importers.report import HistorySize, ImportReport, estimate_cost
+from mcp_memory.integrations.importers.report import FileReport, HistorySize, estimate_cost
 from mcp_memory.models.llm import price
 from mcp_memory.store.protocol import Imported
 from tests.integrations.importers.conftest import jsonl, turn
@@ -35,7 +35,7 @@ def a_thousandth(model: str, prompt_tokens: int, completion_tokens: int) -> floa
     return (prompt_tokens + 5 * completion_tokens) / 1000
 
 
-def seen(path: Path, *, files: list[Imported] | None = None, **given: Any) -> ImportReport:
+def seen(path: Path, *, files: list[Imported] | None = None, **given: Any) -> FileReport:
     return preview_file(
         source_of(path),
         ImportOptions(),
@@ -112,7 +112,7 @@ def test_a_dry_run_says_what_would_be_stored(file: File) -> None:
         jsonl([turn("I moved to Porto.", said_at=AT.isoformat()), turn("Hello!", session="b", said_at=AT.isoformat())])
     )
     found = seen(path, llm="none")
-    assert found == ImportReport(file=str(path), state="seen", turns=2, sessions=2, first=AT, last=AT, noise=1)
+    assert found == FileReport(file=str(path), state="seen", turns=2, sessions=2, first=AT, last=AT, noise=1)
 
 
 def test_a_dry_run_refuses_what_an_import_would_and_knows_what_it_knows(file: File) -> None:

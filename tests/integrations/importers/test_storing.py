@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.history import source_of
-from mcp_memory.integrations.importers.report import ImportReport
+from mcp_memory.integrations.importers.report import FileReport
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Imported
 from tests.integrations.importers.conftest import NOW, Killed, brought, contents, jsonl, rows, turn
@@ -52,7 +52,7 @@ def noted(home: Path) -> list[Imported]:
 
 def test_turns_are_stored_with_their_session_role_name_and_time(home: Path, file: File) -> None:
     path = file(jsonl([turn("Hi", name="Maya", timestamp=1700000000), turn("Hello", role="ai", session="b")]))
-    assert brought(home, path) == ImportReport(
+    assert brought(home, path) == FileReport(
         file=str(path),
         state="stored",
         turns=2,
@@ -205,7 +205,7 @@ def test_an_unchanged_file_is_skipped_and_not_even_read(home: Path, file: File) 
     path.write_bytes(b"\0" * path.stat().st_size)  # nobody writes so; it shows that nobody looks
     os.utime(path, (1_700_000_000, 1_700_000_000))
     again = brought(home, path)
-    assert again == ImportReport(
+    assert again == FileReport(
         file=str(path),
         state="known",
         turns=4,
