@@ -7,15 +7,27 @@ that are written as words are found in Chinese only.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
+from mcp_memory.language import blocks_of
 from mcp_memory.language.words import function_words
-from mcp_memory.longterm.change_vocabulary import CURRENCIES, MONTHS, UNITS, WEEKDAYS
 
-__all__ = ["Forms", "StatedValue", "ValueKind", "any_of", "comparable", "differ", "values_in"]
+__all__ = ["Forms", "StatedValue", "ValueKind", "any_of", "comparable", "differ", "forms_of", "values_in"]
+
+
+@cache
+def blocks() -> dict[str, list[str]]:
+    return dict(blocks_of("mcp_memory.longterm", "words", "changes.txt"))
+
+
+@cache
+def forms_of(kind: str) -> dict[str, str]:
+    """Return the forms of the blocks of a kind, by what stands behind it: a language, a unit, a relation."""
+    named = (head.partition(" ") for head in blocks())
+    return {rest: "".join(blocks()[f"{first} {rest}".strip()]) for first, _, rest in named if first == kind}
 
 
 _STEM = 3  # letters
@@ -24,7 +36,7 @@ _LITERAL = re.compile(r"(?:[^\W\d_](?![*+?]))*")
 _DENSE_FROM = "\u0e00"
 
 
-def any_of(tables: Sequence[str]) -> str:
+def any_of(tables: Iterable[str]) -> str:
     """Return a pattern of whole words in scripts with spaces, and of parts in the others."""
     forms = _forms(tables)
     spaced = "|".join(sorted((form for form in forms if form < _DENSE_FROM), key=len, reverse=True))
@@ -38,7 +50,7 @@ class Forms:
     The pattern is tried only where the text has the longest word of a form: most texts have none.
     """
 
-    def __init__(self, tables: Sequence[str]) -> None:
+    def __init__(self, tables: Iterable[str]) -> None:
         self._pattern = re.compile(any_of(tables), re.IGNORECASE)
         forms = _forms(tables)
         self._telling = frozenset(_telling(form) for form in forms if form < _DENSE_FROM)
@@ -58,7 +70,7 @@ class Forms:
         return not self._telling.isdisjoint(_words_of(text))
 
 
-def _forms(tables: Sequence[str]) -> list[str]:
+def _forms(tables: Iterable[str]) -> list[str]:
     return [form for table in tables for form in table.split("|")]
 
 
@@ -102,7 +114,9 @@ def comparable(one: StatedValue, other: StatedValue) -> bool:
     if one.kind != other.kind:
         return False
     if one.kind == "amount":
-        return one.unit == other.unit or (not (one.unit and other.unit) and {one.unit, other.unit} <= _MONEY)
+        return one.unit == other.unit or (
+            not (one.unit and other.unit) and {one.unit, other.unit} <= {"", *forms_of("currency")}
+        )
     return True
 
 
@@ -130,13 +144,16 @@ def values_in(text: str) -> list[StatedValue]:
 
 # --- patterns ---------------------------------------------------------------------------------------
 
-_MONEY = {"", *CURRENCIES}
 _CLOCK_WORD = r"uhr|o'clock|h(?![a-zà-ÿ])|heures?|horas?|[时時点點시]"
 _NUMBER = r"\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)?"
 _SCALE = r"k|tsd|million(?:en|s|es)?|mio|millones|milioni|milhões|mln|млн|тыс\w*|mil|万|萬|만"
 _HAN_DIGITS = {han: value for value, han in enumerate("零一二三四五六七八九十")} | {"两": 2, "兩": 2}
 _HAN = "[一二三四五六七八九十两兩]{1,3}"
 _ORDINAL = r"(?:st|nd|rd|th|er|º|ª|ème|e|\.|-?го)?"
+
+
+def _rows(kind: str) -> tuple[str, ...]:
+    return tuple(forms_of(kind).values())
 
 
 @cache
@@ -150,9 +167,9 @@ def _names(rows: tuple[str, ...]) -> str:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    month, weekday = _names(MONTHS), _names(WEEKDAYS)
+    month, weekday = _names(_rows("month")), _names(_rows("weekday"))
     ending = r"(?:[яьаею]|\.)?(?![^\W\d_])"
-    units = "|".join(_escaped(names) for names in (*UNITS.values(), *CURRENCIES.values()))
+    units = "|".join(_escaped(names) for names in (*forms_of("unit").values(), *forms_of("currency").values()))
     signs = "|".join(re.escape(sign) for sign in ("R$", "€", "$", "£", "₽", "¥", "₩"))
     return re.compile(
         rf"""
@@ -185,11 +202,11 @@ _MORNING = re.compile(r"(?:上午|早上|午前|오전)$")
 @cache
 def _named() -> Forms:
     """Return the values that have no digit."""
-    return Forms([*WEEKDAYS, _NOON])
+    return Forms([*_rows("weekday"), _NOON])
 
 
 def _dense_weekdays() -> list[str]:
-    return [name for name in _table(WEEKDAYS) if name > "\u3000"]
+    return [name for name in _table(_rows("weekday")) if name > "\u3000"]
 
 
 def _escaped(names: str) -> str:
@@ -198,7 +215,7 @@ def _escaped(names: str) -> str:
 
 @cache
 def _unit_patterns() -> list[tuple[str, re.Pattern[str]]]:
-    named = {**CURRENCIES, **UNITS}
+    named = {**forms_of("currency"), **forms_of("unit")}
     return [(unit, re.compile(_escaped(names), re.IGNORECASE)) for unit, names in named.items()]
 
 
@@ -219,7 +236,7 @@ def _read(match: re.Match[str]) -> Iterator[StatedValue]:
         case "iso" | "cjk" as name:
             yield from _date(match[f"{name}_m"], match[f"{name}_d"], at)
         case "dm" | "md" as name:
-            yield from _date(str(_table(MONTHS)[match[f"{name}_m"].casefold()] + 1), match[f"{name}_d"], at)
+            yield from _date(str(_table(_rows("month"))[match[f"{name}_m"].casefold()] + 1), match[f"{name}_d"], at)
         case "num" if _is_version(match):
             yield from _version(match, match[0].rstrip("."))
         case "num":
@@ -227,7 +244,10 @@ def _read(match: re.Match[str]) -> Iterator[StatedValue]:
         case "weekday":
             name = match[0].casefold()
             yield StatedValue(
-                "weekday", float(_table(WEEKDAYS).get(name, _table(WEEKDAYS).get(name.removesuffix("日"), 7))), "", at
+                "weekday",
+                float(_table(_rows("weekday")).get(name, _table(_rows("weekday")).get(name.removesuffix("日"), 7))),
+                "",
+                at,
             )
         case "clock":
             yield from _clock(match, at)

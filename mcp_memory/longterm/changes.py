@@ -1,21 +1,9 @@
 """Detects that a newer text changes a value that an older one states.
 
 A *value* is a date, weekday, time, amount, version or name; its *slot* is given by the words around it ("rent",
-"deadline of the draft"). Two judgements use the same comparison: `same_slot` finds possible contradictions and updates
-(a reader decides), `replaces` is sure enough to mark the older text as outdated. Both are pure and read no clock.
-
-    vocabulary   change words, months, units and relations, one table a language
-    values       the values in a text      statements    a text as clauses with values and slot words
-    compare      what two statements share and where they differ
-
-It does not know synonyms but through `cosine` and a few relations, and takes two things that are told in the same words
-for one. It misses changes that no word of change announces, that need a sentence before, and choices in lower case.
-
-What two statements share and where they differ.
-
-A table of words and stems as something to search a text for, fast enough to try many tables on every clause.
-
-A text as the statements it makes: for each clause its values, its names and what these are of.
+"deadline of the draft"). `same_slot` finds possible contradictions and updates (a reader decides); `replaces` is
+certain enough to mark the older text as outdated. Both are pure and read no clock. Synonyms are known only by `cosine`
+and a few relations. Word lists are in `words/changes.txt`, values in `change_values`.
 """
 
 from __future__ import annotations
@@ -27,8 +15,17 @@ from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
 from mcp_memory.language.words import fold, function_words, languages_of
-from mcp_memory.longterm.change_values import Forms, StatedValue, ValueKind, any_of, comparable, differ, values_in
-from mcp_memory.longterm.change_vocabulary import CHANGED, FORMER, FROM, LIGHT, RELATIONS, TO
+from mcp_memory.longterm.change_values import (
+    Forms,
+    StatedValue,
+    ValueKind,
+    any_of,
+    blocks,
+    comparable,
+    differ,
+    forms_of,
+    values_in,
+)
 
 __all__ = ["CONTRADICTS", "announces_change", "replaces", "same_slot", "slot_score", "statements"]
 
@@ -495,22 +492,22 @@ def _same_stem(one: str, other: str) -> bool:
 
 @cache
 def _idle() -> frozenset[str]:
-    return frozenset(map(fold, function_words(_LANGUAGES))) | frozenset(map(fold, LIGHT.split()))
+    return frozenset(map(fold, function_words(_LANGUAGES))) | frozenset(map(fold, " ".join(blocks()["light"]).split()))
 
 
 @cache
 def _changed() -> Forms:
-    return Forms(list(CHANGED.values()))
+    return Forms(forms_of("changed").values())
 
 
 @cache
 def _denied() -> Forms:
-    return Forms([FORMER])
+    return Forms(forms_of("former").values())
 
 
 @cache
 def _relations() -> list[tuple[str, Forms]]:
-    return [(name, Forms([forms])) for name, forms in RELATIONS.items()]
+    return [(name, Forms([forms])) for name, forms in forms_of("relation").items()]
 
 
 _ARTICLES = r"(?:\s?(?:the|at|on|am|um|den|der|dem|le|la|las|il|los|de|bei))?"
@@ -518,14 +515,14 @@ _ARTICLES = r"(?:\s?(?:the|at|on|am|um|den|der|dem|le|la|las|il|los|de|bei))?"
 
 @cache
 def _former() -> re.Pattern[str]:
-    return re.compile(rf"(?:{any_of([FORMER])}){_ARTICLES}\s*[(\"]?$", re.IGNORECASE)
+    return re.compile(rf"(?:{any_of(forms_of('former').values())}){_ARTICLES}\s*[(\"]?$", re.IGNORECASE)
 
 
 @cache
 def _from() -> re.Pattern[str]:
-    return re.compile(rf"(?:{any_of([FROM])}){_ARTICLES}\s*$", re.IGNORECASE)
+    return re.compile(rf"(?:{any_of(forms_of('from').values())}){_ARTICLES}\s*$", re.IGNORECASE)
 
 
 @cache
 def _to() -> re.Pattern[str]:
-    return re.compile(rf"\s*(?:{any_of([TO])})", re.IGNORECASE)
+    return re.compile(rf"\s*(?:{any_of(forms_of('to').values())})", re.IGNORECASE)

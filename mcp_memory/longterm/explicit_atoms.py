@@ -15,69 +15,13 @@ from mcp_memory.core.secrets import mask_values, states_secret
 from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Kind, Source
 from mcp_memory.language.words import fold
+from mcp_memory.longterm.names import name_words
 from mcp_memory.store.protocol import NewAtom
 
-__all__ = ["MAX_CHARS", "SINGLE_VALUED", "explicit_atom", "relation_name"]
+__all__ = ["MAX_CHARS", "explicit_atom", "relation_name"]
 
 MAX_CHARS = 2_000
 PRIORITY: dict[Kind, int] = {"persona": 80, "episodic": 70, "instruction": -1}
-
-# Relations of which a person has one at a time, so that a new value ends the old one. Any other may have
-# several values at once (likes, speaks, owns); there, only `supersedes` ends a statement.
-SINGLE_VALUED = frozenset(
-    [
-        "age",
-        "address",
-        "birthday",
-        "birthplace",
-        "boss",
-        "city",
-        "country",
-        "current_project",
-        "email",
-        "employer",
-        "first_name",
-        "full_name",
-        "gender",
-        "height",
-        "home",
-        "home_town",
-        "job",
-        "job_title",
-        "language",
-        "last_name",
-        "lives_in",
-        "locale",
-        "located_in",
-        "manager",
-        "marital_status",
-        "married_to",
-        "name",
-        "nationality",
-        "nickname",
-        "occupation",
-        "partner",
-        "phone",
-        "phone_number",
-        "preferred_language",
-        "preferred_name",
-        "profession",
-        "pronouns",
-        "reports_to",
-        "role",
-        "spouse",
-        "status",
-        "surname",
-        "team",
-        "timezone",
-        "title",
-        "version",
-        "weight",
-        "works_as",
-        "works_at",
-        "works_for",
-    ]
-)
 
 
 def explicit_atom(
@@ -126,7 +70,7 @@ def explicit_atom(
         entity=given.get("entity"),
         relation=name,
         value=given.get("value"),
-        single_valued=name in SINGLE_VALUED,
+        single_valued=name in name_words("single-valued"),
         cites=tuple(cites),
         supersedes=tuple(supersedes),
         source=source,

@@ -1,33 +1,11 @@
-"""L1, extraction: the next turns of a session, read once for what is durably true, become drafts of atoms.
+"""L1, extraction: reads the next turns of a session once, and stores what is durably true as drafts of atoms.
 
-One question a batch: divide the turns into scenes and note what is worth keeping, each note with the words that it
-rests on. Drafts, names of entities and the session's cursor are stored together, so every turn is read exactly once.
-What does not hold is refused and told; where nothing at all holds the reply goes back, unless that happened before.
+One question for each batch of turns. Drafts, names of entities and the session's cursor are committed together. A batch
+is the next turns that say something, with some before them as background; from the same positions the same batch is
+read again. Turns go to the model as data behind tags that nothing in them can close; very long ones are cut in the
+middle.
 
-    noise, phrases    turns that no model needs to see
-    batch             which turns a question is about, and how it shows them
-    names             who and what is meant
-    reply             the shape of the answer, and its misshapes
-    quotes            where quoted words stand
-    grounding         what of the answer holds
-    times             and when
-    language          whether it is in a language that was spoken
-
-The turns that one question is about: which they are, and how a model reads them.
-
-A batch is the next turns of a session that say something, with some before them for context. Noise, notes and what
-tools and systems said, and what is held for review, are passed over and do not use it up. From the same positions the
-same batch is read again.
-
-Turns go to the model as data behind tags that nothing in them can close; very long ones without their middle.
-
-Whether a reply is in the language of the conversation: told by its script, then by its words, and only when sure.
-
-The shape of what a model extracts from turns, and the many ways in which models miss it.
-
-Every field stands in the schema as required, in the order in which it is best thought of: the words first, then what
-follows from them. What comes is forgiven much: names of other systems, numbers as words, one for a list, nothing
-where nothing is meant. What cannot be read becomes what says least; whether it holds is `grounding`'s to check.
+`extraction_reply` reads the reply, `grounding` checks each statement, `names` and `times` resolve who and when.
 """
 
 from __future__ import annotations
@@ -202,7 +180,6 @@ def _demand(judged: Judged, batch: TurnBatch) -> None:
 
 
 def _sorted_out(judged: Judged) -> tuple[list[GroundedAtom], list[str]]:
-    """Return what is kept, each statement once with all its evidence, and why the rest is not."""
     held: dict[str, GroundedAtom] = {}
     refused: list[str] = []
     for statement, found in judged:

@@ -76,7 +76,6 @@ def _kind(value: Any) -> Kind:
 
 
 def _priority(value: Any) -> int | None:
-    """Return a priority as a number; None where there is none."""
     text = _text(value).lower()
     if text in _WEIGHTS:
         return _WEIGHTS[text]
@@ -135,7 +134,6 @@ class Triple(BaseModel):
 
 
 def _triple(value: Any) -> Any:
-    """Return the first whole triple of what stands where one is asked for."""
     if isinstance(value, list):
         parts = cast("list[Any]", value)
         if len(parts) == 3 and all(isinstance(part, str) for part in parts):
@@ -240,7 +238,6 @@ class Extracted(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, data: Any) -> Any:
-        """Take the atoms of one scene without it, and one atom that stands alone."""
         if not isinstance(data, dict) or "scenes" in data:
             return cast("Any", data)
         fields = cast("dict[str, Any]", data)

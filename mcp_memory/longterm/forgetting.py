@@ -1,10 +1,4 @@
-"""Forgetting as it is asked for: what words, sessions and times name, and what else goes or stays with it.
-
-Nobody should lose more than they named: words name what holds all of them. Nobody should lose less than they think
-either: what goes along is told, and so is what still says the same.
-
-Pages about the user, in every version, without what is to be erased: nothing else of them changes.
-"""
+"""Selects what to forget by ids, words, sessions and times, and says what else goes or stays."""
 
 from __future__ import annotations
 
@@ -93,7 +87,6 @@ def previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:
 
 
 def _call(store: Store, space: str, ref: str) -> str | None:
-    """Return which call a result came of; None where it is not there, which forgetting tells better."""
     try:
         tool = store.ref(space, ref).tool
     except NotFound:

@@ -1,23 +1,14 @@
-"""What of a reply can be kept: each statement is held against the turn that it says it comes from.
+"""Checks each extracted statement against the turn that it cites, and makes an atom of it.
 
-A statement is kept if words that it quotes stand in a new turn, it is worth its kind's least priority, and it is no
-order that somebody wrote into a turn for a model to find. What is kept rests on the turns' words, not on the model's
-copy of them; entities have the names that are known, and times are moments (`times`).
+A statement is kept if a new turn contains its quote, its priority reaches the minimum of its kind, and it is no order
+that somebody planted for a model. The evidence is the span in the turn, never the model's copy.
 
-Each part of it has to be carried by what was said (`support`): a rule by the user's own words, or it is refused; of
-others, what only the assistant's words carry is the assistant's word, and what nothing carries is held for review. What
-a user quotes of others is not their word.
+`verification.support` checks each part: a rule without support is refused; a part that only the assistant's words
+support is attributed to the assistant; anything else without support is quarantined. Quotations of others are not the
+user's words. Whether a statement follows from its words is left to the model.
 
-It does not know whether a statement follows from words that carry each part of it; that is the model's to judge.
-
-Where quoted words stand in a turn: the mechanical check that what a model read is really there.
-
-Models copy almost exactly. What they change is tried in turn: first the quote as it is; then without regard to white
-space, width, case, quotation marks, dashes, Markdown's marks and invisible characters; then without the punctuation at
-its ends, and with words left out where it says so ("I moved … in May"). Whatever is found is a span of the content,
-so the words that are kept are the turn's own, never the model's.
-
-It does not know how much a quote says: "the" is found too. Pure text, and nothing raises.
+`locate` finds a quote in a turn: exactly, then without case, width, white space, quotation marks, dashes and Markdown,
+then without its outer punctuation and with marked omissions.
 """
 
 from __future__ import annotations
@@ -34,9 +25,9 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Source, Turn
 from mcp_memory.language.quoted import FILL, own_part
 from mcp_memory.language.words import base_terms, query_terms
-from mcp_memory.longterm.explicit_atoms import SINGLE_VALUED, relation_name
+from mcp_memory.longterm.explicit_atoms import relation_name
 from mcp_memory.longterm.extraction_reply import ExtractedStatement, Quoted
-from mcp_memory.longterm.names import Names, is_person
+from mcp_memory.longterm.names import Names, is_person, name_words
 from mcp_memory.longterm.times import dated, holds
 from mcp_memory.longterm.turns import own_words
 from mcp_memory.longterm.verification.support import accepted_offer, relates, supports_rule, swaps_a_value, unsupported
@@ -63,9 +54,8 @@ _MAX_MORE = 3  # further quotes
 _ANSWER = 200  # characters; what is shorter may answer the turn before it, and says what that says
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
 _OF_A_FACT = 0.5  # of the words of its value in the statement, or what that rests on
-_SELDOM_NAMED = SINGLE_VALUED - {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
+_ALWAYS_NAMED = {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
 """Relations that follow from other words: who moved to a place lives there. What somebody is to the user is named."""
-_ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the status of a person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +106,7 @@ def grounded(statement: ExtractedStatement, batch: TurnBatch, names: Names, sess
         entity=fact[0] if fact else None,
         relation=fact[1] if fact else None,
         value=fact[2] if fact else None,
-        single_valued=bool(fact) and fact[1] in _ONE_AT_A_TIME and statement.certainty == "stated",
+        single_valued=bool(fact) and _is_single_valued(fact[1]) and statement.certainty == "stated",
         source=most_trusted(_voice(one, span) for one, span in words),
         evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
@@ -172,7 +162,6 @@ def _known_names(names: Names) -> list[str]:
 
 
 def _voice(turn: Turn, span: tuple[int, int]) -> Source:
-    """Return whose word a place in a turn is: what a user quotes of others is not theirs."""
     return "quoted" if turn.role == "user" and _is_quoted(turn, span) else source_of_turn(turn)
 
 
@@ -253,7 +242,6 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
 def _unfit(
     statement: ExtractedStatement, text: str, words: Sequence[Words], batch: TurnBatch, names: Names
 ) -> str | None:
-    """Return why a statement that rests on words is not kept, None if it is."""
     if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):
         return "what is true of a person has to stand in that person's words, not in the assistant's"
     if 0 <= statement.priority < LEAST[statement.kind]:
@@ -303,13 +291,11 @@ def _suspicions(statement: ExtractedStatement, atom: NewAtom, words: Sequence[Wo
 
 
 def _share(text: str, said: str) -> float:
-    """Return the share of a text's words that stand in what was said; all of them where it has none."""
     words = set(base_terms(text)) & set(query_terms(text))
     return len(words & set(base_terms(said))) / len(words) if words else 1.0
 
 
 def _in_an_order(content: str, span: tuple[int, int]) -> bool:
-    """Tell whether a place lies in an order, which goes on to the end of its paragraph."""
     start = content.rfind("\n\n", 0, span[0]) + 1
     sentence = _SENTENCE_END.search(content, span[1])
     return drops(content[start : sentence.start() if sentence else len(content)])
@@ -319,14 +305,15 @@ def _in_an_order(content: str, span: tuple[int, int]) -> bool:
 
 
 def _fact(statement: ExtractedStatement, names: Names, said: str) -> tuple[str, str, str] | None:
-    """Return the fact of a statement, its entity by the name that is known; None for one that nobody `said`."""
     if statement.fact is None or _share(statement.fact.value, said) < _OF_A_FACT:
         return None
     entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
     value = one_line(statement.fact.value, 200)
     if not entity or not value or fact_states_rule(relation, value):
         return None
-    is_told = relation in _SELDOM_NAMED or relates(relation.replace("_", " "), value, said)
+    is_told = relation in name_words("single-valued") - _ALWAYS_NAMED or relates(
+        relation.replace("_", " "), value, said
+    )
     return (entity, relation, value) if is_told else None
 
 
@@ -442,7 +429,6 @@ def _plain_pieces(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 @lru_cache(maxsize=8192)
 def _simple(character: str) -> str:
-    """Return a character without width and case, its marks behind it; nothing for what is not compared."""
     if character in _DROPPED:
         return ""
     if character in _DASHES:
@@ -470,3 +456,7 @@ def _tidied(pieces: Iterator[tuple[str, tuple[int, int]]]) -> Iterator[tuple[str
 
 def _joins(character: str) -> bool:
     return character >= "\u2e80" or not (character.isalnum() or unicodedata.combining(character))
+
+
+def _is_single_valued(relation: str) -> bool:
+    return relation != "status" and relation in name_words("single-valued")  # models call many things a status

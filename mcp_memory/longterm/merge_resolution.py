@@ -1,24 +1,16 @@
-"""What a decision on a new statement may not do. Where it breaks a rule, the statement becomes an atom of its own.
+"""Turns the decisions of a merge reply into what is committed: each draft ends in exactly one atom, or waits.
 
-* A standing instruction (priority -1) is closed by an instruction alone.
-* What was told explicitly is closed by something stated, not implied, and with a reason.
-* A new text says nothing that neither side says: no other numbers, mostly their words.
-* Joining loses no fact: two facts of different relations stay two statements.
-* What is dropped as old news has no number and no value of a fact that the other statement lacks.
+Replies are read tolerantly: a wrong decision never spoils the others, an unknown action is `add`. A decision that
+breaks a rule leaves its draft to be added unchanged, with a note. The rules:
 
-The atom that a draft becomes: with what it replaces or joins, and with the words of drafts that say the same.
+* A standing instruction (priority -1) is closed by an instruction only.
+* An explicit statement is closed by a stated one, not an implied one, and with a reason.
+* A new text contains nothing that neither side says: no other numbers, mostly their words.
+* Joining loses no fact: facts of different relations stay two statements.
+* A dropped draft has no number and no fact value that the other statement lacks.
 
-What was joined is as sure as the least sure of its parts, and holds from when all of them did: of times that were
-said, or else from when the last of them was told. What replaces others
-stands for itself, unless its text keeps something of theirs: then it rests on their words too. It matters as much as
-the one of them all that mattered most, and may matter a little more. A fact that its text still tells goes on.
-
-From decisions on new statements to what is committed: each draft ends under exactly one atom, or waits.
-
-A draft is stored, or its words go to a held atom that says the same, or to another draft of the question that does. One
-that is to replace another draft waits until that is an atom: the next question asks about it again, and something is
-committed each time, so none waits for ever. A decision that is missing, names what was not shown, or breaks a rule
-of `rules` leaves its draft to be added as it stands, and says so.
+A joined atom has the lowest confidence of its parts and holds from when all of them did. A draft that replaces another
+draft waits until that is an atom.
 """
 
 from __future__ import annotations
@@ -277,7 +269,6 @@ def resolved_atom(draft: NewAtom, fate: Resolution, said_at: Mapping[str, dateti
 
 
 def _voice(text: str, parts: Sequence[NewAtom], kept: Sequence[MergeTarget]) -> Source:
-    """Return whose word a text is: the least trusted voice of those whose words it has."""
     first = most_trusted(part.source for part in parts)
     own = [part for part in parts if part.source == first]
     others = [*(part for part in parts if part not in own), *(held.atom for held in kept)]
@@ -292,7 +283,6 @@ def _keeps(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bool:
 
 
 def _since(draft: NewAtom, fate: Resolution, text: str, said_at: Mapping[str, datetime]) -> datetime:
-    """Return from when an atom holds: from a time that was said, if there is one, rather than from when it was told."""
 
     def dated(evidence: Sequence[Evidence], since: datetime) -> list[datetime]:
         return [] if since in (said_at.get(one.turn) for one in evidence) else [since]
@@ -317,7 +307,6 @@ def _same_time(draft: NewAtom, old: Atom, text: str) -> bool:
 
 
 def _kind(draft: NewAtom, fate: Resolution, old: Sequence[Atom]) -> Kind:
-    """A standing rule stays a rule; else the decision says, but makes no instruction of what was none."""
     if any(one.priority < 0 for one in (draft, *old)):
         return "instruction"
     kinds: set[Kind] = {draft.kind, *(one.kind for one in old)}
@@ -344,7 +333,6 @@ def _because(draft: NewAtom, fate: Resolution) -> str:
 
 
 def _fact(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[str, Any]:
-    """Return the first fact of the others that the text still tells, where the draft brings none."""
     if draft.entity:
         return {}
     words = set(index_terms(text))
@@ -558,7 +546,6 @@ class _Resolver:
         return [self._shown.drafts[one].atom for one in (id, *followers)]
 
     def _now(self, targets: Sequence[str], id: str) -> list[str]:
-        """Return what stands for targets by now: drafts that they are part of, atoms that say what they say."""
         now: dict[str, None] = {}
         for target in targets:
             if target in self._shown.held:
@@ -604,7 +591,6 @@ def _fate(said: Decision, onto: Sequence[MergeTarget], text: str, *, waits: bool
 
 
 def _told(id: str, fate: Resolution, atom: NewAtom | None, onto: Sequence[str]) -> tuple[str, str]:
-    """Return what is counted, and a sentence."""
     said = f": {one_line(atom.text, 100)}" if atom else ""
     old = ", ".join(held.atom.id for held in fate.onto)
     match fate.action:

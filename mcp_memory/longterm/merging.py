@@ -1,14 +1,8 @@
-"""L1: drafts become atoms. A new statement is added, replaces what it corrects, joins what it adds to, or is dropped
-where it says nothing new; then its words become further evidence of what is held.
+"""L1, merging: drafts become atoms.
 
-What resembles nothing held needs no model and does not wait. Of the rest, one question asks about up to 20 drafts
-beside what each may repeat or contradict. Whatever the answer, no draft is lost (`settling` says what becomes of
-each), and old atoms are closed, never changed.
-
-The reply to a question about new statements: a decision on each, read tolerantly.
-
-A wrong decision never spoils the others: an unknown action is `add`, ids and targets may be written in any way that
-has one meaning, and what names no statement is left out. What a decision may do is told in `rules`.
+A draft is added, replaces a stored atom, joins one, or is dropped; the words of a dropped draft become further
+evidence. Drafts that resemble nothing need no model. Of the rest, one question covers up to 20 drafts with their
+candidates. `merge_resolution` guarantees that no draft is lost. Old atoms are closed, never changed.
 """
 
 from __future__ import annotations
@@ -65,7 +59,6 @@ def _is_clear(shown: MergeContext, draft: str) -> bool:
 
 
 def _to_compare(shown: MergeContext, draft: str) -> list[str]:
-    """Return what is near a draft, without drafts that only say again what another says."""
     return [other for other in shown.near[draft] if other in shown.held or same_statement(shown, other) is None]
 
 
@@ -109,7 +102,6 @@ def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply 
 
 
 def _shown(desk: SearchContext, basis: MergeBasis) -> MergeContext:
-    """Read the drafts and atoms of a basis again, without what was closed or forgotten since."""
     store, space = desk.store, desk.space
     drafts = {draft.id: draft for draft in store.drafts(space, limit=_WAITING) if draft.id in basis.drafts}
     wanted = dict.fromkeys(id for near_statements in basis.near.values() for id in near_statements if id[0] == "a")

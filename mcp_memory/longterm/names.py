@@ -1,8 +1,7 @@
-"""Who is meant: the user under all the names they go by, other speakers, and the entities that are known already.
+"""Resolves who is meant: the user under all their names, other speakers, and known entities.
 
-The user is the entity `user`. Their own name is an alias of it: the one held already, or the one name under which
-turns of role `user` come. Others who speak in the user's role under another name are people of their own.
-What a reply calls an entity is resolved to the name that is known; a further name counts only if it was really said.
+The user is the entity `user`; their own name is an alias. Other speakers in the user's role under another name are
+entities themselves.
 """
 
 from __future__ import annotations
@@ -10,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Entity, Turn
+from mcp_memory.language import blocks_of
 from mcp_memory.language.words import base_terms, fold
 from mcp_memory.store.protocol import Filters, Store
 
-__all__ = ["MAX_NAME", "USER", "Names", "is_person", "names_in", "names_table", "with_told"]
+__all__ = ["MAX_NAME", "USER", "Names", "is_person", "name_words", "names_in", "names_table", "with_told"]
 
 USER = "user"
 MAX_NAME = 80
@@ -24,31 +25,22 @@ _KNOWN = 500  # entities looked through for those that a batch mentions
 _SHOWN, _OFTEN = 40, 12  # entities in a question, and how many of them for being known best
 _ALSO_SHOWN = 6
 
-_USER_WORDS = frozenset(
-    fold(word)
-    for word in (
-        "user", "the user", "i", "me", "myself", "der nutzer", "nutzer", "die nutzerin", "nutzerin", "ich", "benutzer",
-        "l'utilisateur", "utilisateur", "l'utilisatrice", "utilisatrice", "je", "moi", "usuario", "el usuario", "yo",
-        "usuaria", "la usuaria", "l'utente", "utente", "io", "usuário", "o usuário", "usuária",
-        "a usuária", "utilizador", "eu", "gebruiker",
-        "de gebruiker", "användaren", "brugeren", "brukeren", "użytkownik", "uživatel", "пользователь",
-        "пользовательница", "користувач", "я", "kullanıcı", "χρήστης", "المستخدم", "המשתמש", "उपयोगकर्ता", "用户",
-        "用戶", "使用者", "我", "ユーザー", "ユーザ", "私", "사용자", "나", "저",
-    )
-)  # fmt: skip
-_USER_NOUNS = [word for word in _USER_WORDS if len(word) >= (4 if word < "\u2e80" else 2)]  # the others are pronouns
-_ASSISTANT_WORDS = frozenset(
-    fold(word)
-    for word in (
-        "assistant", "the assistant", "ai", "the ai", "ai assistant", "model", "the model", "chatbot", "you",
-        "der assistent", "assistent", "l'assistant", "asistente", "el asistente", "assistente", "ассистент", "助手",
-        "ai助手", "ai伴侣", "アシスタント", "어시스턴트",
-    )
-)  # fmt: skip
-_MODELS = frozenset(
-    ("alexa", "bot", "chatgpt", "claude", "copilot", "deepseek", "gemini", "gpt", "grok", "llama", "mistral", "qwen",
-     "siri")
-)  # fmt: skip
+
+@cache
+def name_words(block: str) -> frozenset[str]:
+    """Return the folded words of a block of `words/names.txt`."""
+    return frozenset(fold(word) for word in " ".join(_blocks()[block]).split(", "))
+
+
+@cache
+def _blocks() -> dict[str, list[str]]:
+    return dict(blocks_of("mcp_memory.longterm", "words", "names.txt"))
+
+
+@cache
+def _user_nouns() -> list[str]:
+    """Return what the user is called, without pronouns."""
+    return [word for word in name_words("user") if len(word) >= (4 if word < "\u2e80" else 2)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +68,9 @@ class Names:
         """Return the name by which an entity is known; None for the assistant and for what is no name."""
         name = one_line(name, MAX_NAME)
         folded = fold(name)
-        if folded in _USER_WORDS or (self.user and folded == fold(self.user)):
+        if folded in name_words("user") or (self.user and folded == fold(self.user)):
             return USER
-        if folded in _ASSISTANT_WORDS or not any(character.isalnum() for character in name):
+        if folded in name_words("assistant") or not any(character.isalnum() for character in name):
             return None
         for entity in self.known:
             if folded in {fold(other) for other in (entity.name, *entity.aliases)}:
@@ -89,7 +81,7 @@ class Names:
         """Return the known entities and speakers that a statement names, by their chief names."""
         found = [entity.name for entity in self.known if _names_one_of(fold(text), (entity.name, *entity.aliases))]
         found += [name for name in self.others if _names_one_of(fold(text), (name,))]
-        called = [*_USER_NOUNS, self.user or ""]
+        called = [*_user_nouns(), self.user or ""]
         return [USER, *found] if _names_one_of(fold(text), called) else found
 
     def may_be(self, chief: str, name: str) -> bool:
@@ -131,13 +123,6 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     )
 
 
-_INTRODUCES = (
-    r"(?:i'm|i’m|i am|name is|name's|call me|this is|ich bin|ich heiße|mein name ist|je m'appelle|je suis|me llamo"
-    r"|soy|mi chiamo"
-    r"|sono|meu nome é|me chamo|eu sou|ik heet|ik ben|jag heter|jeg heter|jeg hedder|меня зовут|я|nazywam się"
-    r"|mam na imię"
-    r"|jestem|benim adım|adım|ben)[ ,:]+(?:\w+ )?"
-)
 _CAPITAL = re.compile(r"(?<!\w)[^\W\d_a-zа-яё]\w+")
 _ASKED_FOR = 60  # words of statements that may be the user's name
 _TURNS_READ = 8
@@ -158,7 +143,7 @@ def _turns_with(store: Store, space: str, word: str) -> list[Turn]:
 
 
 def _introduces(text: str, name: str) -> bool:
-    return re.search(rf"\b{_INTRODUCES}{re.escape(name)}\b", text, re.IGNORECASE) is not None
+    return re.search(rf"\b{''.join(_blocks()['INTRODUCES'])}{re.escape(name)}\b", text, re.IGNORECASE) is not None
 
 
 _MUTUAL = frozenset(("friend", "partner", "spouse", "sibling", "colleague"))
@@ -182,12 +167,14 @@ def is_person(turn: Turn) -> bool:
     if turn.role == "user":
         return True
     words = fold(turn.name or "").split()
-    return bool(words) and " ".join(words) not in _ASSISTANT_WORDS and _MODELS.isdisjoint(words)
+    return bool(words) and " ".join(words) not in name_words("assistant") and name_words("models").isdisjoint(words)
 
 
 def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
     names = (one_line(turn.name or "", MAX_NAME) for turn in turns if turn.role == role and is_person(turn))
-    return [name for name in dict.fromkeys(names) if name and fold(name) not in _USER_WORDS | _ASSISTANT_WORDS]
+    return [
+        name for name in dict.fromkeys(names) if name and fold(name) not in name_words("user") | name_words("assistant")
+    ]
 
 
 def _user(held: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:

@@ -1,21 +1,8 @@
-"""The page about the user as it stands: what a model wrote or, without one, what was told, listed; the scenes under it.
+"""L3: the page about the user, at most 2,000 characters; each line cites its evidence.
 
-A page is a projection. Between two writings of it, reading keeps it true: lines that rest on nothing but what was
-forgotten are left out, and what was told or closed since stands in a section of its own. All of it together, the
-scenes aside, is at most 2,000 characters. Nothing is inferred here, and nobody is asked.
-
-Whether a page that somebody wrote can be kept: its form, and whether what it names as evidence is there.
-
-What is put around a page by habit (a fence, another title, sections that are made mechanically) is taken off. What
-is wrong with the page itself is InvalidInput, worded for whoever wrote it. Pure, but for the scenes it is given.
-
-L3: one page about the user, written from what the scenes tell and the atoms state; each line names its evidence.
-
-Written first as soon as there are scenes, then kept up with what changed, or made anew from scratch. Whether it is due
-is computed from rows. `apply` keeps no page that is too long, that mostly names no evidence, or that names evidence
-which the question did not show; whether a line says no more than its evidence does is beyond it.
-
-How the page reads in between, and without a model, is told in `page`; its names are this module's too.
+A model writes it once there are scenes, and updates it when enough has changed; without a model it lists the explicit
+statements. Between two versions, reading leaves out forgotten lines and lists what changed in a separate section. A
+reply is refused if it is too long, mostly without evidence, or cites what the question did not show.
 """
 
 from __future__ import annotations
@@ -160,7 +147,6 @@ def lines_of(text: str) -> list[str]:
 
 
 def _shortened(text: str, limit: int) -> str:
-    """Return the page within so many characters: its last lines give way."""
     lines = text.splitlines()
     while len(text) > limit:
         lines.pop()
@@ -236,7 +222,6 @@ def last_read(store: Store, space: str) -> int:
 
 
 def _told_since(store: Store, space: str) -> list[Atom]:
-    """Return what was told in so many words since a model last read, and holds; rules first, then the newest."""
     new = store.atoms_since(space, last_read(store, space), limit=_SINCE_READ)
     notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in new]) if turn.role == "note"}
     told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes and fit_for_pages(atom)]
@@ -267,7 +252,6 @@ def _closing(old: Atom, newer: Atom | None) -> str:
 
 
 def _said(atom: Atom, limit: int) -> str:
-    """Return a statement behind whose word it is, which the user's own needs not."""
     text = one_line(atom.text, limit)
     return f"{ATTRIBUTION[atom.source]}: {text}" if ATTRIBUTION[atom.source] else text
 
@@ -440,7 +424,6 @@ def trigger(store: Store, space: str, settings: Settings) -> str | None:
 
 
 def _held(store: Store, space: str) -> PersonaVersion | None:
-    """Return the page that a model wrote, without what was forgotten."""
     held = store.persona(space)
     return without_forgotten(store, space, held) if held is not None and held.by_model else None
 
@@ -508,7 +491,6 @@ def _within(scenes: Sequence[Scene]) -> list[Scene]:
 
 
 def _not_told(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> list[Atom]:
-    """Return the atoms that no scene tells; rules are shown in their own words all the same."""
     told = {id for scene in scenes for id in cited(scene.body)}
     return [atom for atom in atoms if atom.kind == "instruction" or atom.id not in told]
 
@@ -556,7 +538,6 @@ def _statement(atom: Atom) -> str:
 
 
 def _ageing(store: Store, space: str, held: PersonaVersion, now: datetime) -> Iterator[str]:
-    """Yield what the page tells as happening or planned, and nothing was said of for long, with its date."""
     for atom in store.atoms(space, cited(held.text)):
         if atom.kind == "episodic" and atom.valid_to is None and atom.valid_from < now - _AGE:
             yield f"({atom.id}) {date_of(atom.valid_from, atom.text)}"

@@ -1,12 +1,8 @@
-"""What a model wants of the scenes, checked against what is there: the edits to store, or why it cannot be.
+"""Checks the scene edits of a reply against the stored scenes, and returns the edits to commit.
 
-What can be left out of a reply is left out and told: a line without evidence, a statement that was not shown, a link
-to nothing. What cannot is refused as a whole, all reasons at once: an unknown page, one too many, one too long, one
-of which most rests on nothing, and any statement that would be told no more without a word why. Pure: no rows here.
-
-A page as models write it: what is put around it by habit, and names in its summary that the page does not say.
-
-Pure text. What a summary says in other words than its page is beyond it.
+Left out with a note: lines without evidence, statements that were not shown, dead links. Refused as a whole, with all
+reasons at once: an unknown page, too many pages, a page that is too long or mostly without evidence, and a statement
+that no page would contain any more without a reason.
 """
 
 from __future__ import annotations
@@ -133,7 +129,6 @@ class SceneReply(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _whole(cls, value: Any) -> Any:
-        """Edits may come bare, and what is dropped may stand within the edit that drops it."""
         if not isinstance(value, dict | list):
             return value
         given: dict[str, Any] = _as_reply(value)
@@ -144,7 +139,6 @@ class SceneReply(BaseModel):
 
 
 def _as_list(value: Any) -> list[Any]:
-    """What stands where a list is asked for, which may be one thing or none."""
     return cast("list[Any]", value) if isinstance(value, list) else [value] if value else []
 
 
@@ -225,7 +219,6 @@ def check_edits(reply: SceneReply, given: SceneRound) -> CheckedEdits:
 
 
 def _leave_out_orders(draft: _PageDrafts) -> None:
-    """Take out what reads like an order to a model: no page repeats what was planted, whoever wrote it down."""
     for slug, page in list(draft.pages.items()):
         ordered = [line for line in page.body.splitlines() if flags(line, "assistant")]
         body = "\n".join(line for line in page.body.splitlines() if line not in ordered)
@@ -316,7 +309,6 @@ class _PageDrafts:
                 self._remove(page, f"{MERGED_INTO}[[{slug}]]")
 
     def _append(self, edit: RequestedEdit) -> None:
-        """Put sentences where a page says what holds now; all else on it stays, so nobody has to see it for that."""
         scene = self._own(edit.slug or edit.title, seen=False)
         if scene is None:
             return
@@ -395,7 +387,6 @@ class _PageDrafts:
         return summary if summary and not strange else gist(body)
 
     def _sound(self, slug: str, text: str) -> str:
-        """Return a text as it can be kept, noting what was left out of it and what is wrong with it."""
         body = unwrapped(undressed(text))
         unknown = [id for id in cited(body) if id not in self.given.atoms]
         if unknown:
@@ -538,6 +529,5 @@ def unnamed(summary: str, page: str) -> list[str]:
 
 
 def _stem(name: str) -> str:
-    """Return what is left of a name without what cases and possession put to its end."""
     word = fold(re.split("['’]", name)[0])
     return word[: max(_STEM, len(word) - 2)]

@@ -1,17 +1,7 @@
-"""L2: pages that each tell one theme of a life, kept up with what became known; every line names its evidence.
+"""L2: pages that each cover one theme; every line cites its evidence.
 
-Due when atoms were learned since the last round, or when what a page rests on was forgotten or ended. A round shows
-the new atoms, in full the pages that they may belong to, and all others by their summaries. `apply` keeps what
-`edits` lets pass; whether a page tells its story well is beyond it. Pages are never lost: each version is kept.
-
-How a page reads is told in `page`; its names are this module's too.
-
-Which pages a round shows in full: those that are due, and those that its new atoms belong to most likely.
-
-A page costs as much to show as ten statements, and most have nothing to do with what is new. The others stand in the
-question by their summaries: what belongs to one all the same is added to it unseen.
-
-The shape of an answer about scenes, read with the patience that small models need.
+Due when atoms were learned since the last round, or when the evidence of a page was forgotten or ended. A round shows
+the new atoms, the pages that they may belong to in full, and the others by their summaries. Every version is kept.
 """
 
 from __future__ import annotations
@@ -84,7 +74,6 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> SceneBasi
 
 
 def _standing(store: Store, space: str) -> dict[str, Scene]:
-    """Return the scenes that tell anything, the hottest first, without what was forgotten."""
     return {scene.slug: scene for scene in readable_scenes(store, space)}
 
 

@@ -1,12 +1,6 @@
-"""A scene as it is read: without what was forgotten, with what ended since, and with the way to its neighbours.
+"""Scenes as they are read: forgotten lines left out, statements that ended marked, links to related scenes added.
 
-A page is a projection. Between two writings of it, reading keeps it true: lines that rest on nothing but what was
-forgotten are left out, what ended since it was written is said under it, and scenes that share an entity point at each
-other. All of that is made at reading, so that it is as new as the rows. Nothing is stored here.
-
-The addresses of scenes: what a title becomes so that it can be a file's name on every system. Pure.
-
-What ended since a page was written: statements that held then and hold no longer, and what holds in their place.
+A page is a projection; all of this is computed at reading time, and nothing is stored here.
 """
 
 from __future__ import annotations
@@ -143,7 +137,6 @@ def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene | None:
 
 
 def _went_on(store: Store, space: str, name: str) -> Scene | None:
-    """Follow a scene that was merged to the one that tells its story now."""
     slug = slug_of(name)
     for _ in range(_MOST_HOPS):
         last = next(iter(store.scene_versions(space, slug)), None)
@@ -219,7 +212,6 @@ def free_slug(title: str, taken: Collection[str]) -> str:
 
 
 def _is_letter(c: str) -> bool:
-    """Tell letters, digits and the signs that scripts put on them; the signs that emoji have stand alone."""
     return unicodedata.category(c)[0] in "LNM" and not "\ufe00" <= c <= "\ufe0f"
 
 

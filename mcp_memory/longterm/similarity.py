@@ -1,11 +1,9 @@
-"""Which statements may speak of the same: what a new one has to be compared with before it is stored.
+"""Finds the stored statements that a new one may repeat or contradict.
 
-Two statements are near when they share a relation that has one value at a time, or when meaning and words together
-say so: how much nearer their vectors are than is usual for the new one, and which share of their words, weighed by how
-rare they are, both have. Against what is usual, because models differ in it, and so do languages: of short German
-or Chinese statements the bundled model sees letters, and finds all of them alike. So meaning alone never suffices.
-
-It finds what may be the same, not what is. Numbers and months tell nothing here: they are what changes.
+Two statements are candidates if they share a single-valued relation, or if meaning and words together say so: how much
+higher their cosine is than usual for the new statement, and how many words they share, weighted by rarity. Cosines are
+taken relative to the usual ones, because models and languages differ in them. Numbers and months do not count: they are
+the parts that change.
 """
 
 from __future__ import annotations

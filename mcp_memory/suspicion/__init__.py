@@ -10,7 +10,7 @@
 it, and may tell their own assistant anything: of their words only what is hidden, or would break out, counts. Whoever
 reads a flag decides what it means; nothing is refused or changed here.
 
-It does not know intent. What says nothing unusual and is merely false passes; `longterm.trust` looks at whose it is.
+It does not know intent. What says nothing unusual and is merely false passes; `longterm` looks at whose it is.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MEANINGS: dict[str, str] = {
     "unsaid": "the user's word for it is missing: its words are a tool's",
     "secret": "a key, password or card number: forget and purge it",
 }
-"""Each flag in words for people; `unsaid` is given by `longterm.trust`, `secret` to what is older than masking."""
+"""Each flag in words for people; `unsaid` is given by `longterm`, `secret` to what is older than masking."""
 
 _LOOKED_AT = 400_000  # characters at either end of a longer text
 

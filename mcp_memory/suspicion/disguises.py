@@ -124,7 +124,6 @@ def _line(lines: re.Match[str]) -> str:
 
 
 def _characters(lines: re.Match[str]) -> str:
-    """Return characters in lines of their own as words: a blank line ends one, else the lexicon tells."""
     words = ["".join(word.split()) for word in re.split(r"\n[ \t]*\n", _AT_LINE.sub("", lines[0]))]
     return " ".join(words) if len(words) > 2 else parted("".join(words))
 
@@ -151,7 +150,6 @@ def _many(pattern: re.Pattern[str], text: str, *, at_least: int) -> bool:
 
 
 def _of_bytes(decode: Callable[[str], bytes], run: str) -> str:
-    """Return what a run of digits says; nothing where it is no text."""
     try:
         text = decode(run).decode("utf-8")
     except (ValueError, binascii.Error):

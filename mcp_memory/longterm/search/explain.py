@@ -1,10 +1,4 @@
-"""A memory search, taken apart: what each leg found, what each signal gave, what just missed, and what was left out.
-
-It ranks with the very functions that search, so it says what is and not what was meant to be; a model that puts
-results into order is not asked. What was forgotten is not there, as in a search.
-
-The rows that a search weighed, as it saw them: what found each, what each signal gave it, and its place by that.
-"""
+"""Explains a memory search: candidates of each leg, the share of each signal, near misses, and rows left out."""
 
 from __future__ import annotations
 
@@ -141,7 +135,6 @@ def _least(shown: Sequence[Ranked]) -> dict[str, float]:
 def _passed_over(
     store: Store, space: str, seen: Sequence[ScoredLayer], ordered: Sequence[Ranked], least: Mapping[str, float]
 ) -> dict[str, str]:
-    """Return what scores as high as what is shown, and is not in the order, with the reason; the best of each kind."""
     inside = {hit.id for hit in ordered}
     atoms = store.atoms(space, [id for id in inside if id[0] == "a"])
     resting = {turn: atom.id for atom in atoms for turn in (atom.evidence, *(one.turn for one in atom.also))}
@@ -286,7 +279,6 @@ class ScoredLayer:
 
 
 def _passing(store: Store, space: str, layer: Layer, rows: set[int], filters: Filters) -> int:
-    """Return how many of the rows pass the filters; where words stand in turns is told of all."""
     import numpy as np
 
     if layer != "turn":

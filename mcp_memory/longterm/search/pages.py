@@ -1,21 +1,7 @@
-"""The two searches, in pages of whole rows; others shorten.
+"""The two searches, for turns and for memories, in pages of whole rows.
 
-One is for turns, with their neighbours; one for what is known: atoms, facts, scenes, and turns where those are few.
-Both bring lines of tool results beside these, in a list of their own.
-
-Pages of one question that hold together, whatever is written, forgotten or embedded between them.
-
-A place in an order means little a minute later: new rows move the statistics of BM25, forgotten ones let others up,
-a model ranks anew. So a cursor says what was shown instead: the ids (a byte or two each), which rows there were when
-the question was first asked, and when that was. A later page ranks the rows of then and leaves out what was shown.
-So nothing is shown twice and nothing that was there is passed over, and no process has to remember anything.
-
-A listing has an order that never changes; its cursor holds the last id alone, and it has no end but the last row.
-
-The scenes that a search means: there are a handful, so their pages are read and ranked in memory, without an index.
-
-Words and related words count as for atoms (`ranking`). A page is as near by meaning as the nearest atom that it rests
-on: nothing has to be embedded, and it holds for every model.
+A cursor holds the ids shown so far, the newest row of the first page and when that was asked. A later page ranks the
+rows of then without those shown, so nothing is shown twice or skipped, whatever is written or forgotten in between.
 """
 
 from __future__ import annotations
@@ -253,7 +239,6 @@ def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]
 
 
 def _named(fact: Fact, names: Mapping[str, str], words: set[str]) -> bool:
-    """Tell whether the words name a fact's entity, by any of its names, or what is told of the user."""
     entity = fold(fact.entity)
     asked = fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
     return bool(words & set(index_terms(asked)))
@@ -497,7 +482,6 @@ def text_of(scene: Scene) -> str:
 
 
 def _near(scenes: Sequence[Scene], atoms: Sequence[Ranked]) -> dict[int, float]:
-    """Return the places of scenes that lie near, nearest first, and how near."""
     cosines = {hit.id: hit.cosine for hit in atoms if hit.cosine is not None}
     near = [max((cosines[id] for id in scene.atoms if id in cosines), default=-1.0) for scene in scenes]
     nearest = sorted(range(len(scenes)), key=lambda place: -near[place])

@@ -280,7 +280,6 @@ def _known(outline: Outline, rows: NDArray[np.int64], cosines: NDArray[np.float6
 
 
 def _candidates(outline: Outline, met: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return places: the best of those met and what is said around them, as far as it passes the filters."""
     import numpy as np
 
     best = met
@@ -352,7 +351,6 @@ def _window_sizes(outline: Outline, places: NDArray[np.int64]) -> NDArray[np.flo
 
 
 def _fading(offsets: Any) -> Any:
-    """Return what a turn so far away counts: a number, or an array of them."""
     return 1 / (1 + abs(offsets) / 2)
 
 

@@ -1,17 +1,8 @@
-"""One search for turns and atoms: the parsed question, candidate rows, and their ranking.
+"""Parses a question, finds candidate turns and atoms by words and vectors, and ranks them (`ranking`).
 
-Words and vectors find rows; `ranking` scores them. The vectors of two models can stand side by side
-while a change of model is being indexed. Deterministic: equal scores are ordered by id, newest first.
-
-A question, taken apart: what it is about, what that is called otherwise, whose words it asks for, and which time.
-
-Whose words a question asks for: the asker's own ("where did I park?") or the assistant's ("what did you say?").
-
-Told by the person of its pronouns, or by the words `user` and `assistant` themselves, in eleven languages. "Can you
-remind me …" addresses the assistant but asks for nothing that it said, so requests are read over first. A question
-with neither person asks for nobody's words in particular.
-
-What the stages of the pyramid, and recall, work with: the desk of any stage, search and vectors.
+Vectors of two models can be used side by side while a change of model is being indexed. Deterministic: equal scores are
+ordered by id, newest first. `speaker_intent` finds whose words a question asks for, by its pronouns, in eleven
+languages (`words/questions.txt`).
 """
 
 from __future__ import annotations
@@ -25,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Role
+from mcp_memory.language import blocks_of
 from mcp_memory.language.words import base_terms, index_terms, languages_of, query_terms
 from mcp_memory.longterm.search import ranking
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
@@ -38,7 +30,7 @@ if TYPE_CHECKING:
 
     from mcp_memory.language.when import Span
 
-__all__ = ["ParsedQuery", "Ranked", "Search", "SearchContext", "parse_query", "speaker_intent"]
+__all__ = ["ParsedQuery", "Ranked", "Search", "SearchContext", "parse_query", "question_pattern", "speaker_intent"]
 
 _UNSAID = ("context_short", "tells", "beside")  # of context the same again, and no reason by itself
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
@@ -225,58 +217,6 @@ def _related(text: str, words: set[str]) -> list[Mapping[str, float]]:
     return found[:_RELATED]
 
 
-# By language: words of the first person, of the second, and (as a pattern) requests in which "you" is only asked.
-_PERSONS: dict[str, tuple[str, str, str]] = {
-    "en": (
-        "i i'm i've i'd i'll my me mine myself we we've our ours us",
-        "you you've you'd you're your yours yourself",
-        r"(?:can|could|would|will) you (?:please )?(?:remind|remember|recall|tell|help|suggest|recommend|give|provide"
-        r"|share|list|summari[sz]e|explain|walk|show|find|check|look|let)"
-        r"|(?:do|did|if) you (?:remember|recall|know|have)"
-        r"|thank you|(?:ask|asked|tell|told|to|with|for|give|gave|show|showed|sent) you|your (?:help|advice)",
-    ),
-    "de": (
-        "ich mich mir mein meine meinen meinem meiner meines wir uns unser unsere unseren",
-        "du dich dir dein deine deinen deinem deiner",
-        r"(?:kannst|könntest|weißt|erinnerst) du|(?:habe|hab|hatte) ich dir",
-    ),
-    "fr": (
-        "je j me m moi mon ma mes nous notre nos",
-        "tu te t toi ton ta tes vous votre vos",
-        r"(?:peux|pourrais)[- ]tu|te souviens[- ]tu|je (?:t|te|vous)",
-    ),
-    "es": (
-        "yo me mi mis mí conmigo nos nuestro nuestra",
-        "tú te tu tus usted ti",
-        r"(?:puedes|podrías|recuerdas|sabes) (?:tú )?|te (?:dije|conté|hablé)",
-    ),
-    "it": (
-        "io mi mio mia miei mie noi nostro nostra",
-        "tu ti tuo tua tuoi tue",
-        r"(?:puoi|potresti|ricordi) (?:tu )?|ti ho (?:detto|raccontato)",
-    ),
-    "pt": (
-        "eu me mim meu minha meus minhas nós nosso nossa",
-        "você tu te teu tua seu sua",
-        r"(?:você pode|você lembra|podes|poderia)|te (?:disse|contei|falei)",
-    ),
-    "nl": (
-        "ik me mij mijn wij we ons onze",
-        "jij je jou jouw u uw",
-        r"(?:kun|kan|zou|weet) (?:je|jij|u)|(?:aan|met) (?:je|jou)",
-    ),
-    "ru": (
-        "я меня мне мной мой моя моё мои моего моей моих мы нас нам наш наша",
-        "ты тебя тебе тобой твой твоя вы вас вам ваш",
-        r"(?:можешь|помнишь|знаешь) (?:ли )?ты|я (?:тебе|вам)",
-    ),
-}
-# Chinese, Japanese and Korean write no spaces around them.
-_FIRST = re.compile("我|咱|私|僕|俺|わたし|ぼく|나는|내가|나의|제가|저는|우리|나한테")
-_SECOND = re.compile("你|您|あなた|君が|きみ|당신|네가|너는|너의")
-_ASKED = re.compile(
-    "(?:请|請|麻烦|麻煩)[你您]|[你您](?:能|可以|还记得|還記得|记得|記得|知道)|(?:跟|和|对|對|向|告诉|告訴|告诉过)[你您]"
-)
 _USER = re.compile(r"\b(?:the )?user(?:'s)?\b|用户|用戶", re.IGNORECASE)
 _ASSISTANT = re.compile(r"\b(?:the )?assistant(?:'s)?\b|助手", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -287,9 +227,9 @@ def speaker_intent(question: str) -> Role | None:
     user, assistant = bool(_USER.search(question)), bool(_ASSISTANT.search(question))
     if user != assistant:
         return "user" if user else "assistant"
-    if _SECOND.search(_ASKED.sub("", question)):
+    if question_pattern("SECOND").search(question_pattern("ASKED").sub("", question)):
         return "assistant"
-    if _FIRST.search(question):
+    if question_pattern("FIRST").search(question):
         return "user"
     return _by_pronouns(question.replace("’", "'"))
 
@@ -297,7 +237,7 @@ def speaker_intent(question: str) -> Role | None:
 def _by_pronouns(question: str) -> Role | None:
     words = [word.lower() for word in _WORD.findall(question)]
     for language in languages_of(words):
-        if language not in _PERSONS:
+        if f"first {language}" not in _question_words():
             continue
         first, second, requests = _patterns(language)
         if second & {word.lower() for word in _WORD.findall(requests.sub(" ", question))}:
@@ -309,8 +249,23 @@ def _by_pronouns(question: str) -> Role | None:
 
 @cache
 def _patterns(language: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]:
-    first, second, requests = _PERSONS[language]
-    return frozenset(first.split()), frozenset(second.split()), re.compile(rf"\b(?:{requests})\b", re.IGNORECASE)
+    first, second = (
+        frozenset(" ".join(_question_words()[f"{kind} {language}"]).split()) for kind in ("first", "second")
+    )
+    requests = "".join(_question_words()[f"request {language}"])
+    return first, second, re.compile(rf"\b(?:{requests})\b", re.IGNORECASE)
+
+
+@cache
+def _question_words() -> dict[str, list[str]]:
+    return dict(blocks_of("mcp_memory.longterm", "words", "questions.txt"))
+
+
+@cache
+def question_pattern(kind: str) -> re.Pattern[str]:
+    """Return the pattern of all blocks of a kind, in any language."""
+    sources = ("".join(lines) for head, lines in _question_words().items() if head.partition(" ")[0] == kind)
+    return re.compile("|".join(f"(?:{source})" for source in sources), re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

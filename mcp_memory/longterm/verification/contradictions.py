@@ -1,14 +1,8 @@
-"""What texts are compared by: their words, the pieces they have, and how near these are in meaning.
+"""Finds the part of a statement that contradicts the words: a denial, a swapped name or value, or an unknown name.
 
-Words are compared as the index has them, without those of no weight; meaning by the bundled encoder, which takes about
-2 ms for a word or a sentence.
-
-Whether a statement turns round what was said: denies it, swaps whom or what it is about, or names somebody else.
-
-"I never drink" does not carry "the user drinks"; "Anna moved to Bergen, Tom to Oslo" does not carry "Tom moved to
-Bergen", nor "my sister plays the cello" that the user does. These are light checks of the words: a part is turned round
-where all clauses that have its words say the opposite, or have another name and lack the part's. What is told in other
-words, with pronouns, or in scripts without capitals, is not looked at.
+"I never drink" does not support "the user drinks"; "Anna moved to Bergen, Tom to Oslo" does not support "Tom moved to
+Bergen". These are light checks of the words; paraphrases and scripts without capitals are not covered. Texts are
+compared by the terms of the index and by the bundled encoder, about 2 ms for a sentence.
 """
 
 from __future__ import annotations
@@ -24,6 +18,7 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language.negation import is_negative
 from mcp_memory.language.standing_rules import is_question, people, sentences
 from mcp_memory.language.words import base_terms, function_words, index_terms, languages_of, query_terms
+from mcp_memory.longterm.verification import pattern, sources, word_list
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,21 +34,8 @@ __all__ = [
 SHORT = 2
 """Words of a part that hardly says anything."""
 
-_CUT = re.compile(
-    r"[,;:()–—、，；：。!?！？…]\s*|\.\s+|\s+-\s+|(?=并|而且|但)|\s+(?=و\S)"
-    r"|\s+(?=(?:and|but|so|because|who|und|aber|weil|et|mais|y|pero|e|ed|ma|mas|en|maar|i|oraz|ale|и|но|ve|ama)\s)"
-)
 _WORD = re.compile(r"[^\W\d_]+")
 _HAN_PAIR = re.compile("(?=([\u3040-\u30ff\u3400-\u9fff]{2}))")
-_OFTEN = """
-always never immer nie niemals toujours jamais siempre nunca sempre mai altijd nooit всегда никогда zawsze nigdy alltid
-aldrig altid asla please bitte
-"""
-_USERS = (
-    "user nutzer nutzerin benutzer utilisateur utilisatrice usuario usuaria usuário usuária utilizador utente gebruiker"
-    " användaren brugeren użytkownik użytkownika пользователь пользователя kullanıcı kullanıcının 用户 用戶 ユーザー"
-    " 사용자 المستخدم"
-)
 
 
 def differ(one: str, other: str) -> bool:
@@ -74,7 +56,7 @@ def dense(text: str) -> int:
 def parts_of(statement: str) -> Iterator[str]:
     """Yield the clauses of a statement; what says next to nothing stays with the one before."""
     kept = ""
-    for part in _CUT.split(statement):
+    for part in pattern("CUT").split(statement):
         if not part or not part.strip():
             continue
         if kept and len(terms_of(part)) >= SHORT:
@@ -103,7 +85,7 @@ def _sentence_pieces(text: str) -> Iterator[str]:
     for start, end in sentences(text):
         sentence = text[start:end]
         yield sentence.strip()
-        yield from (part.strip() for part in _CUT.split(sentence) if part and len(part.strip()) > 1)
+        yield from (part.strip() for part in pattern("CUT").split(sentence) if part and len(part.strip()) > 1)
 
 
 def words_of(text: str) -> list[str]:
@@ -120,18 +102,18 @@ def terms_of(text: str) -> set[str]:
 def names_the_user(text: str) -> bool:
     """Tell whether a statement is about the user: "the user wants …", whatever it is called."""
     lower = text.lower()
-    return any(word in lower for word in _USERS.split())
+    return any(word in lower for word in word_list("users"))
 
 
 @cache
 def common_words() -> frozenset[str]:
     """Return what the user is called, and the words that make an order a rule."""
-    return frozenset((*_USERS.split(), *_OFTEN.split()))
+    return frozenset((*word_list("users"), *word_list("often")))
 
 
 @cache
 def _user_terms() -> frozenset[str]:
-    return frozenset(base_terms(_USERS))
+    return frozenset(base_terms(" ".join(word_list("users"))))
 
 
 @lru_cache(maxsize=1_024)
@@ -170,72 +152,10 @@ _SAME_NAME = 0.45  # cosine of a name to one that was said
 _MOST_WORDS = 200  # of all that was said, for names told otherwise
 _USER = "\0"  # stands for the user among names
 
-_CLAUSE = re.compile(
-    r"[,;:–—()，；：、]\s*|\s-\s"
-    r"|\s(?=(?:and|but|while|whereas|und|aber|während|et|mais|y|pero|mientras|e|mas|maar|oraz|ale|и|а|но|och|og"
-    r"|men)\s)"
-)
-_HANGS_ON = re.compile(
-    r"\s(?=(?:that|which|who|because|since|although|though|unless|until|dass|weil|obwohl|que|qui|parce|porque|aunque"
-    r"|che|perché"
-    r"|dat|omdat|что|котор\w+|потому|że|który\w*|bo|att|som|eftersom)\s)"
-)
-_CONFIRMS = re.compile(
-    r"^\W*(?:no|nope|nein|nee|non|não|nej|нет|nie)[,.!]\s*"
-    r"|\b(?:don't forget|do not forget|no (?:problem|doubt|worries)|not only|why not|can't wait|never say no"
-    r"|couldn't be \w+"
-    r"|don't mind"
-    r"|vergiss nicht|nicht vergessen|nicht nur|n'oublie(?:z)? pas|pas seulement|no olvides|no solo|non dimenticare"
-    r"|non solo"
-    r"|não esqueça|não só|vergeet niet|niet alleen|не забудь|не только|nie zapomnij|nie tylko|glöm inte|inte bara)\b"
-    r"|别忘了?|不仅|忘れない",
-    re.IGNORECASE,
-)
-_DISMISSES = re.compile(
-    r"\W*(?:please )?(?:forget|ignore|disregard|drop|vergiss|ignoriere|oublie|ignore[sz]?|olvida|ignora|dimentica"
-    r"|esqueça|vergeet|забудь|zapomnij)\b",
-    re.IGNORECASE,
-)
-"""It may be told as what is not to be minded."""
 _INFLECTED = frozenset(("tr", "cs", "fi", "hu", "sr", "sk"))
 """Languages in which verbs deny in their endings or beginnings, or of which few negative words are known."""
-_FIRST_PERSON = re.compile(
-    r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|we|us|our|ich|mir|mich|mein\w*|wir|uns|unser\w*|je|j['’]\w+|moi|me|m['’]\w+"
-    r"|mon|ma"
-    r"|mes|nous|notre|nos|yo|mi|mis|mí|nosotros|nuestr\w+|io|mio|mia|miei|noi|eu|meu\w*|minha\w*|ik|mij|mijn|wij|we"
-    r"|ons|onze"
-    r"|я|мне|меня|мой|моя|моё|мои|мы|нас|нам|ja|mnie|mi|mój|moja|moje|jag|mig|min|mitt|mina|vi|jeg|meg)\b"
-)
-_THIRD_PERSON = re.compile(
-    r"\b(?:he|she|it|they|him|her|them|his|their|its|who|there|er|sie|es|ihm|ihr|ihnen|dort|il|elle|ils|elles|lui"
-    r"|leur|él|ella"
-    r"|ellos|ellas|lei|loro|ele|ela|eles|elas|hij|zij|ze|hem|haar|он|она|они|ему|ей|им|on|ona|oni|han|hon|hun|de|too"
-    r"|also|auch"
-    r"|aussi|también|anche|também|ook|тоже|też|också)\b"
-)
-_THE_USER = re.compile(
-    r"\b(?:the user|der nutzer|die nutzerin|der benutzer|l['’]utilisat(?:eur|rice)|(?:el|la) usuari[oa]|l['’]utente"
-    r"|[oa] usuári[oa]"
-    r"|o utilizador|de gebruiker|användaren|brugeren|brukeren|użytkownik|пользователь)\b(?!['’]s)"
-)
-_CALENDAR = frozenset(
-    (
-        *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "march"),
-        *("april", "may", "june", "july", "august", "september", "october", "november", "december"),
-    )
-)
-_POLITE = frozenset(("sie", "ihnen", "ihr", "ihre", "ihren", "usted", "lei"))
 _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-zа-яё][\w-]*")
 _INNER_CAPITAL = re.compile(r"(?<=[^\W_][ ,;])[ ]?([^\W\d_a-zа-яё][\w-]*)")
-_GERMAN_NAME = re.compile(r"\b(?:bei|nach|von|mit|aus|in|an|für) ([A-ZÄÖÜ][\w-]*)")
-"""German nouns have capitals too; those without an article are often names."""
-_GOES_ON = re.compile(r"(?:and|und|et|y|e|en|oraz|i|и|och|og) [^\W\d_A-ZА-ЯЁÄÖÜ]")
-"""A part without a subject of its own: "… and plays the cello"."""
-_ACTS = re.compile(
-    r"([A-Z][^\W\d_]+) (?:is|was|has|had|wants|needs|likes|prefers|loves|hates|owns|lives|works|says|said|knows"
-    r"|[a-z]{2,}ed)\b"
-)
-"""What seems to be a name, at the beginning of a statement: "Karen wants …", not "Start reports …"."""
 
 
 def contradicted_part(
@@ -252,7 +172,7 @@ def contradicted_part(
     for part in parts:
         named = _named(part, clauses)
         subject = subject or named & {_USER}
-        named = named | subject if _GOES_ON.match(part) else named
+        named = named | subject if pattern("GOES_ON").match(part) else named
         if _is_denied(part, texts) or _is_another(part, texts) or _is_swapped(part, named, clauses, names):
             return part
     return None
@@ -286,16 +206,16 @@ def _is_denied(part: str, texts: Sequence[str]) -> bool:
 
 def dismisses(sentence: str) -> bool:
     """Tell whether a sentence says what is not to be minded: "Forget the rules of grammar"."""
-    return _DISMISSES.match(sentence) is not None
+    return pattern("DISMISSES").match(sentence) is not None
 
 
 def _pieces(sentence: str) -> list[str]:
-    return [limb for piece in _CLAUSE.split(sentence) for limb in _limbs(piece) if terms_of(limb)]
+    return [limb for piece in pattern("CLAUSE").split(sentence) for limb in _limbs(piece) if terms_of(limb)]
 
 
 def _limbs(piece: str) -> list[str]:
     """Return a clause and what hangs on it; together where the clause denies it: "I don't think that …"."""
-    limbs = _HANGS_ON.split(piece)
+    limbs = pattern("SUBORDINATE").split(piece)
     return [piece] if is_negative(limbs[0]) else limbs
 
 
@@ -311,30 +231,20 @@ def _says(said: str, part: str) -> bool:
 
 
 def _denies(piece: str) -> bool:
-    return is_negative(_CONFIRMS.sub(" ", piece))
+    return is_negative(pattern("CONFIRMS").sub(" ", piece))
 
 
 # --- one word for another ---------------------------------------------------------------------------
 
-_EXCLUDING = """
-short brief concise long detailed; formal informal; polite rude; cheap expensive; early late; increase decrease;
-sister brother wife husband mother father son daughter; euros dollars pounds francs yen zloty; metric imperial;
-celsius fahrenheit; kilometres miles; kilograms pounds; kurz knapp lang ausführlich; förmlich formlos;
-siezen duzen; billig teuer; schwester bruder frau mann mutter vater sohn tochter; dollar franken pfund;
-court long; bref détaillé; tutoyer vouvoyer; sœur frère femme mari mère père fils fille; corto largo; breve largo;
-tutear ustedear; hermana hermano esposa esposo madre padre hijo hija; sorella fratello moglie marito
-"""
 _ALIKE = (frozenset(("short", "brief", "concise")), frozenset(("kurz", "knapp")), frozenset(("long", "detailed")))
 
 
 @cache
 def _excluding() -> tuple[frozenset[str], ...]:
-    """Return words of which one tells something else than another: sister and wife, euros and dollars."""
-    return tuple(known_terms((group,)) for group in _EXCLUDING.split(";"))
+    return tuple(known_terms((group,)) for group in sources()["excluding"])
 
 
 def _is_another(part: str, texts: Sequence[str]) -> bool:
-    """Tell whether a part has another word where what was said has one that excludes it: "wife" for "sister"."""
     words = terms_of(part)
     for group in _excluding():
         for word in words & group - known_terms(tuple(texts)):
@@ -364,7 +274,7 @@ def _clauses(text: str) -> Iterator[_Clause]:
     """Yield the clauses of a text; one that is only a name goes with the next: "Anna and Tom moved"."""
     for start, end in sentences(text):
         kept = ""
-        for piece in _CLAUSE.split(text[start:end]):
+        for piece in pattern("CLAUSE").split(text[start:end]):
             kept = f"{kept} {piece}".strip()
             if len(terms_of(kept)) > 1:
                 yield _clause(kept)
@@ -376,14 +286,13 @@ def _clauses(text: str) -> Iterator[_Clause]:
 def _clause(text: str) -> _Clause:
     lower = text.lower()
     others = frozenset(found[1] for found in people().finditer(lower))
-    own = frozenset((_USER,)) if _FIRST_PERSON.search(people().sub(" ", lower)) else frozenset[str]()
+    own = frozenset((_USER,)) if pattern("FIRST_PERSON").search(people().sub(" ", lower)) else frozenset[str]()
     return _Clause(text, known_terms((text,)), _capitals(text) | others | own)
 
 
 def _named(part: str, clauses: Sequence[_Clause]) -> frozenset[str]:
-    """Return whom and what a part names, of what was said; and the user, where it is about them."""
     said = frozenset(name for clause in clauses for name in clause.named)
-    user = frozenset((_USER,)) if _THE_USER.search(part.lower()) else frozenset[str]()
+    user = frozenset((_USER,)) if pattern("THE_USER").search(part.lower()) else frozenset[str]()
     return (_capitals(part) & said) | (frozenset(words_of(part.lower())) & said) | user
 
 
@@ -392,7 +301,11 @@ def _capitals(text: str) -> frozenset[str]:
     found = [name.lower() for name in _CAPITAL.findall(text)]
     first = text.lstrip()[:1].isupper() and found and found[0] in _first_words()
     names = found[1:] if first else found
-    return frozenset(name for name in names if len(name) > 1 and name not in _CALENDAR and name not in _POLITE)
+    return frozenset(
+        name
+        for name in names
+        if len(name) > 1 and name not in word_list("calendar") and name not in word_list("polite")
+    )
 
 
 @cache
@@ -415,13 +328,12 @@ def _is_swapped(part: str, named: frozenset[str], clauses: Sequence[_Clause], na
         extra = {name for name in extra if words.isdisjoint(known_terms((name,)))}  # "Training for …" names nobody
         if {_USER} >= extra and all(_may_be_the_user(name, clauses, known) for name in missing):
             return False
-        if not missing or not extra or _THIRD_PERSON.search(people().sub(" ", clause.text.lower())):
+        if not missing or not extra or pattern("THIRD_PERSON").search(people().sub(" ", clause.text.lower())):
             return False
     return True
 
 
 def _may_be_the_user(name: str, clauses: Sequence[_Clause], known: Collection[str]) -> bool:
-    """Tell whether "I" may be of that name: who is known by it, or tells it ("I'm Tamsin")."""
     return name in known or any({name, _USER} <= clause.named for clause in clauses)
 
 
@@ -429,12 +341,13 @@ def _may_be_the_user(name: str, clauses: Sequence[_Clause], known: Collection[st
 
 
 def _unnamed(parts: Sequence[str], texts: Sequence[str], names: Collection[str]) -> str | None:
-    """Return a name of the statement that nobody said, nor anything like it; in scripts with capitals."""
     whole = "\n".join((*texts, *names)).casefold()
-    inner = _GERMAN_NAME if "de" in languages_of(" ".join(parts).split()) else _INNER_CAPITAL
+    inner = pattern("GERMAN_NAME") if "de" in languages_of(" ".join(parts).split()) else _INNER_CAPITAL
     found = [name for part in parts for name in inner.findall(part)]
-    found += [first[1] for first in map(_ACTS.match, parts[:1]) if first and first[1].lower() not in _first_words()]
-    strange = [name for name in found if name.casefold() not in whole and name.lower() not in _CALENDAR]
+    found += [
+        first[1] for first in map(pattern("ACTS").match, parts[:1]) if first and first[1].lower() not in _first_words()
+    ]
+    strange = [name for name in found if name.casefold() not in whole and name.lower() not in word_list("calendar")]
     strange = [name for name in strange if not any(map(str.isdigit, name)) and len(name) > 1]
     if not strange:
         return None

@@ -1,14 +1,7 @@
-"""Whether the pyramid still stands: the walk from the persona over scenes and atoms to the turns and their hashes.
+"""The way from a memory to its evidence: `verify` checks it, `why` shows it.
 
-It reads, and mends nothing. What was forgotten is named by its id alone. It proves that the words an atom quotes stand
-in a turn that nobody changed; that they say what the atom says is for a reader to judge. It takes as long as there
-are atoms.
-
-Which output made us believe this: from a statement over its words to the tool results they rest on, and back.
-
-A turn or an atom cites what it names (`r-9f2c1a7b3d4e:120-134`, `003-N4`), an atom also what its turns name, and what
-`remember` was told it rests on. Where nobody named anything, lines that say the same are shown as what they are: a
-guess, from results of the same session that were there before the words were stored.
+`verify` walks from the persona over scenes and atoms to the turns and their hashes. `why` lists the tool results that a
+turn or an atom cites; where none is cited, lines that say the same are shown as a guess.
 """
 
 from __future__ import annotations
@@ -158,7 +151,6 @@ def cites(store: Store, space: str, id: str) -> list[CitedResult]:
 
 
 def _said(store: Store, space: str, id: str) -> tuple[str, list[Turn]] | None:
-    """Return what an atom or a turn says, and the turns it rests on, or it is."""
     if id.startswith("a") and (atoms := store.atoms(space, [id])):
         turns = [atoms[0].evidence, *(one.turn for one in atoms[0].also)]
         return atoms[0].text, store.turns(space, turns)

@@ -28,6 +28,7 @@ from mcp_memory.language.quoted import FILL, own_part
 from mcp_memory.language.standing_rules import READ, is_question, is_reported, sentences, standing_rules
 from mcp_memory.language.words import function_words_of, languages_of
 from mcp_memory.longterm.turns import bare, phrases_of
+from mcp_memory.longterm.verification import pattern, word_list
 from mcp_memory.longterm.verification.contradictions import (
     SHORT,
     common_words,
@@ -79,39 +80,9 @@ _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][\w'’-]*\b|\b[A-Z]{2,}\b")
 _HABIT = re.compile(r"\W*[A-Z][^\W\d_]+ (?:always|never|usually) [a-z]+s\b")
 """What somebody does: "Anna always books …"."""
 _CODE = re.compile(r"`[^`\n]{1,1000}`")
-_LIMB = re.compile(
-    r"[,;:，；、]\s*|\s[-–—]\s|\s(?=(?:instead of|rather than|statt|anstatt|plutôt que|au lieu de|en vez de) )"
-)
-_REFUSES = re.compile(
-    r"(?:and |but |und |et |y |e )?(?:not|never|no|instead of|rather than|don't|nicht|nie|niemals|kein\w*|statt|anstatt"
-    r"|pas|jamais|plutôt que|au lieu de|nunca|en vez de|non|mai|não|niet|nooit|geen|nie|не|никогда|inte|aldrig|ikke)\b"
-    r"|(?:千万|绝对)?(?:不要|别|別|不用|不是)",
-    re.IGNORECASE,
-)
-_UNLESS = re.compile(
-    r"\b(?:unless|except|es sei denn|außer|sauf|salvo|a menos que|tranne|tenzij|chyba że)\b.*",
-    re.IGNORECASE | re.DOTALL,
-)
-_HANGS_ON = re.compile(
-    r"\b(?:before|until|unless|without|bevor|ohne|avant|sans|antes|sin|prima|senza|voor|zonder|przed|bez|перед|без)\b.*",
-    re.IGNORECASE | re.DOTALL,
-)
 _COINED = re.compile(r"\b[A-Z]?[a-z]+[A-Z]\w*")  # AcmeVPN
 _NUMBER = re.compile(r"\d{1,18}")
 _GROUPED = re.compile(r"(?<=\d)[.,' \u00a0](?=\d{3}\b)")
-_REQUEST = re.compile(
-    r"^\W*(?:(?:can|could|would|will) you|(?:kannst|könntest|würdest) du|(?:können|könnten|würden) sie"
-    r"|(?:peux|pourrais|veux)-tu|(?:pouvez|pourriez)-vous|(?:tu )?(?:puedes|podrías)|(?:puede|podría)(?: usted)?"
-    r"|(?:puoi|potresti)|(?:você )?(?:pode|poderia)|(?:podes|podias)|(?:kun|kan|wil|zou) je|kunt u"
-    r"|(?:możesz|mógłbyś|mogłabyś)|(?:можешь|можете|могли бы вы))\b[ ,]*",
-    re.IGNORECASE,
-)
-_DAYS = """
-monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
-october november december
-"""
-_CALENDAR = frozenset(_DAYS.split())
-_DATED = re.compile(rf"\b(?:{'|'.join(_DAYS.split())}|(?:19|20)\d\d)\b|\d[./-]\d")
 _LAST_DAY, _YEARS = 31, range(1900, 2101)
 
 
@@ -137,7 +108,6 @@ def unsupported(
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:
-    """Return the cosine that suffices for a part with this share of its words in what was said."""
     words = len(terms_of(part))
     if words <= SHORT:
         return _TINY_MEANING if words < SHORT else _SHORT_MEANING
@@ -177,7 +147,7 @@ def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Col
         return False
     whole = "\n".join((*said, *names))
     others = _numbers(statement) - _numbers(whole)
-    if _DATED.search(statement.lower()) and not _DATED.search(quote.lower()):
+    if _names_a_date(statement.lower()) and not _names_a_date(quote.lower()):
         others = {number for number in others if number > _LAST_DAY and number not in _YEARS}
     others -= {hour + 12 for hour in _numbers(quote)}  # 4 pm is 16:00
     if others and _numbers(quote) - _numbers(statement):
@@ -187,7 +157,11 @@ def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Col
     known, told = whole.casefold(), statement.casefold()
     strange = [name for name in _NAME.findall(statement) if name.casefold().removesuffix("'s") not in known]
     lost = [name for name in _NAME.findall(quote) if name != "I" and name.casefold() not in told]
-    return any((one.lower() in _CALENDAR) == (other.lower() in _CALENDAR) for one in strange for other in lost)
+    return any(
+        (one.lower() in word_list("calendar")) == (other.lower() in word_list("calendar"))
+        for one in strange
+        for other in lost
+    )
 
 
 def repeats(statement: str, text: str) -> bool:
@@ -223,10 +197,9 @@ def _states(turn: str, rule: str, names: Collection[str]) -> bool:
 
 
 def _wordings(rule: str, said: Sequence[_UserSentence]) -> Iterator[str]:
-    """Yield a rule, and without what it leaves out besides, where the user speaks against that in other sentences."""
     yield rule
-    limbs = _LIMB.split(rule)
-    against = [known_terms((limb,)) for one in said for limb in _LIMB.split(one.text) if is_negative(limb)]
+    limbs = pattern("LIMB").split(rule)
+    against = [known_terms((limb,)) for one in said for limb in pattern("LIMB").split(one.text) if is_negative(limb)]
     tails = [limb for limb in limbs[1:] if is_negative(limb)]
     if tails and all(any(share_of(tail, one) >= _WORDS for one in against) for tail in tails):
         yield ", ".join(limb for limb in limbs if limb not in tails)
@@ -242,7 +215,7 @@ def _named(rule: str, turn: str) -> list[str]:
         return []  # they are written in other letters
     german = "de" in languages_of(rule.split())
     if not german and not _is_abroad(rule, turn):
-        return [name for name in names if name.lower() not in _CALENDAR]
+        return [name for name in names if name.lower() not in word_list("calendar")]
     said = vectors_of(tuple(dict.fromkeys(words_of(turn))))
     names = [name for name in names if name.lower() not in common_words()]
     return [name for name in names if nearest(name, said) < (_same_noun(name) if german else _SAME_NAME)]
@@ -253,7 +226,6 @@ def _same_noun(name: str) -> float:
 
 
 def _is_abroad(rule: str, said: str) -> bool:
-    """Tell whether a rule is in another language than what was said, or in words of its own."""
     return not share_of(rule, known_terms((said,))) or differ(rule, said)
 
 
@@ -306,20 +278,19 @@ def _is_refused(said: _UserSentence, rule: str) -> bool:
     """
     asked = terms_of(" ".join(_asked(said.text)))
     refused = terms_of(said.text) - asked
-    if not asked or not refused or is_negative(_LIMB.split(rule)[0]):
+    if not asked or not refused or is_negative(pattern("LIMB").split(rule)[0]):
         return False
-    wanted = (limb for limb in _asked(_HANGS_ON.sub("", rule)) if not is_negative(limb))
+    wanted = (limb for limb in _asked(pattern("CONDITION").sub("", rule)) if not is_negative(limb))
     return bool(terms_of(" ".join(wanted)) & refused)
 
 
 def _asked(text: str) -> list[str]:
     """Return the limbs of a sentence without those that refuse something: "in German, not in English"."""
-    return [limb for limb in _LIMB.split(text) if limb.strip() and not _REFUSES.match(limb)]
+    return [limb for limb in pattern("LIMB").split(text) if limb.strip() and not pattern("REFUSES").match(limb)]
 
 
 def _heads(text: str) -> list[str]:
-    """Return what a sentence asks for without what it refuses besides, and without its exceptions."""
-    return [head for head in (", ".join(_asked(text)), _UNLESS.sub("", text)) if terms_of(head)]
+    return [head for head in (", ".join(_asked(text)), pattern("UNLESS").sub("", text)) if terms_of(head)]
 
 
 @lru_cache(maxsize=256)
@@ -336,7 +307,7 @@ def _sentences(turn: str) -> tuple[_UserSentence, ...]:
         if is_reported(text.lower()):
             continue
         is_rule = any(rule.start < end and start < rule.end for rule in rules)
-        if requested := _REQUEST.match(text):  # "could you always …?" tells more than it asks
+        if requested := pattern("REQUEST").match(text):  # "could you always …?" tells more than it asks
             is_rule = is_rule or bool(standing_rules(re.sub(r"[?？]\W*$", ".", text[requested.end() :])))
         if not is_rule and _HABIT.match(text):
             continue
@@ -345,7 +316,6 @@ def _sentences(turn: str) -> tuple[_UserSentence, ...]:
 
 
 def _strange(names: Iterable[str], said: Sequence[str]) -> list[str]:
-    """Return the addresses and names that nobody said."""
     whole = "\n".join(said).casefold()
     return [name for name in names if name.casefold() not in whole]
 
@@ -357,42 +327,6 @@ def _numbers(text: str) -> set[int]:
 _LONGEST = 80  # characters of an answer
 _READ = 2_000  # characters at the end of an offer
 _FEW_WORDS = 4  # of "Is that all right?", which asks about the sentence before
-_NOES = """
-no nope nah not nein nö nicht non pas não nao nem nej ikke nee niet нет не ні nie hayır yok 不 不是 不要 不用
-不用了 不了 免了 没有 いいえ いや 結構です 아니 아니요 아뇨 لا όχι לא नहीं không tidak ei nu
-"""
-_POLITELY = re.compile(
-    r"\b(?:please(?: do)?|por favor|graag|alsjeblieft|alstublieft|lütfen|proszę|s'il (?:te|vous) plaît|per favore"
-    r"|do (?:that|so|it)|tack"
-    r"|takk|tak|gerne?|gute idee|good idea|great idea|avec plaisir|bonne idée|buena idea|con gusto|volentieri"
-    r"|buon'idea|boa ideia|goed idee|god idé|dobry pomysł|хорошая идея)\b|부탁(?:해요|드려요|합니다)|お願いします",
-    re.IGNORECASE,
-)
-_FOR_GOOD = re.compile(
-    r"\b(?:always|never|every|each|from now on|in (?:the )?future|whenever|by default|immer|nie|niemals|jede[nmrs]?"
-    r"|künftig"
-    r"|ab jetzt|in zukunft|toujours|jamais|chaque|désormais|à l'avenir|siempre|nunca|cada|a partir de ahora|sempre"
-    r"|mai|ogni"
-    r"|d'ora in poi|cada|a partir de agora|altijd|nooit|voortaan|elke|alltid|aldrig|altid|всегда|никогда|кажд\w+"
-    r"|впредь|zawsze"
-    r"|nigdy|każd\w+|her zaman|hep|asla|bundan sonra)\b|总是|總是|以后|以後|每次|永远|いつも|必ず|今後|毎回|항상"
-    r"|앞으로|매번",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(
-    r"^\W*(?:(?:ok|okay|so|and|also|sure|got it|alright)[,.]? )*"
-    r"(?:(?:shall|should|may|can|could|will|would) (?:i|we)|(?:do|would) you (?:want|like|prefer) (?:me to|that i|if i)"
-    r"|(?:soll|sollte|darf|kann) ich|(?:möchtest|willst) du,? dass ich|möchten sie,? dass ich|(?:dois|puis)-je"
-    r"|(?:veux-tu|voulez-vous|souhaites-tu|souhaitez-vous) que je|quieres que(?: yo)?|quiere que(?: yo)?|debo|puedo"
-    r"|devo|posso|vuoi che(?: io)?|vuole che(?: io)?|(?:você )?quer que(?: eu)?|zal ik|wil je dat ik|ska jag|skal jeg"
-    r"|(?:мне|должен ли я)|хотите, чтобы я|хочешь, чтобы я|czy mam|chcesz,? żebym)\b[ ,]*",
-    re.IGNORECASE,
-)
-_OFFERS = re.compile(r"^\W*(?:i|we) could\b.*(?:\bif you (?:want|like|wish|prefer)|\bif that helps)\W*$", re.IGNORECASE)
-"""An offer that asks nothing: "I could always …, if you want." """
-_PROMISES = re.compile(
-    r"^\W*(?:i(?:'ll| will|'d| could)|ich werde|je vais|voy a|vou|ik zal|я буду)\b[ ,]*", re.IGNORECASE
-)
 
 
 def accepted_offer(offer: str, answer: str) -> str | None:
@@ -404,20 +338,20 @@ def accepted_offer(offer: str, answer: str) -> str | None:
         return None
     own = own_part(offer[-_READ:]).replace(FILL, " ")
     said = [own[start:end].strip() for start, end in sentences(own)]
-    if not said or not (is_question(said[-1].lower()) or _OFFERS.match(said[-1])):
+    if not said or not (is_question(said[-1].lower()) or pattern("OFFERS").match(said[-1])):
         return None
     asked = said[-1]
     if len(asked.split()) <= _FEW_WORDS and len(said) > 1 and asked < "\u2e80":
         asked = said[-2]
-    if not _FOR_GOOD.search(asked):
+    if not pattern("FOR_GOOD").search(asked):
         return None
-    return re.sub(r"[?？]\W*$", ".", _PROMISES.sub("", _ASKS.sub("", asked)))
+    return re.sub(r"[?？]\W*$", ".", pattern("PROMISES").sub("", pattern("ASKS").sub("", asked)))
 
 
 def _agrees(answer: str) -> bool:
     if len(answer) > _LONGEST:
         return False
-    rest = _POLITELY.sub("", answer)
+    rest = pattern("POLITELY").sub("", answer)
     kinds = phrases_of(answer) or phrases_of(rest)
     agrees = bool(kinds and kinds & {"assent", "agreement"}) or (rest != answer and not any(map(str.isalnum, rest)))
     return agrees and _noes().isdisjoint(bare(answer).split())
@@ -425,4 +359,8 @@ def _agrees(answer: str) -> bool:
 
 @cache
 def _noes() -> frozenset[str]:
-    return frozenset(map(bare, _NOES.split()))
+    return frozenset(map(bare, word_list("noes")))
+
+
+def _names_a_date(text: str) -> bool:
+    return bool(re.search(rf"\b(?:{'|'.join(word_list('calendar'))}|(?:19|20)\d\d)\b|\d[./-]\d", text))

@@ -223,7 +223,6 @@ def _answered(store: Store, space: str, text: str, embed: Embed) -> list[tuple[T
 
 
 def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
-    """Return what tools put out that may say what a statement says: by its words, turns also by its meaning."""
     chunks = store.chunks(space, _row_ids(store, space, "chunk", None, list(_telling(text))))
     found = [turn.content for turn in _near_turns(store, space, text, "tool", embed)]
     found += [data.decode("utf-8", "replace") for _, data in chunks]
@@ -272,7 +271,6 @@ def _waits(why: Sequence[str]) -> str:
 
 
 def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
-    """Return what others than the user say without what would end the user's word."""
     if atom.source == "user":
         return atom
     ended = store.atoms(space, atom.supersedes)
@@ -324,7 +322,6 @@ def _stands(store: Store, space: str, text: str, places: Sequence[tuple[Layer, R
 
 
 def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
-    """Return the texts of the rows that have the most of the words; of the user's turns what is their own."""
     ids = _row_ids(store, space, layer, role, words)
     if layer == "chunk":
         return [data.decode("utf-8", "replace")[:_CHARS] for _, data in store.chunks(space, ids)]
@@ -358,7 +355,6 @@ def _share(text: str, places: Iterable[str]) -> float:
 
 
 def _telling(text: str) -> set[str]:
-    """Return the terms that say what a statement is about; of whom, if it is of the user, goes without saying."""
     return set(query_terms(text)) & set(base_terms(text)) - {"user"}
 
 
