@@ -365,7 +365,7 @@ def check_evidence(text: str, citable: Collection[str], scenes: Sequence[Scene])
 
 
 FROM_SCRATCH = "from scratch"
-"""The reason to give to `Store.want` for a page that owes nothing to the one before."""
+"""The reason to give to `Store.request_stage` for a page that owes nothing to the one before."""
 
 Mode = Literal["first", "incremental", "scratch"]
 

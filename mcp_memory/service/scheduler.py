@@ -134,7 +134,7 @@ class Scheduler:
         waiting = self._waiting() if stage.name == "merge" and not eager else None
         if waiting and waiting == self._seen_waiting:
             return None
-        left = [job for job in self._store.works(self._space, stage=stage.name) if job.session == session]
+        left = [job for job in self._store.jobs(self._space, stage=stage.name) if job.session == session]
         smaller = left[0].attempts if left else 0
         basis = stage.plan(context, session=session, smaller=smaller)
         if basis is None:
@@ -143,7 +143,7 @@ class Scheduler:
         if question is not None and waiting:
             self._seen_waiting = waiting
             return None
-        job = self._store.take_work(
+        job = self._store.lease_job(
             self._space,
             stage.name,
             session,
@@ -172,7 +172,7 @@ class Scheduler:
 
         Raises InvalidInput when it does not fit, Conflict when the job is done or another's, NotFound.
         """
-        job = self._store.work(self._space, id)
+        job = self._store.job(self._space, id)
         if job.state == "done":
             raise Conflict(f"{job.id} was answered already.")
         stage = _stages()[job.stage]
@@ -195,7 +195,7 @@ class Scheduler:
         except Conflict:
             pass  # somebody else was faster; the rows say what is due now
         except Refused:
-            self._store.release_work(self._space, asked.job.id)
+            self._store.release_job(self._space, asked.job.id)
             raise
 
     def returned(self, id: str, reason: str) -> bool:
@@ -204,12 +204,12 @@ class Scheduler:
             self._unfit.add(id)
             return True
         self._unfit.discard(id)
-        self.park(self._store.work(self._space, id), reason)
+        self.park(self._store.job(self._space, id), reason)
         return False
 
     def park(self, job: Work, error: str) -> None:
         wait = _AFTER_FAILURE[min(job.attempts, len(_AFTER_FAILURE) - 1)]
-        self._store.park_work(self._space, job.id, error=one_line(mask(error), 400), until=self._now() + wait)
+        self._store.park_job(self._space, job.id, error=one_line(mask(error), 400), until=self._now() + wait)
 
     def _apply(
         self, context: SearchContext, job: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None
@@ -251,7 +251,7 @@ class Scheduler:
         if next(due(self._store, self._space, self._settings, now, eager=eager), None) is None:
             return False  # only read so far: an idle process leaves the disk alone
         lease = _MODEL_LEASE + timedelta(seconds=self._settings.llm_timeout)
-        if not self._store.hold("worker", self.holder, until=now + lease, now=now):
+        if not self._store.lease("worker", self.holder, until=now + lease, now=now):
             return None
         try:
             asked = self.next(holder=self.holder, lease=lease, eager=eager)
@@ -260,7 +260,7 @@ class Scheduler:
             self.ask(asked, model)
             return True
         finally:
-            self._store.let_go("worker", self.holder)
+            self._store.release_lease("worker", self.holder)
 
 
 def _masked(value: Any) -> Any:
@@ -360,7 +360,7 @@ class DueStage:
 
 def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
     """Yield the due stages, those nearest to completion first. `eager`: all possible ones, without waiting."""
-    log: dict[Stage, Done] = {done.stage: done for done in store.done(space)}
+    log: dict[Stage, Done] = {done.stage: done for done in store.stage_logs(space)}
     yield from _of_talk(store, space, settings, now, log, eager=eager)
     yield from _of_tasks(store, space, settings, now, log, eager=eager)
 
@@ -409,7 +409,7 @@ def gathered(store: Store, space: str, now: datetime) -> bool:
         return True
     if len(store.drafts(space, limit=DRAFTS)) >= DRAFTS:
         return True
-    last = next((done.last for done in store.done(space) if done.stage == "extract"), None)
+    last = next((done.last for done in store.stage_logs(space) if done.stage == "extract"), None)
     return last is None or abs(now - last) >= LATEST
 
 

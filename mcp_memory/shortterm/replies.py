@@ -60,6 +60,6 @@ def commit(desk: StageContext[Store], work: Work, store: Callable[[], None]) -> 
 
 def _is_open(desk: StageContext[Store], work: Work) -> bool:
     try:
-        return desk.store.work(desk.space, work.id).state != "done"
+        return desk.store.job(desk.space, work.id).state != "done"
     except NotFound:  # another took it, under a new id
         return False

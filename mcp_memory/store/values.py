@@ -189,7 +189,7 @@ class NewAtom:
     source: Source = "user"
     """Whose word it is: of the voices that said it the most trusted."""
     held: Sequence[str] = ()
-    """Why it waits for review; see `Store.held`."""
+    """Why it waits for review; see `Store.quarantined`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,9 +62,9 @@ def test_a_journal_that_is_written_anew_after_the_clock_went_back_has_its_lines_
 
 def test_what_was_leased_in_a_future_that_never_came_is_free(home: Path) -> None:
     store = open_store(home)
-    assert store.hold("worker", "killed", until=NOON + YEAR + timedelta(minutes=3), now=NOON + YEAR)
-    assert store.hold("worker", "living", until=NOON + timedelta(minutes=3), now=NOON)
-    assert not store.hold("worker", "third", until=NOON + timedelta(minutes=3), now=NOON)
+    assert store.lease("worker", "killed", until=NOON + YEAR + timedelta(minutes=3), now=NOON + YEAR)
+    assert store.lease("worker", "living", until=NOON + timedelta(minutes=3), now=NOON)
+    assert not store.lease("worker", "third", until=NOON + timedelta(minutes=3), now=NOON)
     store.close()
 
 

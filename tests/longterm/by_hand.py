@@ -90,7 +90,7 @@ class ByHand:
 
     def work(self, stage: Stage, session: str | None = None, basis: str = "{}") -> Work:
         until = self.now + timedelta(hours=1)
-        work = self.store.take_work(SPACE, stage, session, basis, holder="one", until=until, now=self.now)
+        work = self.store.lease_job(SPACE, stage, session, basis, holder="one", until=until, now=self.now)
         assert work is not None
         return work
 

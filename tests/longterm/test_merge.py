@@ -80,7 +80,7 @@ class Table:
             evidence=(evidence,),
         )
         atom = replace(atom, **more)
-        work = self.store.take_work(SPACE, "extract", "s", "{}", holder="test", until=NOW + timedelta(hours=1), now=NOW)
+        work = self.store.lease_job(SPACE, "extract", "s", "{}", holder="test", until=NOW + timedelta(hours=1), now=NOW)
         assert work is not None
         self.store.commit_extraction(
             SPACE, work.id, upto=turn.position + 1, drafts=[atom], aliases={}, scene="", outcome={}, now=NOW
@@ -118,7 +118,7 @@ class Table:
         return self.apply(basis, parse(json.dumps({"decisions": decisions}), MergeReply))
 
     def apply(self, basis: MergeBasis, reply: MergeReply | None) -> Applied:
-        work = self.store.take_work(
+        work = self.store.lease_job(
             SPACE, "merge", None, basis.model_dump_json(), holder="test", until=NOW + timedelta(hours=1), now=NOW
         )
         assert work is not None

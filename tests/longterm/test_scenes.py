@@ -93,7 +93,7 @@ class Life:
 
     def work(self, basis: SceneBasis) -> Work:
         until = self.now + timedelta(hours=1)
-        work = self.store.take_work(
+        work = self.store.lease_job(
             "s", "scenes", None, basis.model_dump_json(), holder="me", until=until, now=self.now
         )
         assert work is not None
@@ -325,7 +325,7 @@ def test_a_model_may_have_the_persona_written_out_of_turn_once_a_third_of_what_i
     life.learn(*(f"{name} is so." for name in "ABCDEF"))
     life.answer(create("one", "A to F (a1, a2, a3, a4, a5, a6)."), persona="so much of it")
     until = life.now + timedelta(hours=1)
-    work = life.store.take_work("s", "persona", None, "{}", holder="me", until=until, now=life.now)
+    work = life.store.lease_job("s", "persona", None, "{}", holder="me", until=until, now=life.now)
     assert work is not None
     life.store.commit_persona("s", work.id, "# Persona\n\nA (a1).\n", reason="", upto=6, outcome={}, now=life.now)
     life.learn("G is so.")

@@ -77,7 +77,7 @@ def extract(held: Memory) -> None:
 
     def take(stage: Any, session: str | None = None) -> str:
         until = CLOCK + timedelta(hours=1)
-        work = store.take_work(space, stage, session, '{"start": 0, "after": 0}', holder="h", until=until, now=CLOCK)
+        work = store.lease_job(space, stage, session, '{"start": 0, "after": 0}', holder="h", until=until, now=CLOCK)
         assert work is not None
         return work.id
 

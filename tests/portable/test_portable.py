@@ -266,7 +266,7 @@ async def test_an_import_that_was_killed_goes_on(home: Path, tmp_path: Path, mon
         other = tmp_path / f"other-{survived}"
         async with memory(other) as held:
             store = store_of(held)
-            whole, left = store.take_in, iter(range(survived))
+            whole, left = store.import_rows, iter(range(survived))
 
             def take(*given: Any, whole: Any = whole, left: Any = left, **more: Any) -> Any:
                 if next(left, None) is None:

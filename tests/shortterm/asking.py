@@ -37,7 +37,7 @@ class Asking:
         question = None if basis is None else stage.question(desk, basis)
         if basis is None or question is None:
             return None
-        work = desk.store.take_work(
+        work = desk.store.lease_job(
             desk.space, stage.name, None, basis.model_dump_json(), holder="h", until=desk.now + timedelta(hours=1),
             now=desk.now,
         )  # fmt: skip

@@ -81,7 +81,7 @@ def course(store: Store) -> list[tuple[str, datetime, datetime | None, str | Non
 
 
 def take(store: Store, stage: Stage, session: str | None = None) -> Work:
-    work = store.take_work("me", stage, session, "{}", holder="one", until=NOON + timedelta(hours=1), now=NOON)
+    work = store.lease_job("me", stage, session, "{}", holder="one", until=NOON + timedelta(hours=1), now=NOON)
     assert work is not None
     return work
 
@@ -207,7 +207,7 @@ def test_a_value_between_two_others_ends_the_earlier_one_where_it_begins(store: 
         ("Rome", day(100), None, None),
         ("Turin", day(50), day(100), "a2"),
     ]
-    assert [one.id for one in store.replaced("me", ["a2", "a3"])] == ["a1", "a3"]
+    assert [one.id for one in store.superseded_by("me", ["a2", "a3"])] == ["a1", "a3"]
 
 
 def test_a_value_of_the_same_day_that_was_said_later_corrects_the_first(store: Store) -> None:
@@ -315,7 +315,7 @@ def test_a_fact_that_is_taken_over_has_one_value_still(store: Store) -> None:
     add(store, lives(store, "Oslo", 90))
     assert (held(store), held(store, day(50))) == (["Oslo"], ["Rome"])
     add(store, lives(store, "Turin", 50))
-    assert [(one.text, one.valid_to) for one in store.replaced("me", ["a4"])] == [
+    assert [(one.text, one.valid_to) for one in store.superseded_by("me", ["a4"])] == [
         ("Lives in Rome by the river", day(50))
     ]
 
@@ -338,8 +338,13 @@ def test_atoms_since_a_number_come_oldest_first_closed_ones_too(store: Store) ->
     store.forget("me", ["a3"], reason="", now=NOON)
     assert [one.text for one in store.atoms_since("me", 0, limit=9)] == ["A", "B", "D"]
     assert [one.text for one in store.atoms_since("me", 1, limit=1)] == ["B"]
-    assert store.atoms_since("you", 0, limit=9) == store.replaced("you", ["a2"]) == store.replaced("me", []) == []
-    assert [one.text for one in store.replaced("me", ["a2", "a4"])] == ["A"]
+    assert (
+        store.atoms_since("you", 0, limit=9)
+        == store.superseded_by("you", ["a2"])
+        == store.superseded_by("me", [])
+        == []
+    )
+    assert [one.text for one in store.superseded_by("me", ["a2", "a4"])] == ["A"]
 
 
 # --- whom they are about ----------------------------------------------------------------------------
@@ -451,7 +456,7 @@ def test_a_draft_waits_as_it_was_extracted(store: Store) -> None:
 def test_a_draft_without_evidence_is_refused_and_the_work_stays_open(store: Store) -> None:
     with pytest.raises(InvalidInput, match="rests on nothing"):
         extract(store, atom("Likes tea"))
-    assert [work.stage for work in store.works("me")] == ["extract"]
+    assert [work.stage for work in store.jobs("me")] == ["extract"]
     (draft,) = extract(store, drawn(store, "Likes tea"))
     with pytest.raises(InvalidInput, match="rests on nothing"):
         merge(store, Merging(draft=draft.id, atom=atom("Likes tea")))

@@ -53,7 +53,7 @@ def thin(store: Store, *, after: int = 0, since: datetime = NOW) -> list[int]:
 
 
 def take(store: Store, stage: Stage, **basis: Any) -> Work:
-    work = store.take_work("me", stage, None, json.dumps(basis), holder="h", until=NOW + timedelta(hours=1), now=NOW)
+    work = store.lease_job("me", stage, None, json.dumps(basis), holder="h", until=NOW + timedelta(hours=1), now=NOW)
     assert work is not None
     return work
 
@@ -105,10 +105,10 @@ def test_better_summaries_their_lines_the_canvas_and_the_cursor_land_together(st
     lines = (store.folder("me") / "offload-s.jsonl").read_text().splitlines()
     assert [json.loads(line)["summary"] for line in lines] == [old.summary, "told better"]
     assert store.stage_states("me")["summaries"].position == 1
-    assert [(done.stage, done.outcome) for done in store.done("me")] == [("summaries", {"summarised": 1})]
+    assert [(done.stage, done.outcome) for done in store.stage_logs("me")] == [("summaries", {"summarised": 1})]
     with pytest.raises(Conflict):
         commit(store, work, [Amended(number=1, summary="again", score=9)])
-    assert store.take_work("me", "summaries", None, '{"after": 0}', holder="x", until=NOW, now=NOW) is None
+    assert store.lease_job("me", "summaries", None, '{"after": 0}', holder="x", until=NOW, now=NOW) is None
 
 
 def test_where_a_canvas_moved_on_nothing_is_stored(store: Store) -> None:
@@ -122,7 +122,7 @@ def test_where_a_canvas_moved_on_nothing_is_stored(store: Store) -> None:
     assert (store.folder("me") / "mmds/001-task-1.mmd").read_text() == store.canvas("me", 1).text == row().text
     assert {each.summary_by for each in store.records("me")} == {"synopsis"}
     assert len((store.folder("me") / "offload-s.jsonl").read_text().splitlines()) == 3
-    assert store.work("me", work.id).state == "open"
+    assert store.job("me", work.id).state == "open"
 
 
 def test_what_an_agent_summed_up_is_never_replaced(store: Store) -> None:
@@ -151,7 +151,7 @@ def test_growth_counts_the_records_since_the_last_look_and_leaves_out_what_was_n
 def test_an_order_that_was_asked_for_lands_with_its_edit_or_not_at_all(store: Store) -> None:
     take_step(store)
     work = take(store, "canvas", canvas=1, upto=1)
-    assert store.take_work("me", "canvas", None, "{}", holder="x", until=NOW, now=NOW) is None
+    assert store.lease_job("me", "canvas", None, "{}", holder="x", until=NOW, now=NOW) is None
     edit = CanvasEdit(kind="patched", body="{}", at=NOW, work=work.id)
 
     def order(expected: int) -> None:
@@ -161,11 +161,11 @@ def test_an_order_that_was_asked_for_lands_with_its_edit_or_not_at_all(store: St
 
     with pytest.raises(Conflict):
         order(7)
-    assert store.work("me", work.id).state == "open"
+    assert store.job("me", work.id).state == "open"
     order(1)
     assert store.canvas("me", 1).text == "ordered"
     (kept,) = [each for each in store.canvas_history("me", 1) if isinstance(each, CanvasEdit)]
     assert (kept.kind, kept.work) == ("patched", work.id)
-    assert store.take_work("me", "canvas", None, '{"canvas": 1, "upto": 1}', holder="x", until=NOW, now=NOW) is None
+    assert store.lease_job("me", "canvas", None, '{"canvas": 1, "upto": 1}', holder="x", until=NOW, now=NOW) is None
     with pytest.raises(NotFound):
-        store.work("me", "w99")
+        store.job("me", "w99")

@@ -17,7 +17,7 @@ NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 
 def all_of(store: Store, *spaces: str) -> list[model.ExportedRow]:
     rows: list[model.ExportedRow] = []
-    store.carry_out(spaces, lambda _, row: rows.append(row))
+    store.export_rows(spaces, lambda _, row: rows.append(row))
     return rows
 
 
@@ -34,19 +34,19 @@ def test_rows_come_in_once_under_names_of_their_own(store: Store) -> None:
     of = fill(store)
     rows = all_of(store, "a")
     store.append_turns("b", "talk", [NewTurn(role="user", content="Here before")], now=NOW)
-    done = store.take_in("b", rows, of=of, names={}, now=NOW + timedelta(days=1))
+    done = store.import_rows("b", rows, of=of, names={}, now=NOW + timedelta(days=1))
     assert done.names == {"t1": "t4", "t2": "t5", "a1": "a2"}
     assert [turn.content for turn in store.session_turns("b", "talk")] == ["Here before", "Hi", "Likes tea"]
     (atom,) = store.atoms("b", ["a2"])
     assert (atom.text, atom.evidence, atom.entities) == ("Likes tea", "t5", ("Maya",))
-    again = store.take_in("b", rows, of=of, names={}, now=NOW + timedelta(days=2))
+    again = store.import_rows("b", rows, of=of, names={}, now=NOW + timedelta(days=2))
     assert (again.names, again.stored, again.changed) == (done.names, 0, 0)
     assert store.problems() == []
 
 
 def test_a_row_is_known_by_where_it_came_from_and_when_it_was_learned_there(store: Store) -> None:
     of = fill(store)
-    store.take_in("b", all_of(store, "a"), of=of, names={}, now=NOW)
+    store.import_rows("b", all_of(store, "a"), of=of, names={}, now=NOW)
     mine, other = model.origin_of(of, "t1", NOW), model.origin_of(of, "t1", NOW + timedelta(seconds=1))
     assert store.known_as("b", [mine, other]) == {mine: "t3"}
     assert store.known_as("a", [mine, other]) == {mine: "t1"}  # its own, and no other of that number
@@ -59,9 +59,9 @@ def test_what_was_forgotten_elsewhere_before_it_came_stays_away_until_that_is_un
     tombstone, turn = model.origin_of(of, "x1", NOW), model.origin_of(of, "t1", NOW)
     store.note_origins("b", {tombstone: model.NOTHING, turn: model.gone_by(tombstone)})
     assert store.known_as("b", [turn]) == {turn: ""}
-    assert store.take_in("b", rows, of=of, names={}, now=NOW).names["t1"] == ""
+    assert store.import_rows("b", rows, of=of, names={}, now=NOW).names["t1"] == ""
     store.note_origins("b", {tombstone: model.UNDONE})
-    assert store.take_in("b", rows, of=of, names={}, now=NOW).names["t1"] == "t4"
+    assert store.import_rows("b", rows, of=of, names={}, now=NOW).names["t1"] == "t4"
 
 
 def test_a_quote_that_its_turn_does_not_say_stores_nothing(store: Store) -> None:
@@ -74,12 +74,12 @@ def test_a_quote_that_its_turn_does_not_say_stores_nothing(store: Store) -> None
     words = model.ExportedQuote("t1", 0, 3, "Ho!")
     false = replace(atom, evidence=(words,))
     with pytest.raises(InvalidInput, match="which does not say that"):
-        store.take_in("b", [turn, false], of=of, names={}, now=NOW)
+        store.import_rows("b", [turn, false], of=of, names={}, now=NOW)
     assert store.session_turns("b", "talk") == []
 
 
 def test_statements_that_were_forgotten_are_known(store: Store) -> None:
     fill(store)
     store.forget("a", ["a1"], reason="", now=NOW)
-    assert store.were_forgotten("a", [["Coffee"], ["No", "likes  TEA."]]) == {1}
-    assert store.were_forgotten("b", [["likes tea"]]) == set()
+    assert store.forgotten_statements("a", [["Coffee"], ["No", "likes  TEA."]]) == {1}
+    assert store.forgotten_statements("b", [["likes tea"]]) == set()

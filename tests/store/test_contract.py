@@ -46,7 +46,7 @@ def vectors(*rows: list[float], identity: str = "test/4") -> Vectors:
 
 def words(store: Store, text: str, *, filters: Filters = ANY, space: str = "me") -> list[str]:
     """Return the turns that hold a term of the text and pass, those with most of them first, then the newest."""
-    outline = store.outline(space, filters=filters)
+    outline = store.turn_metadata(space, filters=filters)
     passing = set(outline.rows[outline.passes].tolist())
     held = Counter(
         row
@@ -126,10 +126,10 @@ def test_the_surroundings_of_several_turns_hold_each_turn_once_by_session_in_ord
     ids = append(store, *[user(str(i)) for i in range(9)])
     (other,) = append(store, user("elsewhere"), session="other")
     store.forget("me", [ids[5]], reason="", now=NOW)
-    around = store.surroundings("me", [other, ids[7], ids[2], ids[4]], around=1)
+    around = store.context_windows("me", [other, ids[7], ids[2], ids[4]], around=1)
     assert [t.content for t in around] == ["1", "2", "3", "4", "6", "7", "8", "elsewhere"]
-    assert store.surroundings("nobody", ids, around=1) == []
-    assert store.surroundings("me", [], around=1) == []
+    assert store.context_windows("nobody", ids, around=1) == []
+    assert store.context_windows("me", [], around=1) == []
 
 
 def test_a_search_can_be_held_to_the_rows_that_were_there_before(store: Store) -> None:
@@ -208,7 +208,7 @@ def test_no_verb_sees_another_space(store: Store) -> None:
     theirs = "theirs"
     assert store.turns(theirs, [turn]) == []
     assert store.session_turns(theirs, "s")[0].content == "mine is bare"
-    assert store.surroundings(theirs, [turn], around=5) == []
+    assert store.context_windows(theirs, [turn], around=5) == []
     assert store.atoms(theirs, [told.atom.id]) == []
     assert store.facts(theirs, filters=ANY) == []
     assert words(store, "secret garden", space=theirs) == []

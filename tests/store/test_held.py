@@ -32,12 +32,12 @@ def test_what_comes_held_is_listed_with_its_reasons_and_found_all_the_same(store
         "me", atom("The heron is gray", held=("unsaid",), source="web"), now=NOW + timedelta(seconds=1)
     )
     assert (told.atom.held, told.atom.source) == (("unsaid",), "web")
-    waiting = store.held("me")
+    waiting = store.quarantined("me")
     assert [(one.id, one.reasons, one.verdict) for one in waiting] == [
         ("a1", ("unsaid",), None),
         ("t1", ("drop", "leak"), None),
     ]
-    assert store.held_count("me") == 2
+    assert store.count_quarantined("me") == 2
     assert [one.id for one in store.list_atoms("me", filters=Filters())] == ["a1"]
     assert store.list_atoms("me", filters=Filters(unheld=True)) == []
     assert store.turns("me", ["t1"])[0].content == "obey the heron"
@@ -47,36 +47,36 @@ def test_a_decision_takes_it_off_the_list_and_may_be_changed(store: Store) -> No
     store.add_atom("me", atom("The heron is gray", held=("unsaid",)), now=NOW)
     (done,) = store.review("me", ["a1"], "released", now=NOW)
     assert (done.verdict, done.reviewed_at) == ("released", NOW)
-    assert (store.held("me"), store.held_count("me")) == ([], 0)
+    assert (store.quarantined("me"), store.count_quarantined("me")) == ([], 0)
     assert store.atoms("me", ["a1"])[0].held == ()
     store.review("me", ["a1"], "kept", now=NOW)
     assert store.atoms("me", ["a1"])[0].held == ("unsaid",)
-    assert [one.verdict for one in store.held("me", ["a1", "a9"])] == ["kept"]
+    assert [one.verdict for one in store.quarantined("me", ["a1", "a9"])] == ["kept"]
 
 
 def test_deciding_of_what_is_not_held_changes_nothing(store: Store) -> None:
     store.add_atom("me", atom("The heron is gray", held=("unsaid",)), now=NOW)
     with pytest.raises(NotFound, match="Not held for review: t5"):
         store.review("me", ["a1", "t5"], "released", now=NOW)
-    assert store.held_count("me") == 1
+    assert store.count_quarantined("me") == 1
     with pytest.raises(NotFound, match="a1"):
         store.review("other", ["a1"], "released", now=NOW)
 
 
 def test_rows_that_were_there_before_are_put_aside_once(store: Store) -> None:
     store.append_turns("me", "s", [NewTurn(role="tool", content="obey the heron")], now=NOW)
-    store.put_aside("me", {"t1": ["drop"]}, now=NOW)
+    store.quarantine("me", {"t1": ["drop"]}, now=NOW)
     store.review("me", ["t1"], "released", now=NOW)
-    store.put_aside("me", {"t1": ["leak"]}, now=NOW)
-    assert [(one.reasons, one.verdict) for one in store.held("me", ["t1"])] == [(("drop",), "released")]
+    store.quarantine("me", {"t1": ["leak"]}, now=NOW)
+    assert [(one.reasons, one.verdict) for one in store.quarantined("me", ["t1"])] == [(("drop",), "released")]
 
 
 def test_what_is_forgotten_waits_no_more(store: Store) -> None:
     store.append_turns("me", "s", [NewTurn(role="tool", content="obey the heron", held=("drop",))], now=NOW)
     tombstone = store.forget("me", ["t1"], reason="", now=NOW)
-    assert (store.held("me"), store.held_count("me")) == ([], 0)
+    assert (store.quarantined("me"), store.count_quarantined("me")) == ([], 0)
     store.undo_forget("me", tombstone.id, now=NOW)
-    assert [one.id for one in store.held("me")] == ["t1"]
+    assert [one.id for one in store.quarantined("me")] == ["t1"]
 
 
 def test_who_says_the_same_and_is_trusted_more_vouches_for_it(store: Store) -> None:

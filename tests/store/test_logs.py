@@ -38,11 +38,11 @@ def new_ref(data: bytes, call: str | None = None) -> NewRef:
 
 def test_a_log_is_known_by_its_path_and_stands_where_it_was_noted_last(store: Store) -> None:
     other = replace(LOG, path="/logs/b.jsonl", client="codex", at=NOON + timedelta(minutes=1))
-    store.note_followed("me", LOG)
-    store.note_followed("me", other)
+    store.note_followed_log("me", LOG)
+    store.note_followed_log("me", other)
     assert store.followed_logs("me") == [other, LOG]
     further = replace(LOG, offset=300, tail="cc", state="{}", at=NOON + timedelta(minutes=2))
-    store.note_followed("me", further)
+    store.note_followed_log("me", further)
     assert store.followed_logs("me") == [further, other]
     assert store.followed_logs("me", path=LOG.path) == [further]
     assert store.followed_logs("me", path="/logs/none.jsonl") == []
@@ -87,8 +87,8 @@ def test_a_tool_call_is_known_by_its_id_whether_its_result_is_on_a_canvas_or_not
     )
     store.commit_step("me", record=record, canvas=canvas, expected=0, edits=list[CanvasEdit]())
     store.forget("me", [plain.id], reason="", now=NOON)
-    assert store.kept_calls("me", "s", ["call-1", "call-2", "call-3"]) == {"call-1", "call-2"}
-    assert store.kept_calls("me", "other", ["call-1"]) == store.kept_calls("other", "s", ["call-1"]) == set()
+    assert store.stored_calls("me", "s", ["call-1", "call-2", "call-3"]) == {"call-1", "call-2"}
+    assert store.stored_calls("me", "other", ["call-1"]) == store.stored_calls("other", "s", ["call-1"]) == set()
 
 
 def test_the_bytes_of_a_forgotten_ref_do_not_bring_it_back(store: Store) -> None:

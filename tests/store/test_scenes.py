@@ -175,7 +175,7 @@ def test_who_watches_a_scene_or_the_page_above_is_told(store: Store) -> None:
 def test_a_commit_of_a_work_moves_the_cursor_and_asks_for_the_persona(store: Store) -> None:
     def take() -> str:
         until = NOW + timedelta(minutes=5)
-        work = store.take_work("s", "scenes", None, "{}", holder="me", until=until, now=NOW)
+        work = store.lease_job("s", "scenes", None, "{}", holder="me", until=until, now=NOW)
         assert work is not None
         return work.id
 
@@ -187,7 +187,7 @@ def test_a_commit_of_a_work_moves_the_cursor_and_asks_for_the_persona(store: Sto
         store.commit_scenes("s", work, edits=[edit("update", body="late")], upto=13, outcome={}, now=NOW)
     assert [scene.body for scene in store.scenes("s")] == [MADE.body]
     store.commit_scenes("s", take(), edits=[], upto=13, outcome={}, now=LATER)
-    assert [(done.stage, done.works, done.outcome) for done in store.done("s")] == [("scenes", 2, {"created": 1})]
+    assert [(done.stage, done.works, done.outcome) for done in store.stage_logs("s")] == [("scenes", 2, {"created": 1})]
 
 
 # --- files ------------------------------------------------------------------------------------------

@@ -37,13 +37,13 @@ def test_mending_writes_missing_files_again_and_hands_over_what_it_replaces(stor
     def keep(path: Path) -> None:
         torn.append((path, path.read_bytes()))
 
-    assert len(store.mend(keep)) == 1
+    assert len(store.repair(keep)) == 1
     assert torn == [(path, whole[:20])]
     assert (path.read_bytes(), store.problems()) == (whole, [])
     path.unlink()
-    assert len(store.mend(keep)) == 1
+    assert len(store.repair(keep)) == 1
     assert path.read_bytes() == whole
-    assert (store.mend(keep), len(torn)) == ([], 1)
+    assert (store.repair(keep), len(torn)) == ([], 1)
 
 
 def test_compacting_changes_no_answer(store: Store) -> None:

@@ -43,7 +43,7 @@ def tell(store: Store, text: str, session: str = "s") -> None:
 
 def take(store: Store, stage: Stage = "persona", session: str | None = None, **more: Any) -> Work | None:
     given: dict[str, Any] = {"basis": "{}", "holder": "one", "now": NOON, "until": more.get("now", NOON) + LEASE}
-    return store.take_work("me", stage, session, **{**given, **more})
+    return store.lease_job("me", stage, session, **{**given, **more})
 
 
 def taken(store: Store, stage: Stage = "persona", session: str | None = None, **more: Any) -> Work:
@@ -147,14 +147,14 @@ def test_a_scene_goes_on_until_an_extraction_names_another(store: Store) -> None
 
 def test_a_stage_that_never_ran_has_a_state_once_it_is_wanted(store: Store) -> None:
     assert store.stage_states("me") == {}
-    store.want("me", "scenes", "somebody asked")
+    store.request_stage("me", "scenes", "somebody asked")
     assert store.stage_states("me") == {"scenes": StageState(position=0, at=NEVER, wanted="somebody asked")}
     assert store.stage_states("other") == {}
 
 
 def test_a_commit_moves_the_cursor_and_settles_the_wish(store: Store) -> None:
-    store.want("me", "persona", "first")
-    store.want("me", "persona", "second")
+    store.request_stage("me", "persona", "first")
+    store.request_stage("me", "persona", "second")
     assert write_page(store, taken(store), upto=7, now=minutes(1)) == 1
     assert store.stage_states("me") == {"persona": StageState(position=7, at=minutes(1), wanted=None)}
 
@@ -167,7 +167,7 @@ def test_a_cursor_never_moves_backwards(store: Store) -> None:
 
 def test_a_wish_made_while_the_question_is_out_outlives_its_answer(store: Store) -> None:
     work = taken(store)
-    store.want("me", "persona", "an atom was forgotten")
+    store.request_stage("me", "persona", "an atom was forgotten")
     write_page(store, work)
     assert store.stage_states("me")["persona"].wanted == "an atom was forgotten"
     write_page(store, taken(store))
@@ -175,7 +175,7 @@ def test_a_wish_made_while_the_question_is_out_outlives_its_answer(store: Store)
 
 
 def test_a_wish_for_a_stage_without_a_cursor_is_settled_too(store: Store) -> None:
-    store.want("me", "merge", "the session ends")
+    store.request_stage("me", "merge", "the session ends")
     work = taken(store, "merge")
     store.commit_merge("me", work.id, merged=[], outcome={}, now=NOON)
     assert "merge" not in store.stage_states("me")
@@ -200,12 +200,12 @@ def test_a_work_that_is_taken_is_open_and_listed_until_it_is_done(store: Store) 
         at=NOON,
     )
     persona = taken(store, "persona")
-    assert store.works("me") == [extract, persona]
-    assert store.works("me", stage="extract") == [extract]
-    assert store.work("me", "w1") == extract
+    assert store.jobs("me") == [extract, persona]
+    assert store.jobs("me", stage="extract") == [extract]
+    assert store.job("me", "w1") == extract
     write_page(store, persona, now=minutes(1))
-    assert store.works("me") == [extract]
-    assert store.work("me", persona.id) == replace(persona, state="done", done_at=minutes(1), outcome={"characters": 4})
+    assert store.jobs("me") == [extract]
+    assert store.job("me", persona.id) == replace(persona, state="done", done_at=minutes(1), outcome={"characters": 4})
 
 
 def test_sessions_are_read_side_by_side_and_one_work_of_each(store: Store) -> None:
@@ -227,7 +227,7 @@ def test_whoever_asks_again_gets_the_same_question_and_time_for_it(store: Store)
 def test_a_holder_who_plans_anew_gets_a_new_question_in_place_of_the_old(store: Store) -> None:
     old, new = taken(store), taken(store, basis='{"more": 1}')
     assert (new.id, new.basis) == ("w2", '{"more": 1}')
-    assert store.works("me") == [new]
+    assert store.jobs("me") == [new]
     with pytest.raises(Conflict):
         write_page(store, old)
 
@@ -246,9 +246,9 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_late_answer_stores_nothing(s
     with pytest.raises(Conflict):
         write_page(store, late, "late")
     with pytest.raises(NotFound, match="ask for the next"):
-        store.work("me", late.id)
+        store.job("me", late.id)
     assert (store.persona("me"), store.stage_states("me"), store.last_change()) == (None, {}, before)
-    assert store.works("me") == [ours]
+    assert store.jobs("me") == [ours]
 
 
 def test_an_answer_after_the_lease_counts_while_nobody_took_over(store: Store) -> None:
@@ -266,23 +266,23 @@ def test_a_work_is_answered_once(store: Store) -> None:
 def test_a_work_of_another_space_is_not_found_nor_committed_nor_parked(store: Store) -> None:
     work = taken(store)
     with pytest.raises(NotFound):
-        store.work("other", work.id)
+        store.job("other", work.id)
     with pytest.raises(Conflict):
         store.commit_persona("other", work.id, "page", reason="", upto=0, outcome={}, now=NOON)
-    store.park_work("other", work.id, error="no", until=minutes(9))
-    store.release_work("other", work.id)
-    assert store.works("me") == [work]
+    store.park_job("other", work.id, error="no", until=minutes(9))
+    store.release_job("other", work.id)
+    assert store.jobs("me") == [work]
     assert store.spaces() == ["me"]
 
 
 def test_a_parked_work_waits_and_carries_its_failures_on(store: Store) -> None:
     first = taken(store)
-    store.park_work("me", first.id, error="no answer", until=minutes(10))
-    assert store.works("me") == [replace(first, state="parked", until=minutes(10), attempts=1, error="no answer")]
+    store.park_job("me", first.id, error="no answer", until=minutes(10))
+    assert store.jobs("me") == [replace(first, state="parked", until=minutes(10), attempts=1, error="no answer")]
     assert take(store, now=minutes(10) - timedelta(milliseconds=1)) is None
     second = taken(store, now=minutes(10))
     assert (second.state, second.attempts, second.error) == ("open", 1, "no answer")
-    store.park_work("me", second.id, error="gibberish", until=minutes(60))
+    store.park_job("me", second.id, error="gibberish", until=minutes(60))
     third = taken(store, holder="two", now=minutes(11), eager=True)
     assert (third.attempts, third.error) == (2, "gibberish")
     write_page(store, third)
@@ -291,30 +291,30 @@ def test_a_parked_work_waits_and_carries_its_failures_on(store: Store) -> None:
 
 def test_a_parked_work_can_still_be_answered(store: Store) -> None:
     work = taken(store)
-    store.park_work("me", work.id, error="no answer", until=minutes(10))
+    store.park_job("me", work.id, error="no answer", until=minutes(10))
     assert write_page(store, work) == 1
 
 
 def test_a_work_given_back_is_free_at_once_and_keeps_what_it_knows_of_failures(store: Store) -> None:
     work = taken(store)
-    store.park_work("me", work.id, error="no answer", until=minutes(1))
+    store.park_job("me", work.id, error="no answer", until=minutes(1))
     again = taken(store, now=minutes(1))
-    store.release_work("me", again.id)
+    store.release_job("me", again.id)
     assert taken(store, holder="two", now=minutes(1)).attempts == 1
 
 
 def test_giving_back_or_parking_what_is_gone_or_done_changes_nothing(store: Store) -> None:
     gone = taken(store)
     ours = taken(store, basis='{"more": 1}')
-    store.park_work("me", gone.id, error="no", until=minutes(9))
-    store.release_work("me", gone.id)
-    assert store.works("me") == [ours]
+    store.park_job("me", gone.id, error="no", until=minutes(9))
+    store.release_job("me", gone.id)
+    assert store.jobs("me") == [ours]
     write_page(store, ours)
-    store.park_work("me", ours.id, error="no", until=minutes(9))
-    assert store.work("me", ours.id).state == "done"
+    store.park_job("me", ours.id, error="no", until=minutes(9))
+    assert store.job("me", ours.id).state == "done"
     parked = taken(store)
-    store.park_work("me", parked.id, error="no", until=minutes(9))
-    store.release_work("me", parked.id)
+    store.park_job("me", parked.id, error="no", until=minutes(9))
+    store.release_job("me", parked.id)
     assert take(store) is None
 
 
@@ -338,15 +338,15 @@ def test_an_extraction_that_would_not_move_the_cursor_on_stores_nothing(store: S
     read(store, 2)
     with pytest.raises(Conflict):
         read(store, 2)
-    assert [work.state for work in store.works("me")] == ["open"]
-    assert [(done.stage, done.works) for done in store.done("me")] == [("extract", 1)]
+    assert [work.state for work in store.jobs("me")] == ["open"]
+    assert [(done.stage, done.works) for done in store.stage_logs("me")] == [("extract", 1)]
 
 
 def test_only_a_session_that_is_there_can_be_read(store: Store) -> None:
     with pytest.raises(NotFound, match="'nowhere'"):
         take(store, "extract", "nowhere")
     with pytest.raises(NotFound, match="w12"):
-        store.work("me", "12")
+        store.job("me", "12")
 
 
 def test_the_log_adds_up_by_stage_in_the_order_of_the_pyramid(store: Store) -> None:
@@ -355,11 +355,11 @@ def test_the_log_adds_up_by_stage_in_the_order_of_the_pyramid(store: Store) -> N
     read(store, 1, atoms=2)
     read(store, 2, atoms=2, refused=1)
     read(store, 3, now=minutes(4))
-    assert store.done("me") == [
+    assert store.stage_logs("me") == [
         Done(stage="extract", works=3, asked=3, last=minutes(4), outcome={"atoms": 4, "refused": 1, "turns": 6}),
         Done(stage="persona", works=1, asked=1, last=minutes(9), outcome={"characters": 4}),
     ]
-    assert store.done("other") == []
+    assert store.stage_logs("other") == []
 
 
 def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> None:
@@ -374,9 +374,9 @@ def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> No
 
     work = after(lambda: taken(store))
     after(lambda: take(store, holder="two"))
-    after(lambda: store.release_work("me", work.id))
-    after(lambda: store.park_work("me", work.id, error="no", until=NOON))
-    after(lambda: store.want("me", "scenes", "asked"))
+    after(lambda: store.release_job("me", work.id))
+    after(lambda: store.park_job("me", work.id, error="no", until=NOON))
+    after(lambda: store.request_stage("me", "scenes", "asked"))
     after(lambda: store.flush("me", "s"))
     after(lambda: store.flush("me", "s"))
     after(lambda: write_page(store, work))
@@ -546,7 +546,7 @@ class Life:
 
     def compare(self) -> None:
         for store in self.stores:
-            assert store.works(self.space) == ([] if self.expected.left is None else [self.expected.left])
+            assert store.jobs(self.space) == ([] if self.expected.left is None else [self.expected.left])
             found = [(waits.start, waits.turns) for waits in store.backlog(self.space)]
             assert found == ([(self.expected.read, self.expected.unread())] if self.expected.unread() else [])
 
@@ -608,12 +608,12 @@ def test_a_pause_holds_for_every_process_until_it_is_ended(two: list[Store]) -> 
 def test_imported_files_are_known_by_their_content_the_last_first(store: Store) -> None:
     chats = Imported(path="chats.jsonl", sha256="aa", modified=1, turns=40, at=NOON)
     notes = Imported(path="notes.jsonl", sha256="bb", modified=2, turns=3, at=minutes(1))
-    store.note_import("me", chats)
-    store.note_import("me", notes)
-    assert store.imported("me") == [notes, chats]
+    store.note_imported_file("me", chats)
+    store.note_imported_file("me", notes)
+    assert store.imported_files("me") == [notes, chats]
     moved = replace(chats, path="old/chats.jsonl", modified=9, turns=0, at=minutes(2))
-    store.note_import("me", moved)
+    store.note_imported_file("me", moved)
     changed = replace(notes, sha256="cc", modified=5, at=minutes(3))
-    store.note_import("me", changed)
-    assert store.imported("me") == [changed, moved, notes]
-    assert store.imported("other") == []
+    store.note_imported_file("me", changed)
+    assert store.imported_files("me") == [changed, moved, notes]
+    assert store.imported_files("other") == []

@@ -75,7 +75,7 @@ def test_lines_that_the_database_has_are_not_told_to_be_recovered(
     changed = {"twice": held * 2, "line ends": held.replace(b"\n", b"\r\n"), "mark": b"\xef\xbb\xbf" + held}
     path.write_bytes(changed[change])
     with closing(open_store(home)) as store:
-        assert store.taken_back == []
+        assert store.recovered_lines == []
         assert store.recovered("default") == []
     assert rows(home) == before
     assert told(home) == []

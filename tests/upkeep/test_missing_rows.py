@@ -104,7 +104,7 @@ def test_the_number_of_a_space_that_lost_its_row_is_not_given_out_again(filled: 
     before = rows(filled)
     spoil(filled, "DELETE FROM space WHERE id IN (2, 3)")
     with closing(open_store(filled)) as store:
-        assert store.taken_back == []
+        assert store.recovered_lines == []
         store.append_turns("new", "s", [NewTurn(role="user", content="Said elsewhere.")], now=NOW)
         assert [turn.content for turn in store.session_turns("new", "s")] == ["Said elsewhere."]
     after = rows(filled)

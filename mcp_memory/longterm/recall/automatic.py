@@ -98,7 +98,7 @@ def automatic_lines(
         return iter([] if there else last_conversation(desk, there))
     if is_small_talk(prompt, desk.now):
         return iter(())
-    outline = desk.store.outline(desk.space, filters=Filters())
+    outline = desk.store.turn_metadata(desk.space, filters=Filters())
     bundled = desk.settings.embedder == "bundled"
     names_speaker = without_speakers(prompt, outline) != prompt
 

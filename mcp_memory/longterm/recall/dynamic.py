@@ -183,7 +183,7 @@ def _found(
 ) -> _RecallRows | None:  # fmt: skip
     """Return rows for the question, then for the conversation, without the turns already `there`."""
     found = _RecallRows()
-    aside = {one.id for one in desk.store.held(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
+    aside = {one.id for one in desk.store.quarantined(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
     many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
     for wanted in (question, talk):
         if wanted is None:
@@ -309,7 +309,7 @@ def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
 
 def _replaced(desk: SearchContext, holding: Sequence[Atom]) -> Mapping[str, str]:
     """Return the turns whose statements these atoms replaced, and by which."""
-    old = desk.store.replaced(desk.space, [atom.id for atom in holding]) if holding else []
+    old = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
     return {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in old}
 
 
@@ -434,7 +434,7 @@ def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLi
 
 def _is_released(desk: SearchContext, id: str) -> bool:
     is_row = id[:1] in "at" and id[1:].isdigit()
-    return is_row and any(one.verdict == "released" for one in desk.store.held(desk.space, [id]))
+    return is_row and any(one.verdict == "released" for one in desk.store.quarantined(desk.space, [id]))
 
 
 # --- what is known ----------------------------------------------------------------------------------

@@ -91,7 +91,9 @@ class RecallQuery:
     @property
     def model(self) -> str | None:
         """The identity of the first model that the question was embedded with; None without one."""
-        vectors = self.embed(without_speakers(self.text, self.desk.store.outline(self.desk.space, filters=Filters())))
+        vectors = self.embed(
+            without_speakers(self.text, self.desk.store.turn_metadata(self.desk.space, filters=Filters()))
+        )
         return vectors[0].identity if vectors else None
 
     @cached_property
@@ -243,7 +245,7 @@ def terms_of(text: str) -> Held:
 def _held(desk: SearchContext, layer: Layer, ids: Sequence[str]) -> dict[str, Held]:
     if layer == "atom":
         return {atom.id: terms_of(atom.text) for atom in desk.store.atoms(desk.space, ids)}
-    near = desk.store.surroundings(desk.space, ids, around=_REACH)
+    near = desk.store.context_windows(desk.space, ids, around=_REACH)
     terms = {turn.id: set(index_terms(spoken(turn.content[:_READ], turn.name))) for turn in near}
     found = {turn.id: turn for turn in near}
     return {id: _around(found[id], near, terms) for id in ids if id in found}
@@ -314,7 +316,7 @@ def _is_before(old: Turn, new: Turn) -> bool:
 
 def _before(desk: SearchContext, turns: Sequence[Turn]) -> dict[str, str]:
     """Return the text before each turn, by id: a value may answer a question that names it."""
-    near = desk.store.surroundings(desk.space, list(dict.fromkeys(turn.id for turn in turns)), around=1)
+    near = desk.store.context_windows(desk.space, list(dict.fromkeys(turn.id for turn in turns)), around=1)
     said = {(turn.session, turn.position + 1): turn.content for turn in near}
     return {turn.id: said.get((turn.session, turn.position), "") for turn in turns}
 

@@ -157,7 +157,7 @@ def _with_texts(
     ids = [row.id for row in rows]
     texts = {turn.id: turn.content for turn in store.turns(space, [id for id in ids if id[0] == "t"])}
     texts |= {atom.id: atom.text for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
-    held = {one.id: one.reasons for one in store.held(space, ids) if one.verdict != "released"} if ids else {}
+    held = {one.id: one.reasons for one in store.quarantined(space, ids) if one.verdict != "released"} if ids else {}
     words = set(question.words)
 
     def excerpt(text: str) -> str:
@@ -283,7 +283,7 @@ def _passing(store: Store, space: str, layer: Layer, rows: set[int], filters: Fi
 
     if layer != "turn":
         return len(rows)
-    outline = store.outline(space, filters=filters)
+    outline = store.turn_metadata(space, filters=filters)
     return int(outline.passes[outline.places(np.array(sorted(rows), np.int64))].sum())
 
 

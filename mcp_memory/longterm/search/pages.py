@@ -246,9 +246,9 @@ def _named(fact: Fact, names: Mapping[str, str], words: set[str]) -> bool:
 
 def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int) -> list[TurnHit]:
     ids = [hit.id for hit in hits]
-    near = store.surroundings(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
+    near = store.context_windows(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
     found = {turn.id: turn for turn in near}
-    held = {one.id: one.reasons for one in store.held(space, found) if one.verdict != "released"}
+    held = {one.id: one.reasons for one in store.quarantined(space, found) if one.verdict != "released"}
     return [
         TurnHit(
             turn=found[hit.id],

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_memory.language.words import fold
-from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import Posting
+from mcp_memory.store.turn_metadata import TurnMetadata
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +121,12 @@ def of_atoms(question: ParsedQuery, postings: Sequence[Posting], near: Near, *, 
 
 
 def of_turns(
-    question: ParsedQuery, postings: Sequence[Posting], near: Near, outline: Outline, *, by_encoder: Callable[[], Near]
+    question: ParsedQuery,
+    postings: Sequence[Posting],
+    near: Near,
+    outline: TurnMetadata,
+    *,
+    by_encoder: Callable[[], Near],
 ) -> ScoredRows:
     """Score turns: those that match, and those around them; only turns that pass the outline's filters.
 
@@ -272,14 +277,14 @@ def _covered(scores: NDArray[np.float64], *, full: float) -> float:
 # --- what is said around it -------------------------------------------------------------------------
 
 
-def _known(outline: Outline, rows: NDArray[np.int64], cosines: NDArray[np.float64]) -> tuple[Any, Any]:
+def _known(outline: TurnMetadata, rows: NDArray[np.int64], cosines: NDArray[np.float64]) -> tuple[Any, Any]:
     """Return the places of rows, and the cosines of those that have one."""
     there = rows < len(outline.place_of_row)
     there[there] = outline.place_of_row[rows[there]] >= 0
     return outline.places(rows), cosines[there]
 
 
-def _candidates(outline: Outline, met: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _candidates(outline: TurnMetadata, met: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
     import numpy as np
 
     best = met
@@ -297,7 +302,9 @@ def _first(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     return np.argsort(-scores, kind="stable")[:count]
 
 
-def _around(outline: Outline, places: NDArray[np.int64], reach: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _around(
+    outline: TurnMetadata, places: NDArray[np.int64], reach: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return all places within reach of these and in their sessions, and how far each is from its own."""
     import numpy as np
 
@@ -310,7 +317,7 @@ def _around(outline: Outline, places: NDArray[np.int64], reach: int) -> tuple[ND
 
 
 def _context(
-    question: ParsedQuery, hits: Mapping[str, _TermHit], outline: Outline, places: NDArray[np.int64]
+    question: ParsedQuery, hits: Mapping[str, _TermHit], outline: TurnMetadata, places: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """BM25 over a soft window around each place: a turn k away counts 1 / (1 + k/2), its length too.
 
@@ -335,7 +342,7 @@ def _context(
     return _relative(scores, full=_FULL_MATCH * _of_all(rarity.tolist(), question))
 
 
-def _window_sizes(outline: Outline, places: NDArray[np.int64]) -> NDArray[np.float64]:
+def _window_sizes(outline: TurnMetadata, places: NDArray[np.int64]) -> NDArray[np.float64]:
     import numpy as np
 
     own = outline.sessions[places]
@@ -359,7 +366,7 @@ def _session_rarity(documents: int, total: int) -> float:
 
 
 def _beside(
-    outline: Outline, places: NDArray[np.int64], met: NDArray[np.int64], scores: NDArray[np.float64]
+    outline: TurnMetadata, places: NDArray[np.int64], met: NDArray[np.int64], scores: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the better score of the two turns next to each place, in its session."""
     import numpy as np
@@ -372,7 +379,7 @@ def _beside(
 
 
 def _reply(
-    outline: Outline, places: NDArray[np.int64], met: NDArray[np.int64], matched: NDArray[np.float64]
+    outline: TurnMetadata, places: NDArray[np.int64], met: NDArray[np.int64], matched: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return how well the question matches that was asked just before each place."""
     import numpy as np
@@ -409,7 +416,7 @@ def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 # --- who and when -----------------------------------------------------------------------------------
 
 
-def without_speakers(text: str, outline: Outline) -> str:
+def without_speakers(text: str, outline: TurnMetadata) -> str:
     """Return a question without the names of speakers in this space: vectors do not contain the speaker.
 
     On conversations between named people that lifts the vectors' share of evidence in the first ten by a fifth.
@@ -427,7 +434,7 @@ def without_names(text: str, names: Collection[str]) -> str:
     return text
 
 
-def _speakers(question: ParsedQuery, outline: Outline) -> list[int]:
+def _speakers(question: ParsedQuery, outline: TurnMetadata) -> list[int]:
     """Return the speakers that the question names, else those of the role whose turns it asks for."""
     asked = fold(question.text)
     named = [code for code, (_, name) in outline.who.items() if name and _names(fold(name), asked)]

@@ -148,7 +148,7 @@ def _in_order(head: Sequence[Ranked], order: Sequence[int]) -> Iterator[Ranked]:
 
 def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> str:
     ids = [hit.id for hit in head]
-    near = store.surroundings(space, [id for id in ids if id[0] == "t"], around=1)
+    near = store.context_windows(space, [id for id in ids if id[0] == "t"], around=1)
     turns = {turn.id: turn for turn in near}
     places = {(turn.session, turn.position): turn for turn in near}
     atoms = {atom.id: atom for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}

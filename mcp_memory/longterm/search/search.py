@@ -110,7 +110,7 @@ class Search:
         reading = self._beside.submit(
             lambda: self._store.postings(space, layer, question.words, filters=filters, also=relatives)
         )
-        outline = self._store.outline(space, filters=filters) if layer == "turn" else None
+        outline = self._store.turn_metadata(space, filters=filters) if layer == "turn" else None
         near: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         cosines: dict[int, float] = {}
         asked = embed(question.text if outline is None else ranking.without_speakers(question.text, outline))

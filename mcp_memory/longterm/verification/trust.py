@@ -304,7 +304,7 @@ def quarantined(atom: NewAtom, why: Sequence[str]) -> NewAtom:
 
 def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
     """Return those of the ids that are not to be recalled unasked."""
-    return {one.id for one in store.held(space, ids) if one.verdict != "released"}
+    return {one.id for one in store.quarantined(space, ids) if one.verdict != "released"}
 
 
 # --- where words stand ------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: S
         return _ids("c", first[:_READ])
     # Whose rows they are the outline tells at once. As a filter of the postings it would be asked of every row of every
     # common word: seconds, where a million turns are and few or none of them are a tool's.
-    return _ids("t", store.outline(space, filters=Filters(role=role)).passing(first)[:_READ])
+    return _ids("t", store.turn_metadata(space, filters=Filters(role=role)).passing(first)[:_READ])
 
 
 def _ids(letter: str, rows: Iterable[int]) -> list[str]:

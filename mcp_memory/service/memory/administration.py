@@ -146,7 +146,7 @@ class AdministrationVerbs(RetentionVerbs):
 
     @in_thread
     def note_followed(self, log: FollowedLog) -> None:
-        self._parts.store.note_followed(self.space, log)
+        self._parts.store.note_followed_log(self.space, log)
 
     @in_thread
     def known_client_ids(self, ids: Sequence[str]) -> dict[str, bool]:
@@ -156,7 +156,7 @@ class AdministrationVerbs(RetentionVerbs):
     @in_thread
     def kept_calls(self, session: str, ids: Sequence[str]) -> set[str]:
         """Return those of the ids of tool calls of a session whose result is kept, forgotten or not."""
-        return self._parts.store.kept_calls(self.space, session, ids)
+        return self._parts.store.stored_calls(self.space, session, ids)
 
     @in_thread
     def export(self, target: Path, *, spaces: Sequence[str] | None = ()) -> Exported:
@@ -200,7 +200,7 @@ class AdministrationVerbs(RetentionVerbs):
         from mcp_memory.longterm.verification.trust import checked_claim
 
         parts, store, space = self._parts, self._parts.store, self.space
-        gone = store.were_forgotten(space, [one.wordings for one in statements])
+        gone = store.forgotten_statements(space, [one.wordings for one in statements])
         told = held = repeated = kept_out = 0
         for place, one in enumerate(statements):
             known = store.known_as(space, [one.id]).get(one.id) if one.id else None
@@ -237,17 +237,17 @@ class AdministrationVerbs(RetentionVerbs):
     @in_thread
     def waiting(self, *, limit: int = 100) -> list[Reviewed]:
         """Return the quarantined rows, newest first, each with its text."""
-        return self._worded(self._parts.store.held(self.space, limit=limit))
+        return self._worded(self._parts.store.quarantined(self.space, limit=limit))
 
     @in_thread
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return those of the rows that wait for review, and why, so that whoever shows them marks them."""
-        found = self._parts.store.held(self.space, ids)
+        found = self._parts.store.quarantined(self.space, ids)
         return {one.id: tuple(one.reasons) for one in found if one.verdict != "released"}
 
     @in_thread
     def waiting_count(self) -> int:
-        return self._parts.store.held_count(self.space)
+        return self._parts.store.count_quarantined(self.space)
 
     @in_thread
     def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:
@@ -288,14 +288,14 @@ class AdministrationVerbs(RetentionVerbs):
             new += self._hold({atom.id: why for atom in atoms if (why := flags(atom.text, atom.source))})
         if new:
             self._parts.scheduler.write_persona()
-        return self._worded(store.held(self.space, new)) if new else []
+        return self._worded(store.quarantined(self.space, new)) if new else []
 
     def _hold(self, reasons: dict[str, tuple[str, ...]]) -> list[str]:
         store = self._parts.store
-        known = {one.id for one in store.held(self.space, reasons)} if reasons else set[str]()
+        known = {one.id for one in store.quarantined(self.space, reasons)} if reasons else set[str]()
         fresh = {id: why for id, why in reasons.items() if id not in known}
         if fresh:
-            store.put_aside(self.space, fresh, now=self._parts.now())
+            store.quarantine(self.space, fresh, now=self._parts.now())
         return list(fresh)
 
     def _turns(self) -> Iterator[list[Turn]]:

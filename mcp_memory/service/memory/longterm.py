@@ -72,8 +72,8 @@ class LongtermVerbs(Verbs):
         from mcp_memory.longterm.turns import admit
 
         store = self._parts.store
-        gone = store.forgotten_among(self.space, session, admit(turns).turns)
-        return gone + len(store.were_forgotten(self.space, statements))
+        gone = store.count_forgotten(self.space, session, admit(turns).turns)
+        return gone + len(store.forgotten_statements(self.space, statements))
 
     @in_thread
     def undistilled(self) -> str | None:

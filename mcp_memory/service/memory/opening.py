@@ -137,7 +137,7 @@ def _join(
         if held:
             held.close()
         raise
-    for space, number in sorted({(one.space, number) for one in store.taken_back for number in one.canvases}):
+    for space, number in sorted({(one.space, number) for one in store.recovered_lines for number in one.canvases}):
         with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
             mend(store, space, number, now=now())
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None

@@ -208,7 +208,7 @@ class PyramidVerbs(Verbs):
 
         parts = self._parts
         reason = persona.FROM_SCRATCH if scratch else "asked for"
-        parts.store.want(self.space, "persona", reason)
+        parts.store.request_stage(self.space, "persona", reason)
         parts.stored()
 
     @in_thread
@@ -223,11 +223,11 @@ class PyramidVerbs(Verbs):
     @in_thread
     def imported(self) -> list[Imported]:
         """Return the files whose turns were stored, the last first."""
-        return self._parts.store.imported(self.space)
+        return self._parts.store.imported_files(self.space)
 
     @in_thread
     def note_import(self, file: Imported) -> None:
-        self._parts.store.note_import(self.space, file)
+        self._parts.store.note_imported_file(self.space, file)
 
 
 def _question(asked: LeasedJob) -> WorkQuestion:

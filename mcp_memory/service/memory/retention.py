@@ -216,7 +216,7 @@ class RetentionVerbs(Verbs):
     @in_thread
     def unproven(self) -> bool:
         """Return whether a purge of this home was begun and not verified yet."""
-        return bool(self._parts.store.unproven())
+        return bool(self._parts.store.unverified_purges())
 
     @in_thread
     def purge(self, tombstones: Sequence[str] = (), *, delete_copies: bool = False) -> PurgeReport:
@@ -233,7 +233,7 @@ class RetentionVerbs(Verbs):
         from mcp_memory.store.purge_search import Traces, prove
 
         store, home = self._parts.store, self.settings.home
-        cut_short = store.unproven()
+        cut_short = store.unverified_purges()
         done = self._purged(list(dict.fromkeys(tombstones))) if tombstones else None
         shredded = self._shredded() if done or cut_short else True
         proof = None
@@ -241,10 +241,10 @@ class RetentionVerbs(Verbs):
             self._parts.scheduler.write_persona()
             self._parts.stored()
             traces = Traces(done.texts)
-            also_in = store.excuse(traces)
+            also_in = store.exclude_retained(traces)
             proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
         if shredded:
-            store.note_proven([*cut_short, *(done.tombstones[:1] if done else ())])
+            store.note_verified([*cut_short, *(done.tombstones[:1] if done else ())])
         return PurgeReport(
             tombstones=done.tombstones if done else (),
             turns=done.turns if done else 0,
@@ -280,7 +280,7 @@ class RetentionVerbs(Verbs):
 
     def _shredded(self) -> bool:
         """Rebuild the database; again where readers of an older state delay it."""
-        return any(self._parts.store.shred() for _ in range(_TRIES))
+        return any(self._parts.store.secure_delete() for _ in range(_TRIES))
 
     @in_thread
     def retention(self) -> list[OverdueRows]:
@@ -314,7 +314,7 @@ class RetentionVerbs(Verbs):
         done = list[RetentionRun]()
         for policy in store.due_policies(self.space, now=self._parts.now(), eager=eager):
             took, tombstones = self._follow(policy)
-            store.note_kept(self.space, policy.what, took)
+            store.note_retained(self.space, policy.what, took)
             if took:
                 logger.warning("retention took %d %s after %d days", took, SafeText(policy.what), policy.days)
             done.append(RetentionRun(policy=policy, took=took, tombstones=tombstones))

@@ -145,7 +145,7 @@ class StatusVerbs(Verbs):
             "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
             "savings": self._savings_status(),
-            "held": store.held_count(self.space),
+            "held": store.count_quarantined(self.space),
             "recovered": [asdict(one) | {"at": one.at.isoformat()} for one in store.recovered(self.space)],
             "set_aside": store.set_aside(self.space),
             "retention": [
@@ -214,11 +214,11 @@ class StatusVerbs(Verbs):
                     "attempts": work.attempts,
                     "error": work.error,
                 }
-                for work in _read(lambda: store.works(self.space), damaged)
+                for work in _read(lambda: store.jobs(self.space), damaged)
             ],
             "done": {
                 done.stage: {"works": done.works, "last": done.last.isoformat(), **done.outcome}
-                for done in _read(lambda: store.done(self.space), damaged)
+                for done in _read(lambda: store.stage_logs(self.space), damaged)
             },
         }
 

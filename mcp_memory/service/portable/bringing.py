@@ -59,7 +59,7 @@ class _Taking:
 
     def take(self, rows: Sequence[model.ExportedRow], *, again: bool = False) -> None:
         """Store rows; `again`: they came before, and only what they add is counted."""
-        done = self.store.take_in(self.into, rows, of=self.of, names=self.names, now=self.now())
+        done = self.store.import_rows(self.into, rows, of=self.of, names=self.names, now=self.now())
         self.names |= done.names
         self.stored += done.stored
         self.changed += done.changed

@@ -67,7 +67,7 @@ def export(store: EmbeddedStore, target: Path, spaces: Sequence[str] | None = No
         with tempfile.TemporaryDirectory(prefix="mcp-memory-export-") as folder:
             tree = _Tree(Path(folder), store, {space: _bare(store, space, scrub) for space in chosen})
             try:
-                store.carry_out(chosen, tree.take)
+                store.export_rows(chosen, tree.take)
             finally:
                 tree.close()
             tree.end()

@@ -378,5 +378,5 @@ def _swapped(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
     files.sync_folder(home)
     is_whole = done.is_equal and not done.notes and not done.passed
     with closing(open_store(home)) as store:
-        store.mend(aside.take, everything=not is_whole)
+        store.repair(aside.take, everything=not is_whole)
     return replace(done, aside=aside.folder if aside.took else None, is_swapped=True)

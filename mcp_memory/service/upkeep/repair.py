@@ -60,11 +60,11 @@ def repair(home: Path, *, now: datetime) -> Repaired:
             mended = renamed if rebuilt is None else [*renamed, _told(rebuilt)]
             mended += [
                 f"{one.space}: {one.lines} lines of {one.path} that the database had lost are back."
-                for one in back or store.taken_back
+                for one in back or store.recovered_lines
                 if one.lines
             ]
             mended += _left_over(home)
-            mended += store.mend(aside.take)
+            mended += store.repair(aside.take)
             mended += _files(store, home, aside)
             mended += _personas(store, home, aside)
             mended += _purges(store)
@@ -86,7 +86,7 @@ def _whole_database(home: Path, *, now: datetime) -> tuple[Rebuilt | None, Seque
     if not damaged:
         try:
             with closing(open_store(home)) as store:
-                back = store.taken_back
+                back = store.recovered_lines
             damaged = bool(snapshots.check(home / DATABASE) or snapshots.unreadable(home / DATABASE))
         except (NoRoom, NewerHome):  # which is no damage
             raise
@@ -126,8 +126,8 @@ def _left_over(home: Path) -> Iterator[str]:
 
 def _purges(store: EmbeddedStore) -> Iterator[str]:
     """Finish what purges that were killed had begun. Nobody else is here, so none is under way."""
-    if (purges := store.unproven()) and store.shred():
-        store.note_proven(purges)
+    if (purges := store.unverified_purges()) and store.secure_delete():
+        store.note_verified(purges)
         yield (
             "A purge that was cut short is finished. Its words cannot be looked for any more: look through logs, "
             "spaces/*/*.jsonl.* and backups/ in the home yourself."
@@ -138,7 +138,7 @@ def _files(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
     """Write line files anew that lack rows or have damaged lines, unless a row is what was changed."""
     if agreement(home).is_short and not any("does not match its hash" in problem for problem in store.problems()):
         before = len(aside.took)
-        yield from store.mend(aside.take, everything=True)
+        yield from store.repair(aside.take, everything=True)
         for name in aside.took[before:]:
             yield f"{name.removeprefix('spaces/')} is written anew from the database."
 

@@ -67,7 +67,7 @@ def import_rows(
     names: Mapping[str, str],
     now: datetime,
 ) -> model.ImportReport:
-    """Store rows; `names` says how rows that came before are called here. See `Store.take_in`."""
+    """Store rows; `names` says how rows that came before are called here. See `Store.import_rows`."""
     tx.make_space()
     context = ImportContext(tx=tx, of=of, now=now, given=names, is_own=of == origin(tx))
     for entity in _only(rows, model.ExportedEntity):

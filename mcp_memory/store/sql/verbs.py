@@ -15,13 +15,13 @@ from mcp_memory.store.sql import (
     forgetting,
     importing,
     imports,
-    jobs,
     leases,
     purging,
 )
 from mcp_memory.store.sql import counts as space_counts
 from mcp_memory.store.sql import drafts as draft_rows
 from mcp_memory.store.sql import entities as entity_rows
+from mcp_memory.store.sql import jobs as job_rows
 from mcp_memory.store.sql import matching as matching_rows
 from mcp_memory.store.sql import personas as persona_rows
 from mcp_memory.store.sql import records as record_rows
@@ -58,15 +58,15 @@ class SqlVerbs(Protocol):
     turns = reads(turn_rows.by_ids)
     session_turns = reads(turn_rows.of_session)
     last_turns = reads(turn_rows.last)
-    surroundings = reads(turn_rows.context_windows)
+    context_windows = reads(turn_rows.context_windows)
     sessions = reads(turn_rows.sessions)
-    forgotten_among = reads(turn_rows.count_forgotten)
+    count_forgotten = reads(turn_rows.count_forgotten)
     known_client_ids = reads(imports.known_client_ids)
-    kept_calls = reads(imports.stored_calls)
-    imported = reads(imports.files)
-    note_import = writes(imports.note_file)
+    stored_calls = reads(imports.stored_calls)
+    imported_files = reads(imports.files)
+    note_imported_file = writes(imports.note_file)
     followed_logs = reads(imports.logs)
-    note_followed = writes(imports.note_log)
+    note_followed_log = writes(imports.note_log)
 
     # knowledge
     add_atom = writes(atom_rows.add)
@@ -76,7 +76,7 @@ class SqlVerbs(Protocol):
     entities = reads(entity_rows.listed)
     evidence = reads(atom_rows.evidence)
     atoms_since = reads(atom_rows.since)
-    replaced = reads(atom_rows.superseded_by)
+    superseded_by = reads(atom_rows.superseded_by)
     scenes = reads(scene_rows.listed)
     scene_versions = reads(scene_rows.versions)
     persona = reads(persona_rows.current)
@@ -90,16 +90,16 @@ class SqlVerbs(Protocol):
             self.write(space, lambda tx: persona_rows.write_file(tx, page))
 
     # jobs
-    backlog = reads(jobs.backlog)
-    flush = writes(jobs.flush)
-    stage_states = reads(jobs.stage_states)
-    want = writes(jobs.request)
-    works = reads(jobs.waiting)
-    work = reads(jobs.by_id)
-    take_work = writes(jobs.lease)
-    park_work = writes(jobs.park)
-    release_work = writes(jobs.release)
-    done = reads(jobs.done)
+    backlog = reads(job_rows.backlog)
+    flush = writes(job_rows.flush)
+    stage_states = reads(job_rows.stage_states)
+    request_stage = writes(job_rows.request)
+    jobs = reads(job_rows.waiting)
+    job = reads(job_rows.by_id)
+    lease_job = writes(job_rows.lease)
+    park_job = writes(job_rows.park)
+    release_job = writes(job_rows.release)
+    stage_logs = reads(job_rows.done)
     drafts = reads(draft_rows.drafts)
     commit_extraction = writes(draft_rows.commit_extraction)
     commit_merge = writes(draft_rows.commit_merge)
@@ -107,8 +107,8 @@ class SqlVerbs(Protocol):
     commit_persona = writes(persona_rows.commit)
     commit_canvas = writes(canvas_rows.commit)
     commit_summaries = writes(record_rows.commit_summaries)
-    hold = writes_home(leases.lease)
-    let_go = writes_home(leases.release)
+    lease = writes_home(leases.lease)
+    release_lease = writes_home(leases.release)
     pause = writes_home(leases.pause)
     resume = writes_home(leases.resume)
     paused = reads_home(leases.paused)
@@ -152,24 +152,24 @@ class SqlVerbs(Protocol):
     undo_forget = writes(forgetting.undo)
     tombstones = reads(tombstone_rows.listed)
     purge = writes(purging.purge)
-    unproven = reads_home(purging.unproven)
-    note_proven = writes_home(purging.note_proven)
+    unverified_purges = reads_home(purging.unproven)
+    note_verified = writes_home(purging.note_proven)
     policies = reads(policy_rows.listed)
     put_policy = writes(policy_rows.put)
     due_policies = writes(policy_rows.due)
     overdue = reads(policy_rows.overdue)
     count_overdue = reads(policy_rows.count_overdue)
-    note_kept = writes(policy_rows.note)
-    put_aside = writes(quarantine_rows.quarantine)
-    held = reads(quarantine_rows.listed)
-    held_count = reads(quarantine_rows.count)
+    note_retained = writes(policy_rows.note)
+    quarantine = writes(quarantine_rows.quarantine)
+    quarantined = reads(quarantine_rows.listed)
+    count_quarantined = reads(quarantine_rows.count)
     review = writes(quarantine_rows.review)
 
     # export and import
     home_id = reads_home(exporting.home_id)
-    take_in = writes(importing.import_rows)
+    import_rows = writes(importing.import_rows)
     known_as = reads(importing.known_as)
-    were_forgotten = reads(importing.forgotten_statements)
+    forgotten_statements = reads(importing.forgotten_statements)
     note_origins = writes(importing.note_origins)
 
     # admin

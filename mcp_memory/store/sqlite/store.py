@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mcp_memory.store.outline import Outline
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
@@ -17,6 +16,7 @@ from mcp_memory.store.sqlite.index import outlines, postings, renewal, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, home_transaction
 from mcp_memory.store.sqlite.upkeep import compaction, recovery, repair, snapshots
+from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Layer, Posting, Scored, TakenBack, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class SQLiteStore(SqlVerbs):
     def _write(self, space: str, work: Callable[[SqliteTransaction], T]) -> T:
         return self._db.write(lambda con: work(SqliteTransaction(con, self._db.home, space)))
 
-    def carry_out(self, spaces: Sequence[str], take: exporting.Take) -> None:
+    def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
             lambda con: [exporting.export(SqliteTransaction(con, self._db.home, space), take) for space in spaces]
         )
@@ -91,7 +91,7 @@ class SQLiteStore(SqlVerbs):
             ),
         )
 
-    def outline(self, space: str, *, filters: Filters) -> Outline:
+    def turn_metadata(self, space: str, *, filters: Filters) -> TurnMetadata:
         return self._read(space, lambda tx: self._outlines.of(tx, filters))
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
@@ -148,10 +148,10 @@ class SQLiteStore(SqlVerbs):
 
     # secure delete
 
-    def shred(self, *, patience: float = 10.0) -> bool:
+    def secure_delete(self, *, patience: float = 10.0) -> bool:
         return self._db.outside(lambda con: compaction.shred(con, patience=patience))
 
-    def excuse(self, traces: Traces) -> list[str]:
+    def exclude_retained(self, traces: Traces) -> list[str]:
         home = self._db.home
         return self._db.read(lambda con: compaction.excuse(con, home, traces))
 
@@ -187,7 +187,7 @@ class SQLiteStore(SqlVerbs):
     def snapshot(self, to: Path) -> None:
         self._db.read(lambda con: snapshots.take(con, to))
 
-    def mend(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
+    def repair(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
         home = self._db.home
         return self._db.write(
             lambda con: [
@@ -203,7 +203,7 @@ class SQLiteStore(SqlVerbs):
         return [path.name for path in recovery.set_aside(self._db.home) if path.is_relative_to(self.folder(space))]
 
     @property
-    def taken_back(self) -> Sequence[TakenBack]:
+    def recovered_lines(self) -> Sequence[TakenBack]:
         return self._db.taken_back
 
     def compact(self, *, vacuum: bool) -> None:

@@ -209,11 +209,11 @@ def test_vectors_of_it_are_gone_as_well(store: Store, home: Path) -> None:
     said = [NewTurn(role="user", content=text) for text in ("A secret of mine, well kept.", "The weather is fine.")]
     store.append_turns("me", "s", said, now=NOON, vectors=Vectors(identity="test/64", data=data))
     kept = [np.clip(np.rint(row / np.linalg.norm(row) * 127), -127, 127).astype(np.int8).tobytes() for row in data]
-    store.shred()
+    store.secure_delete()
     assert [row[:32] in (home / "memory.db").read_bytes() for row in kept] == [True, True]
     gone = store.forget("me", ["t1"], reason="", now=NOON)
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
-    assert store.shred()
+    assert store.secure_delete()
     assert [row[:32] in (home / "memory.db").read_bytes() for row in kept] == [False, True]
 
 
@@ -227,10 +227,10 @@ def test_a_purge_that_was_killed_before_its_end_is_finished_by_the_next(home: Pa
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
     store.close()
     store = open_store(home)
-    assert store.unproven() == [gone.id]
-    assert store.shred()
-    store.note_proven([gone.id])
-    assert store.unproven() == []
+    assert store.unverified_purges() == [gone.id]
+    assert store.secure_delete()
+    store.note_verified([gone.id])
+    assert store.unverified_purges() == []
     store.close()
     assert holding(home, ["sleeps under"]) == []
 
@@ -274,9 +274,9 @@ def test_others_that_read_keep_the_log_and_that_is_told(store: Store, home: Path
     other = apsw.Connection(str(home / "memory.db"), flags=apsw.SQLITE_OPEN_READONLY)
     other.execute("BEGIN; SELECT count(*) FROM sqlite_master").fetchall()
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
-    assert not store.shred(patience=0.05)
+    assert not store.secure_delete(patience=0.05)
     other.close()
-    assert store.shred()
+    assert store.secure_delete()
     assert holding(home, ["sleeps under"]) == []
 
 

@@ -80,7 +80,7 @@ def whole(store: Store) -> None:
     """What holds after everything was read, whatever died on the way."""
     assert told(store) == EXPECTED
     assert read_once(store)
-    assert (store.backlog("default"), store.drafts("default"), store.works("default")) == ([], [], [])
+    assert (store.backlog("default"), store.drafts("default"), store.jobs("default")) == ([], [], [])
     cited = [id for scene in store.scenes("default") for id in scene.atoms]
     assert sorted(cited) == sorted(atom.id for atom in store.list_atoms("default", filters=Filters(), limit=1_000))
     page = store.persona("default")

@@ -48,7 +48,7 @@ def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), sessi
     (waits,) = store.backlog(SPACE, session=session)
     basis = f'{{"session": "{session}", "start": {waits.start}, "stop": {last.position + 1}}}'
     until = clock() + timedelta(hours=9)
-    work = store.take_work(SPACE, "extract", session, basis, holder="h", until=until, now=clock(), eager=True)
+    work = store.lease_job(SPACE, "extract", session, basis, holder="h", until=until, now=clock(), eager=True)
     assert work is not None
     drafts = [atom(text, last.id, last.content) for text in texts]
     store.commit_extraction(
@@ -74,7 +74,7 @@ def merge(store: Store, clock: FixedClock) -> None:
     """Make atoms of all drafts."""
     drafts = store.drafts(SPACE)
     until = clock() + timedelta(hours=9)
-    work = store.take_work(SPACE, "merge", None, "{}", holder="h", until=until, now=clock(), eager=True)
+    work = store.lease_job(SPACE, "merge", None, "{}", holder="h", until=until, now=clock(), eager=True)
     assert work is not None
     merged = [Merging(draft=draft.id, atom=draft.atom) for draft in drafts]
     store.commit_merge(SPACE, work.id, merged=merged, outcome={}, now=clock())
@@ -181,7 +181,7 @@ def test_a_question_of_merging_waits_for_company_or_a_day(store: Store, clock: F
 def test_merging_that_is_asked_for_does_not_wait(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=["one"])
-    store.want(SPACE, "merge", "the session is over")
+    store.request_stage(SPACE, "merge", "the session is over")
     assert gathered(store, SPACE, clock())
 
 
@@ -204,7 +204,7 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     learn(1)
     assert scenes_due()
     until = clock() + timedelta(hours=9)
-    work = store.take_work(SPACE, "scenes", None, '{"after": 0}', holder="h", until=until, now=clock())
+    work = store.lease_job(SPACE, "scenes", None, '{"after": 0}', holder="h", until=until, now=clock())
     assert work is not None
     store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest(SPACE, "atom"), outcome={}, now=clock())
     assert not scenes_due()
@@ -212,7 +212,7 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     assert not scenes_due()  # so soon after the last
     clock.advance(seconds=900)
     assert scenes_due()
-    work = store.take_work(SPACE, "scenes", None, '{"after": 20}', holder="h", until=until, now=clock())
+    work = store.lease_job(SPACE, "scenes", None, '{"after": 20}', holder="h", until=until, now=clock())
     assert work is not None
     store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest(SPACE, "atom"), outcome={}, now=clock())
     learn(1)

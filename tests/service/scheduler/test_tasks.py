@@ -111,7 +111,7 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
             assert len(model.asked) <= 1 + (at + 1) / RECORDS_A_QUESTION + 1
     search.close()
     assert 3 <= len(model.asked) <= 1 + 100 / RECORDS_A_QUESTION
-    assert {done.stage for done in store.done("default")} == {"summaries", "canvas"}
+    assert {done.stage for done in store.stage_logs("default")} == {"summaries", "canvas"}
     assert rebuild(store, "default", 1) == state_of(store.canvas("default", 1))
     for said in range(2):
         store.append_turns("default", "talk", [NewTurn(role="user", content=f"I cycle {said}.")], now=now())

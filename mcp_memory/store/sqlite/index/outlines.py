@@ -14,10 +14,10 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mcp_memory.store.outline import Outline
 from mcp_memory.store.sql.transaction import Transaction, to_ms
 from mcp_memory.store.sqlite.index.terms import STATES_RULE
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
+from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Layer
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Outlines:
         self._known: dict[int, _Columns] = {}
         self._lock = threading.Lock()
 
-    def of(self, tx: Transaction, filters: Filters) -> Outline:
+    def of(self, tx: Transaction, filters: Filters) -> TurnMetadata:
         """Return the outline of a space with what passes the filters."""
         with self._lock:
             columns = self._known[tx.space] = _refreshed(tx, self._known.get(tx.space))
@@ -48,7 +48,7 @@ class Outlines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    outline: Outline
+    outline: TurnMetadata
     positions: NDArray[np.int64]
     upto: int
 
@@ -85,7 +85,7 @@ def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, 
         number = numbers.setdefault((role, name), len(numbers))
         who[number] = (role, name)
         speakers[place_of_row[np.fromstring(ids, np.int64, sep=" ")]] = number
-    outline = Outline(
+    outline = TurnMetadata(
         rows=rows,
         sessions=np.repeat([session for session, _, _ in found], [count for _, count, _ in found]).astype(np.int64),
         said_at=said_at,
@@ -110,7 +110,7 @@ def _merged(known: _Columns, fresh: _Columns) -> _Columns:
         return np.insert(before, at, after)
 
     rows = both(old.rows, new.rows)
-    outline = Outline(
+    outline = TurnMetadata(
         rows=rows,
         sessions=both(old.sessions, new.sessions),
         said_at=both(old.said_at, new.said_at),
@@ -136,7 +136,7 @@ def _place_of_row(rows: NDArray[np.int64], upto: int) -> NDArray[np.int32]:
     return places
 
 
-def _passing(tx: Transaction, outline: Outline, filters: Filters) -> NDArray[np.bool_]:
+def _passing(tx: Transaction, outline: TurnMetadata, filters: Filters) -> NDArray[np.bool_]:
     import numpy as np
 
     passes = np.ones(len(outline.rows), bool)

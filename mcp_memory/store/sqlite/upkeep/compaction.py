@@ -72,7 +72,7 @@ def shred(con: apsw.Connection, *, patience: float) -> bool:
 
 
 def excuse(con: apsw.Connection, home: Path, traces: Traces) -> list[str]:
-    """See `Store.excuse`."""
+    """See `Store.exclude_retained`."""
     said = traces.excuse(_kept(con))
     refs: Any = con.execute(
         "SELECT r.id, s.name, r.path FROM ref r JOIN space s ON s.id = r.space WHERE r.purged_at IS NULL ORDER BY r.id"

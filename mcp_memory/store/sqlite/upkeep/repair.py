@@ -31,7 +31,7 @@ SetAside = Callable[[Path], object]
 
 
 def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: bool) -> list[str]:
-    """See `Store.mend`."""
+    """See `Store.repair`."""
     return [
         *_quotes(con),
         *words(con),

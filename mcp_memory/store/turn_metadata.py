@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from mcp_memory.core.types import Role
 
-__all__ = ["Outline"]
+__all__ = ["TurnMetadata"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outline:
+class TurnMetadata:
     """Columns of equal length, by place; `note`s are left out.
 
     `rows` are row numbers (812 for t812), `sessions` and `speakers` numbers without meaning of their own,
