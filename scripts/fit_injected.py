@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
 from mcp_memory.models.embed.classifiers import SLOTS, features_of, word_slots
-from mcp_memory.suspicion.orders import traits
+from mcp_memory.suspicion.injected_instructions import traits
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "mcp_memory/models/embed/model/injected.safetensors"

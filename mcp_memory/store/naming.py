@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Named", "address", "even", "named"]
+__all__ = ["NamedResult", "address", "even", "named"]
 
 _NAME = re.compile(
     r"(?<![\w-])(?:(?P<ref>r-[0-9a-f]{12,64})(?::(?P<first>[1-9]\d{0,8})(?:[-–](?P<last>[1-9]\d{0,8}))?)?"
@@ -22,20 +22,20 @@ _NUMBERED = re.compile(r"(?<![\w-])([at])(\d{1,5})(?!\w)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedResult:
     """A ref or a node that a text names, and which of its lines, where it says so: first and last, from 1."""
 
     target: str
     lines: tuple[int, int] | None = None
 
 
-def named(text: str) -> list[Named]:
+def named(text: str) -> list[NamedResult]:
     """Return what a text names, in order, each once; of a text that names hundreds, the first."""
     if "r-" not in text and "-N" not in text:  # nearly every turn: the pattern takes ten times as long
         return []
-    found: dict[Named, None] = {}
+    found: dict[NamedResult, None] = {}
     for match in _NAME.finditer(text):
-        found[Named(match["node"] or match["ref"], _lines(match))] = None
+        found[NamedResult(match["node"] or match["ref"], _lines(match))] = None
         if len(found) == _MOST:
             break
     return list(found)

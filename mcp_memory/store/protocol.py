@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "Admin",
+    "AdminStore",
     "Amended",
     "Appended",
     "Backlog",
@@ -113,8 +113,8 @@ __all__ = [
     "Grown",
     "Held",
     "Imported",
-    "Jobs",
-    "Knowledge",
+    "JobStore",
+    "KnowledgeStore",
     "Layer",
     "Merging",
     "NewAtom",
@@ -122,20 +122,20 @@ __all__ = [
     "NewRef",
     "Outcome",
     "Posting",
-    "Retention",
+    "RetentionStore",
     "SceneEdit",
     "Scored",
-    "Search",
+    "SearchStore",
     "Spend",
     "Spent",
     "StageState",
     "Store",
     "TakenBack",
     "TakenStep",
-    "Tasks",
+    "TaskStore",
     "ThinRecord",
     "Tombstone",
-    "Turns",
+    "TurnStore",
     "UnindexedRef",
     "VectorIndex",
     "Vectors",
@@ -145,7 +145,7 @@ __all__ = [
 ]
 
 
-class Turns(Protocol):
+class TurnStore(Protocol):
     """Turns (L0), and the imports and logs of clients that they come from."""
 
     def append_turns(
@@ -217,7 +217,7 @@ class Turns(Protocol):
         ...
 
 
-class Knowledge(Protocol):
+class KnowledgeStore(Protocol):
     """Atoms (L1) with facts and entities, scenes (L2), the persona (L3), and what cites a tool result."""
 
     def add_atom(self, space: str, /, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
@@ -293,7 +293,7 @@ class Knowledge(Protocol):
         ...
 
 
-class Jobs(Protocol):
+class JobStore(Protocol):
     """Questions to a model: leased, answered and committed; how far each stage has come.
 
     A commit of a stage names its job and stores rows, cursor and log entry in one transaction. It raises Conflict,
@@ -481,7 +481,7 @@ class Jobs(Protocol):
         ...
 
 
-class Search(Protocol):
+class SearchStore(Protocol):
     """Candidates for a search, and the indexes they come from. How they are ranked is not known here."""
 
     def newest(self, space: str, /, layer: Layer) -> int:
@@ -566,7 +566,7 @@ class Search(Protocol):
         ...
 
 
-class Tasks(Protocol):
+class TaskStore(Protocol):
     """Raw tool results, records of calls, canvases; edits of message lists and what all of it saved."""
 
     def put_ref(self, space: str, /, new: NewRef, *, refuse: bool = True) -> Ref:
@@ -745,7 +745,7 @@ class Tasks(Protocol):
         ...
 
 
-class Retention(Protocol):
+class RetentionStore(Protocol):
     """Forgetting, undo and purge; retention policies; quarantine and review."""
 
     def matching(self, space: str, /, which: Which) -> list[str]:
@@ -859,7 +859,7 @@ class Retention(Protocol):
         ...
 
 
-class Admin(Protocol):
+class AdminStore(Protocol):
     """The home: spaces, tokens, the usage ledger, the change feed, export and import."""
 
     def close(self) -> None:
@@ -964,7 +964,7 @@ class Admin(Protocol):
         ...
 
 
-class Store(Turns, Knowledge, Jobs, Search, Tasks, Retention, Admin, Protocol):
+class Store(TurnStore, KnowledgeStore, JobStore, SearchStore, TaskStore, RetentionStore, AdminStore, Protocol):
     """One home. See the module docstring for what holds of every verb."""
 
 

@@ -85,7 +85,7 @@ def _together(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], li
 
 
 @dataclass(frozen=True, slots=True)
-class _Index:
+class _PieceIndex:
     """Pieces by their first bytes: `heads` sorted, `marked` tells by a few bits of one whether it may be among them.
 
     `short` has those that are shorter than PIECE, by their heads.
@@ -190,7 +190,7 @@ class Traces:
                         yield start, piece
 
 
-def _indexed(pieces: set[bytes]) -> _Index | None:
+def _indexed(pieces: set[bytes]) -> _PieceIndex | None:
     import numpy as np
 
     if not pieces:
@@ -202,7 +202,7 @@ def _indexed(pieces: set[bytes]) -> _Index | None:
     heads = np.array(sorted({int.from_bytes(piece[:LEAST], "little") for piece in pieces}), np.uint64)
     marked = np.zeros(2**_BITS, np.bool_)
     marked[_slot(heads)] = True
-    return _Index(heads, marked, short)
+    return _PieceIndex(heads, marked, short)
 
 
 def _slot(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

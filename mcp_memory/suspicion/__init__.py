@@ -20,8 +20,8 @@ from typing import Literal
 from mcp_memory.core.types import Source
 from mcp_memory.language.hidden_characters import hides, plain, revealed
 from mcp_memory.suspicion.disguises import readings
+from mcp_memory.suspicion.injected_instructions import drops, means_order, orders_in, uncited
 from mcp_memory.suspicion.marks import POSES, TAG, breaks_out, defused, found
-from mcp_memory.suspicion.orders import drops, means_order, orders_in, uncited
 
 __all__ = ["MEANINGS", "TAG", "Flag", "defused", "drops", "flags", "revealed", "sifted", "worded"]
 

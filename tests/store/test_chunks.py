@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import Citation, Evidence, NewTurn
-from mcp_memory.store.naming import Named, address, named
+from mcp_memory.store.naming import NamedResult, address, named
 from mcp_memory.store.protocol import Filters, NewAtom, NewChunk, NewRef, Store
 from mcp_memory.store.sqlite import open_store
 
@@ -141,7 +141,7 @@ def test_what_passes_is_left_for_another_time(store: Store) -> None:
     st.sampled_from(["{}", "see {}.", "({})", "from {}, line", "`{}`", "在{}里"]),
 )
 def test_an_address_is_read_out_of_a_text_as_it_was_written(ref: str, lines: tuple[int, int] | None, text: str) -> None:
-    assert named(text.format(address(ref, lines))) == [Named(ref, lines)]
+    assert named(text.format(address(ref, lines))) == [NamedResult(ref, lines)]
 
 
 @given(st.text())

@@ -19,7 +19,7 @@ from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.search import parse_query
 from mcp_memory.store.citations import cited, links, uncovered
 from mcp_memory.store.evidence import is_intact
-from mcp_memory.store.naming import Named, address, named
+from mcp_memory.store.naming import NamedResult, address, named
 from mcp_memory.store.protocol import Filters, Store
 
 __all__ = ["cites", "verify", "why"]
@@ -202,7 +202,7 @@ def _lines(text: str, lines: tuple[int, int] | None) -> str:
 # --- from a result up -------------------------------------------------------------------------------
 
 
-def _of_results(store: Store, space: str, id: str, name: Named) -> Why:
+def _of_results(store: Store, space: str, id: str, name: NamedResult) -> Why:
     if name.target.startswith("r-"):
         refs, call = [name.target], _call(store, space, name.target)
     else:

@@ -47,7 +47,7 @@ class Brought:
     notes: list[str] = field(default_factory=list[str])
 
 
-class _Taking:
+class _SpaceImport:
     """Rows on their way into one space, and what they are called there so far."""
 
     def __init__(self, store: Store, parcel: Parcel, space: str, into: str, now: Callable[[], datetime]) -> None:
@@ -85,7 +85,7 @@ def bring(
     another home that it was released; `forget` takes ids out, for a reason, and returns the tombstone; `undo` brings
     back what one took.
     """
-    taking = _Taking(store, parcel, space, into, now)
+    taking = _SpaceImport(store, parcel, space, into, now)
     tombstones = list(parcel.rows(space, model.ExportedTombstone))
     undone = list(_undone(taking, tombstones, undo))
     taking.take(list(parcel.rows(space, model.ExportedEntity)))
@@ -185,12 +185,12 @@ def _tasks(
 # --- what was forgotten -----------------------------------------------------------------------------
 
 
-def _keys(taking: _Taking, tombstone: model.ExportedTombstone) -> tuple[str, ...]:
+def _keys(taking: _SpaceImport, tombstone: model.ExportedTombstone) -> tuple[str, ...]:
     return (model.origin_of(taking.of, tombstone.id, tombstone.at), *tombstone.origins)
 
 
 def _undone(
-    taking: _Taking, tombstones: Sequence[model.ExportedTombstone], undo: Callable[[str], object]
+    taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], undo: Callable[[str], object]
 ) -> Iterator[str]:
     """Bring back what was forgotten here for being forgotten there, and was brought back there since."""
     for tombstone in tombstones:
@@ -211,7 +211,7 @@ def _undone(
 
 
 def _forgotten(
-    taking: _Taking, tombstones: Sequence[model.ExportedTombstone], forget: Callable[[Sequence[str], str], str]
+    taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], forget: Callable[[Sequence[str], str], str]
 ) -> Iterator[str]:
     """Forget here what was forgotten there; what never came here is kept from coming by an older export."""
     store, into = taking.store, taking.into

@@ -44,18 +44,18 @@ _LEAST_ID = 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _ExportMember:
     bytes: int
     sha256: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Manifest:
+class _ExportManifest:
     format: Literal["mcp-memory export"]
     version: int
     home: str
     spaces: dict[str, dict[str, int]]
-    members: dict[str, _Member]
+    members: dict[str, _ExportMember]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def _refusing(name: str) -> Generator[None]:
         raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None
 
 
-def _manifest(packed: zipfile.ZipFile, name: str) -> _Manifest:
+def _manifest(packed: zipfile.ZipFile, name: str) -> _ExportManifest:
     try:
         info = packed.getinfo(MANIFEST)
     except KeyError:
@@ -158,7 +158,7 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _Manifest:
         raise InvalidInput(f"{name} has a manifest of {info.file_size // 2**20} MiB, which no memory has.")
     try:
         found: Any = json.loads(packed.read(MANIFEST))
-        manifest = TypeAdapter(_Manifest).validate_python(found)
+        manifest = TypeAdapter(_ExportManifest).validate_python(found)
     except (ValueError, RecursionError, ValidationError):
         raise InvalidInput(f"The manifest of {name} cannot be read, so nothing was stored. Export it again.") from None
     if manifest.version > VERSION:
@@ -173,7 +173,7 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _Manifest:
     return manifest
 
 
-def _check_names(packed: zipfile.ZipFile, manifest: _Manifest, name: str, *, size: int) -> None:
+def _check_names(packed: zipfile.ZipFile, manifest: _ExportManifest, name: str, *, size: int) -> None:
     found = [
         one
         for one in packed.infolist()

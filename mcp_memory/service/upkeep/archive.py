@@ -25,7 +25,7 @@ from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
 from mcp_memory.core.regular_files import open_regular
 from mcp_memory.core.text import zoned
 
-__all__ = ["DATABASE", "FORMAT", "Manifest", "Member", "Writer", "is_backup", "opened", "unpack"]
+__all__ = ["DATABASE", "FORMAT", "ArchiveMember", "BackupManifest", "Writer", "is_backup", "opened", "unpack"]
 
 FORMAT = 1
 DATABASE = "memory.db"
@@ -38,13 +38,13 @@ _TORN = (zipfile.BadZipFile, zlib.error, EOFError, UnicodeError, NotImplementedE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ArchiveMember:
     bytes: int
     sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class BackupManifest:
     """`counts` are rows by what they are. `lacking` says what the home had lost when this was made, a sentence each."""
 
     format: int
@@ -56,7 +56,7 @@ class Manifest:
     spaces: tuple[str, ...]
     counts: dict[str, int]
     lacking: tuple[str, ...]
-    members: dict[str, Member]
+    members: dict[str, ArchiveMember]
 
     @property
     def made(self) -> datetime:
@@ -70,7 +70,7 @@ class Writer:
         # The least effort: what is large is mostly vectors and text, and a backup is made beside running work.
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
         self._time = (max(at.year, 1980), at.month, at.day, at.hour, at.minute, at.second)
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ArchiveMember] = {}
 
     def add(self, name: str, pieces: Iterable[bytes]) -> None:
         digest, length = hashlib.sha256(), 0
@@ -79,9 +79,9 @@ class Writer:
                 digest.update(piece)
                 length += len(piece)
                 member.write(piece)
-        self.members[name] = Member(bytes=length, sha256=digest.hexdigest())
+        self.members[name] = ArchiveMember(bytes=length, sha256=digest.hexdigest())
 
-    def close(self, manifest: Manifest) -> None:
+    def close(self, manifest: BackupManifest) -> None:
         with self._zip.open(self._info(_MANIFEST), "w") as member:
             member.write(json.dumps(asdict(manifest), ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace"))
         self._zip.close()
@@ -104,7 +104,7 @@ def is_backup(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Generator[tuple[Manifest, zipfile.ZipFile]]:
+def opened(path: Path) -> Generator[tuple[BackupManifest, zipfile.ZipFile]]:
     """Open a backup for reading. Raises InvalidInput where the file is none, Damaged where it was one."""
     with _telling(path), _file(path) as file:
         if not zipfile.is_zipfile(file):
@@ -122,7 +122,7 @@ def _file(path: Path) -> IO[bytes]:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}. Name one of `backup --list`.") from None
 
 
-def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | None) -> None:
+def unpack(packed: zipfile.ZipFile, name: str, member: ArchiveMember, to: IO[bytes] | None) -> None:
     """Read a member whole, into `to` if given. Raises Damaged unless it is what the manifest says."""
     digest, length = hashlib.sha256(), 0
     try:
@@ -140,7 +140,7 @@ def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | N
         raise Damaged(f"{name} in it does not match its hash")
 
 
-def _checked(path: Path, packed: zipfile.ZipFile) -> Manifest:
+def _checked(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
     names = packed.namelist()
     for needed in (_MANIFEST, DATABASE):
         if needed not in names:
@@ -164,10 +164,10 @@ def _checked(path: Path, packed: zipfile.ZipFile) -> Manifest:
     return manifest
 
 
-def _manifest(path: Path, text: bytes) -> Manifest:
+def _manifest(path: Path, text: bytes) -> BackupManifest:
     try:
         fields: dict[str, Any] = json.loads(text)
-        made = Manifest(
+        made = BackupManifest(
             format=int(fields["format"]),
             home=str(fields["home"]),
             at=str(fields["at"]),
@@ -177,7 +177,7 @@ def _manifest(path: Path, text: bytes) -> Manifest:
             counts={str(table): int(count) for table, count in fields["counts"].items()},
             lacking=tuple(map(str, fields["lacking"])),
             members={
-                str(name): Member(bytes=int(one["bytes"]), sha256=str(one["sha256"]))
+                str(name): ArchiveMember(bytes=int(one["bytes"]), sha256=str(one["sha256"]))
                 for name, one in fields["members"].items()
             },
         )

@@ -25,7 +25,7 @@ from mcp_memory import __version__
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.service.upkeep import archive
-from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, Manifest, Writer
+from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, BackupManifest, Writer
 from mcp_memory.service.upkeep.engine import explained, snapshots
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
@@ -43,7 +43,7 @@ class Backup:
 
     path: Path
     bytes: int
-    manifest: Manifest | None = None
+    manifest: BackupManifest | None = None
     problem: str | None = None
     removed: tuple[Path, ...] = ()
     """Older ones that it took the place of, when it was made."""
@@ -96,7 +96,7 @@ def _place(folder: Path, home: str, at: datetime) -> Path:
         at += timedelta(milliseconds=1)
 
 
-def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, *, now: datetime) -> Manifest:
+def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, *, now: datetime) -> BackupManifest:
     writer = Writer(file, now.astimezone(UTC))
     writer.add(DATABASE, _pieces(copy))
     lacking: list[str] = []
@@ -120,7 +120,7 @@ def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, 
                     content = read_regular(where)
                 pieces = iter((content,))
             writer.add(f"spaces/{one.space}/{one.path}", pieces)
-    manifest = Manifest(
+    manifest = BackupManifest(
         format=FORMAT,
         home=about.home,
         at=now.astimezone(UTC).isoformat(timespec="milliseconds"),
@@ -172,7 +172,7 @@ def _make(folder: Path) -> None:
 # --- proving ----------------------------------------------------------------------------------------
 
 
-def verify(path: Path) -> Manifest:
+def verify(path: Path) -> BackupManifest:
     """Read a backup whole and examine its database. Raises Damaged or InvalidInput, which say what is wrong."""
     with (
         explained(path.parent, so="Nothing was changed"),

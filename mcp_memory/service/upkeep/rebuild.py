@@ -23,7 +23,6 @@ from mcp_memory.core.process_registry import exclusive
 from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
-from mcp_memory.service.upkeep.aside import Aside
 from mcp_memory.service.upkeep.backup import folder_of, listed, verify
 from mcp_memory.service.upkeep.engine import (
     DAMAGED,
@@ -39,6 +38,7 @@ from mcp_memory.service.upkeep.engine import (
     snapshots,
     why_read_only,
 )
+from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.shortterm.canvas import replay as drawing
 from mcp_memory.shortterm.canvas.edits import row_of
 from mcp_memory.store import files

@@ -20,9 +20,9 @@ from mcp_memory.core.process_registry import exclusive
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
-from mcp_memory.service.upkeep.aside import Aside
 from mcp_memory.service.upkeep.backup import folder_of, listed
 from mcp_memory.service.upkeep.engine import IDENTITY, explained, open_store, snapshots
+from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, remake
 from mcp_memory.shortterm.canvas import replay as drawing
 from mcp_memory.shortterm.canvas.edits import state_of

@@ -23,10 +23,10 @@ from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.process_registry import exclusive
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep import archive
-from mcp_memory.service.upkeep.archive import DATABASE, Manifest
-from mcp_memory.service.upkeep.aside import Aside
+from mcp_memory.service.upkeep.archive import DATABASE, BackupManifest
 from mcp_memory.service.upkeep.backup import verify
 from mcp_memory.service.upkeep.engine import explained, open_store, restored_rows
+from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import personas
 from mcp_memory.store import files
 
@@ -49,7 +49,7 @@ class Restored:
     """`aside` is where what was there before is kept; None where there was nothing."""
 
     home: Path
-    manifest: Manifest
+    manifest: BackupManifest
     aside: Path | None
     again: Sequence[Again] = ()
 
@@ -114,7 +114,7 @@ async def _forget(home: Path, one: restored_rows.Returned) -> str:
         return await memory.forget_again(one.ids, reason=one.reason, how=one.how)
 
 
-def _unpacked(path: Path, to: Path) -> Manifest:
+def _unpacked(path: Path, to: Path) -> BackupManifest:
     with archive.opened(path) as (manifest, packed):
         needed = sum(member.bytes for member in manifest.members.values())
         if needed > (free := shutil.disk_usage(to).free):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Citation
-from mcp_memory.store.naming import Named, named
+from mcp_memory.store.naming import NamedResult, named
 from mcp_memory.store.sql.transaction import Transaction, number_of
 
 __all__ = ["by_sources", "note", "note_given", "of_ref"]
@@ -93,7 +93,7 @@ def _is_live(tx: Transaction, source: str) -> bool:
     return tx.one(sql, int(source[1:])) is not None
 
 
-def _found(tx: Transaction, name: Named) -> list[tuple[str, Lines]]:
+def _found(tx: Transaction, name: NamedResult) -> list[tuple[str, Lines]]:
     if name.target.startswith("r-"):
         sql = "SELECT id FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL"
     else:

@@ -110,7 +110,7 @@ def misnamed(con: apsw.Connection, home: Path) -> dict[str, str]:
 
 def take_back(con: apsw.Connection, home: Path, lost: Iterable[Lost]) -> list[TakenBack]:
     """Take lines back in this transaction; files and rows are in step then. What came back is noted, for `noted`."""
-    done = [one for one in _Taking(con, home, list(lost)).all() if one.lines or one.left]
+    done = [one for one in _Recovery(con, home, list(lost)).all() if one.lines or one.left]
     if done:
         _note(home, done)
     return done
@@ -243,7 +243,7 @@ def _about(fields: dict[str, Any]) -> str:
     return json.dumps([name, fields[name]] if name else fields)
 
 
-class _Taking:
+class _Recovery:
     def __init__(self, con: apsw.Connection, home: Path, lost: list[Lost]) -> None:
         self._con = con
         self._files = [

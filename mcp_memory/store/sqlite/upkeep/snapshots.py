@@ -25,7 +25,7 @@ from mcp_memory.store.sqlite.upkeep import derived_rows
 __all__ = [
     "POINTS_AT_NOTHING",
     "Described",
-    "Named",
+    "NamedFile",
     "belongings",
     "check",
     "described",
@@ -66,7 +66,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedFile:
     """A file that rows name, relative to its space's folder.
 
     `length`: of a line file, how much of it counts. `sha256`: of a ref, its raw bytes. `content`: it is made of rows.
@@ -171,25 +171,25 @@ def _foreign(con: apsw.Connection) -> list[Any]:
 # --- the files that rows name -----------------------------------------------------------------------
 
 
-def named(con: apsw.Connection) -> Iterator[Named]:
+def named(con: apsw.Connection) -> Iterator[NamedFile]:
     """Yield every file of every space that the rows say there is, space by space."""
     spaces: Any = con.execute("SELECT id, name FROM space ORDER BY name").fetchall()
     for number, space in spaces:
         rows: Any = con.execute("SELECT path, bytes FROM file WHERE space = ? ORDER BY path", (number,)).fetchall()
-        yield from (Named(space=space, number=number, path=path, length=length) for path, length in rows)
+        yield from (NamedFile(space=space, number=number, path=path, length=length) for path, length in rows)
         rows = con.execute(
             "SELECT path, sha256 FROM ref WHERE space = ? AND purged_at IS NULL ORDER BY path", (number,)
         ).fetchall()
-        yield from (Named(space=space, number=number, path=path, sha256=digest) for path, digest in rows)
+        yield from (NamedFile(space=space, number=number, path=path, sha256=digest) for path, digest in rows)
         rows = con.execute("SELECT number, label, text FROM canvas WHERE space = ? ORDER BY number", (number,))
         for canvas, label, text in rows:
-            yield Named(space=space, number=number, path=canvases.path_of(canvas, label), content=text.encode())
+            yield NamedFile(space=space, number=number, path=canvases.path_of(canvas, label), content=text.encode())
         for path, due in scenes.files_of(SqliteTransaction(con, Path(), space)):
             if due is not None:
-                yield Named(space=space, number=number, path=path, content=due)
+                yield NamedFile(space=space, number=number, path=path, content=due)
 
 
-def lines_of(con: apsw.Connection, one: Named) -> Iterable[bytes]:
+def lines_of(con: apsw.Connection, one: NamedFile) -> Iterable[bytes]:
     """Return the lines that a line file has to have, from the rows."""
     return line_files_of_rows(SqliteTransaction(con, Path(), one.space), one.path)
 
