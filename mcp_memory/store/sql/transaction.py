@@ -46,19 +46,11 @@ _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
 
 class Connection(Protocol):
-    """What an engine does with statements, all in one transaction. Placeholders are `?`."""
+    """An engine's connection, in one transaction. Placeholders are `?`; rows are tuples."""
 
-    def all(self, sql: str, values: Sequence[Value]) -> list[Any]:
-        """Run a statement and return its rows, as tuples."""
-        ...
+    def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]: ...
 
-    def each(self, sql: str, values: Sequence[Value]) -> Iterator[Any]:
-        """Yield the rows of a statement, without holding them all in memory."""
-        ...
-
-    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
-        """Run a statement for each row of values."""
-        ...
+    def executemany(self, sql: str, rows: Iterable[Sequence[Value]], /) -> object: ...
 
 
 class Files(Protocol):
@@ -127,12 +119,12 @@ class HomeTransaction:
     def all(self, sql: str, *values: Value) -> list[Any]:
         """Return the rows of a statement, as tuples."""
         text, order = _layout(sql)
-        return self.connection.all(text, self._ordered(order, values))
+        return list(self.connection.execute(text, self._ordered(order, values)))
 
     def each(self, sql: str, *values: Value) -> Iterator[Any]:
         """Yield the rows of a statement, without holding them all in memory."""
         text, order = _layout(sql)
-        return self.connection.each(text, self._ordered(order, values))
+        return self.connection.execute(text, self._ordered(order, values))
 
     def one(self, sql: str, *values: Value) -> Any | None:
         """Return the first row, None where there is none."""
@@ -163,7 +155,7 @@ class HomeTransaction:
     def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
         """Run a statement for each row of values."""
         text, order = _layout(sql)
-        self.connection.many(text, (self._ordered(order, row) for row in rows))
+        self.connection.executemany(text, (self._ordered(order, row) for row in rows))
 
     def insert(self, table: str, **values: Value) -> None:
         self.run(_insert(table, tuple(values)), *values.values())

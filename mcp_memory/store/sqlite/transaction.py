@@ -3,49 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import apsw
 
 from mcp_memory.core.errors import Damaged
 from mcp_memory.store import files
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite.index import terms, vectors
 from mcp_memory.store.values import Layer, Vectors
 
-__all__ = ["ApswConnection", "SpaceFiles", "SpaceIndex", "SqliteTransaction", "home_transaction"]
+__all__ = ["SpaceFiles", "SpaceIndex", "SqliteTransaction", "home_transaction"]
 
 _FENCE = b"---\n"
 
 
-class ApswConnection:
-    """`sql.Connection` over apsw. Cursors never leave it."""
-
-    def __init__(self, con: apsw.Connection) -> None:
-        self._con = con
-
-    def all(self, sql: str, values: Sequence[Value]) -> list[Any]:
-        return self._con.execute(sql, values).fetchall()
-
-    def each(self, sql: str, values: Sequence[Value]) -> Iterator[Any]:
-        return iter(self._con.execute(sql, values))
-
-    def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
-        self._con.executemany(sql, rows)
-
-
 def home_transaction(con: apsw.Connection) -> HomeTransaction:
-    return HomeTransaction(ApswConnection(con))
+    return HomeTransaction(con)
 
 
 class SqliteTransaction(Transaction):
     """`con` is for what only SQLite does; `home` is the folder of the store."""
 
     def __init__(self, con: apsw.Connection, home: Path, space: str) -> None:
-        super().__init__(ApswConnection(con), space)
+        super().__init__(con, space)
         self.con = con
         self.home = home
         self.folder = home / "spaces" / space
