@@ -15,7 +15,7 @@ import json
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -212,6 +212,9 @@ class Focus:
             return 0.0
         return sum(self.weights.get(word, 0.0) for word in {m.lower() for m in self.pattern.findall(text)})
 
+    def weigh(self, texts: Iterable[str]) -> list[float]:
+        return [self.of(text) for text in texts]
+
     def best(self, texts: Iterable[str], limit: int) -> list[str]:
         """Return the texts nearest to the call, in their own order; the first ones where all are equal."""
         items = list(texts)
@@ -275,11 +278,13 @@ def terms_in(text: str) -> list[str]:
     return [term for term, _ in located_terms(text)]
 
 
-def located_terms(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each term with the text between it and the one before."""
+def located_terms(text: str) -> list[tuple[str, str]]:
+    """Return each term with the text between it and the one before."""
+    located: list[tuple[str, str]] = []
     end = 0
     for found in TERM.finditer(text):
         term = OWNERS.sub("", found[0]).strip("./-,:")
         if 3 < len(term) <= LONGEST or (len(term) == 3 and CODE.fullmatch(term)):
-            yield term, text[end : found.start()]
+            located.append((term, text[end : found.start()]))
             end = found.start() + len(found[0].rstrip("./-,:"))
+    return located

@@ -379,8 +379,9 @@ def _weights(pieces: Sequence[PreviewPart], picks: Mapping[int, float], focus: F
     """Weigh lines that are picked, or that the call asked for; equal texts once."""
     weights: dict[int, float] = {}
     seen: set[str] = set()
-    for piece in pieces:
-        weight = picks.get(piece.at, 0.0) + (focus.of(piece.text) if focus else 0.0)
+    asked_for = focus.weigh(piece.text for piece in pieces) if focus else [0.0] * len(pieces)
+    for piece, asked in zip(pieces, asked_for, strict=True):
+        weight = picks.get(piece.at, 0.0) + asked
         if weight > 0 and piece.text.strip() and piece.text not in seen:
             weights[piece.at] = weight
             seen.add(piece.text)
