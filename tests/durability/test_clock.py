@@ -91,7 +91,7 @@ def test_tokens_that_were_spent_in_a_future_that_never_came_use_up_no_budget_of_
     )
     store.add_spend(ahead)
     model = MeteredModel(ScriptedLLM(), store, settings, now=FixedClock(NOON))
-    model._refuse(10)  # pyright: ignore[reportPrivateUsage]
+    model._check_caps(10)  # pyright: ignore[reportPrivateUsage]
     store.close()
 
 

@@ -120,7 +120,7 @@ def test_no_reply_loses_or_adds_a_result(order: list[int], many: int) -> None:
 class Nothing:
     """A store from which everything was forgotten since it was found."""
 
-    def surroundings(self, space: str, ids: list[str], *, around: int) -> list[Any]:
+    def context_windows(self, space: str, ids: list[str], *, around: int) -> list[Any]:
         return []
 
     def atoms(self, space: str, ids: list[str]) -> list[Any]:

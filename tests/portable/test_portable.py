@@ -273,7 +273,7 @@ async def test_an_import_that_was_killed_goes_on(home: Path, tmp_path: Path, mon
                     raise KeyboardInterrupt
                 return whole(*given, **more)
 
-            monkeypatch.setattr(store, "take_in", take)
+            monkeypatch.setattr(store, "import_rows", take)
             try:
                 await take_in(held, file)
             except KeyboardInterrupt:
@@ -424,11 +424,11 @@ async def test_what_reads_like_an_attack_is_held_though_it_was_not_at_home(home:
     assert "held" not in rows(file)
     async with memory(tmp_path / "other") as held:
         await take_in(held, file)
-        (one,) = await to_thread.run_sync(lambda: store_of(held).held("default"))
+        (one,) = await to_thread.run_sync(lambda: store_of(held).quarantined("default"))
         assert one.id == "t1"
         await to_thread.run_sync(lambda: store_of(held).review("default", ["t1"], "released", now=CLOCK))
         await take_in(held, file)  # what a person decided here stays decided
-        assert await to_thread.run_sync(lambda: store_of(held).held("default")) == []
+        assert await to_thread.run_sync(lambda: store_of(held).quarantined("default")) == []
         second = await export(held, tmp_path / "b.zip")
     assert rows(second)["held"][0]["verdict"] == "released"
 

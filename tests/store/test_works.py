@@ -421,7 +421,7 @@ def test_of_two_processes_that_want_one_work_one_gets_it_and_one_answer_is_store
     for version in range(1, 9):
         got = at_once(lambda: take(first, holder="one"), lambda: take(second, holder="two"))
         (work,) = [work for work in got if isinstance(work, Work)]
-        assert second.works("me") == first.works("me") == [work]
+        assert second.jobs("me") == first.jobs("me") == [work]
         came = at_once(lambda: write_page(first, work), lambda: write_page(second, work))  # noqa: B023
         assert {version, Conflict} == {one if isinstance(one, int) else type(one) for one in came}
 
@@ -431,7 +431,7 @@ def test_of_two_processes_that_find_a_lease_run_out_one_takes_over(two: list[Sto
     lost = taken(first, holder="killed")
     got = at_once(lambda: take(first, holder="one", now=minutes(2)), lambda: take(second, holder="two", now=minutes(2)))
     (work,) = [work for work in got if isinstance(work, Work)]
-    assert [held.id for held in first.works("me")] == [work.id]
+    assert [held.id for held in first.jobs("me")] == [work.id]
     assert work.id != lost.id
 
 
@@ -507,7 +507,7 @@ class Life:
         if plan is None:
             return
         may = self.expected.may_take(plan, holder, self.now, eager=eager)
-        work = self.stores[who].take_work(
+        work = self.stores[who].lease_job(
             self.space, "extract", "s", basis=json.dumps({"start": plan[0], "stop": plan[1]}),
             holder=holder, until=self.now + LEASE, now=self.now, eager=eager,
         )  # fmt: skip
@@ -533,13 +533,13 @@ class Life:
 
     def park(self, who: int, work: Work) -> None:
         until = self.now + timedelta(minutes=3)
-        self.stores[who].park_work(self.space, work.id, error="failed", until=until)
+        self.stores[who].park_job(self.space, work.id, error="failed", until=until)
         left = self.expected.left
         if left is not None and left.id == work.id:
             self.expected.left = replace(left, state="parked", until=until, attempts=left.attempts + 1, error="failed")
 
     def release(self, who: int, work: Work) -> None:
-        self.stores[who].release_work(self.space, work.id)
+        self.stores[who].release_job(self.space, work.id)
         left = self.expected.left
         if left is not None and left.id == work.id and left.state == "open":
             self.expected.left = replace(left, until=left.at)
@@ -582,16 +582,16 @@ def test_every_turn_is_in_exactly_one_batch_whatever_happens_to_those_who_read_i
 
 def test_a_lease_is_one_holders_until_it_runs_out_or_is_let_go(two: list[Store]) -> None:
     first, second = two
-    assert first.hold("worker", "one", until=minutes(2), now=NOON)
-    assert not second.hold("worker", "two", until=minutes(9), now=minutes(1))
-    assert first.hold("worker", "one", until=minutes(5), now=minutes(1))
-    assert not second.hold("worker", "two", until=minutes(9), now=minutes(4))
-    assert second.hold("worker", "two", until=minutes(9), now=minutes(5))
-    first.let_go("worker", "one")
-    assert not first.hold("worker", "one", until=minutes(9), now=minutes(6))
-    second.let_go("worker", "two")
-    assert first.hold("worker", "one", until=minutes(9), now=minutes(6))
-    assert second.hold("another", "two", until=minutes(9), now=minutes(6))
+    assert first.lease("worker", "one", until=minutes(2), now=NOON)
+    assert not second.lease("worker", "two", until=minutes(9), now=minutes(1))
+    assert first.lease("worker", "one", until=minutes(5), now=minutes(1))
+    assert not second.lease("worker", "two", until=minutes(9), now=minutes(4))
+    assert second.lease("worker", "two", until=minutes(9), now=minutes(5))
+    first.release_lease("worker", "one")
+    assert not first.lease("worker", "one", until=minutes(9), now=minutes(6))
+    second.release_lease("worker", "two")
+    assert first.lease("worker", "one", until=minutes(9), now=minutes(6))
+    assert second.lease("another", "two", until=minutes(9), now=minutes(6))
 
 
 def test_a_pause_holds_for_every_process_until_it_is_ended(two: list[Store]) -> None:
