@@ -25,7 +25,7 @@ def blocks() -> dict[str, list[str]]:
 
 @cache
 def forms_of(kind: str) -> dict[str, str]:
-    """Return the forms of the blocks of a kind, by what stands behind it: a language, a unit, a relation."""
+    """Return the forms of the blocks of a kind, by the language, unit or relation behind each form."""
     named = (head.partition(" ") for head in blocks())
     return {rest: "".join(blocks()[f"{first} {rest}".strip()]) for first, _, rest in named if first == kind}
 

@@ -1,7 +1,7 @@
-"""L1: what was told in so many words. Model-made atoms are another stage's; these need none.
+"""L1: explicit statements. Model-made atoms belong to another stage; these need no model.
 
-An atom told explicitly is certain (confidence 1), and an instruction told explicitly always applies
-(priority −1, as upstream marks a global rule).
+An explicit atom is certain (confidence 1), and an explicit instruction always applies (priority −1, as upstream marks a
+global rule).
 """
 
 from __future__ import annotations

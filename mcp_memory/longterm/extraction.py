@@ -1,9 +1,8 @@
-"""L1, extraction: reads the next turns of a session once, and stores what is durably true as drafts of atoms.
+"""L1, extraction: reads the next turns of a session once, and stores durable statements as drafts of atoms.
 
 One question for each batch of turns. Drafts, names of entities and the session's cursor are committed together. A batch
-is the next turns that say something, with some before them as background; from the same positions the same batch is
-read again. Turns go to the model as data behind tags that nothing in them can close; very long ones are cut in the
-middle.
+is the next turns with content, with some earlier turns as background; the same positions always give the same batch.
+Turns go to the model as data behind tags that nothing in them can close; very long ones are cut in the middle.
 
 `extraction_reply` reads the reply, `grounding` checks each statement, `names` and `times` resolve who and when.
 """
@@ -65,7 +64,7 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> Extractio
 
 
 def question(desk: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extracted] | None:
-    """Return what a model is asked about the batch; None where all of it is noise."""
+    """Return the model's question about the batch; None if all of it is noise."""
     batch = _read_batch(desk, basis)
     if not batch.turns:
         return None
@@ -122,10 +121,10 @@ def _people(names: Names) -> str:
 
 
 def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extracted | None) -> Applied:
-    """Store what of the reply holds, and that these turns were read.
+    """Store the valid part of the reply, and mark these turns as read.
 
-    Raises InvalidInput where nothing holds for want of quotes, or all is in a language that nobody spoke; a work that
-    failed before is taken with what it gives, so that a weak model does not hold up a session for good.
+    Raises InvalidInput if nothing is valid because quotes are missing, or all is in a language that no speaker used. A
+    job that failed before is accepted with whatever it gives, so that a weak model does not block a session forever.
     """
     batch = _read_batch(desk, basis)
     names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
@@ -320,7 +319,7 @@ def _turns(store: Store, space: str, session: str, start: int, stop: int, aside:
 
 
 def shown(turns: Sequence[Turn], *, background: bool = False) -> str:
-    """Return turns as the question has them, each with its id, who said it and when."""
+    """Return turns as the question shows them, each with its id, speaker and time."""
     return "\n".join(_shown(turn, background=background) for turn in turns) or "none"
 
 

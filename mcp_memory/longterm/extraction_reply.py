@@ -1,8 +1,8 @@
-"""The shape of what a model extracts from turns, and the many ways in which models miss it.
+"""The schema of extraction replies, and tolerant parsing of the many ways in which models miss it.
 
-Every field stands in the schema as required, in the order in which it is best thought of: the words first, then what
-follows from them. What comes is forgiven much: names of other systems, numbers as words, one for a list, nothing
-where nothing is meant. What cannot be read becomes what says least; whether it holds is `grounding`'s to check.
+Every schema field is required, in the best order for reasoning: the words first, then what follows from them. Parsing
+forgives much: names of other systems, numbers as words, a single value for a list, nothing where nothing is meant.
+Unreadable values become the least specific value; `grounding` checks whether they are valid.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _renamed(data: Any, names: Mapping[str, str]) -> Any:
 
 
 class NamedEntity(BaseModel):
-    """Whom or what a statement is about. `also`: further names for it that stand in the turns."""
+    """The subject of a statement: a person or thing. `also`: further names for it in the turns."""
 
     name: Text
     also: Annotated[list[Text], BeforeValidator(_listed)]
@@ -121,7 +121,7 @@ class NamedEntity(BaseModel):
 
 
 class Triple(BaseModel):
-    """A fact: what holds of an entity in one word or two."""
+    """A fact: a property of an entity in one or two words."""
 
     entity: Text
     relation: Text
@@ -147,7 +147,7 @@ def _triple(value: Any) -> Any:
 
 
 class Quoted(BaseModel):
-    """Further words that a statement rests on, and the turn they stand in: the question that was answered."""
+    """Further words that support a statement, and their turn: the question that was answered."""
 
     turn: Text
     quote: Text
@@ -206,7 +206,7 @@ def _first(value: Any) -> Any:
 
 
 class Segment(BaseModel):
-    """Turns about one thing, and what is worth keeping of them."""
+    """Turns about one topic, and the statements in them worth keeping."""
 
     name: Text
     atoms: Annotated[list[ExtractedStatement], BeforeValidator(_listed)]

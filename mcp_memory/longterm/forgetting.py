@@ -30,9 +30,9 @@ def chosen_ids(
     since: datetime | None,
     until: datetime | None,
 ) -> list[str]:
-    """Return the ids of what is meant: where several ways say it, what all of them name.
+    """Return the ids of the selected rows; several selectors are intersected.
 
-    Raises InvalidInput where none of them does, and for more than MAX_IDS ids.
+    Raises InvalidInput if no selector is given, and for more than MAX_IDS ids.
     """
     if len(ids) > MAX_IDS:
         raise InvalidInput(f"{len(ids)} ids at once are too many. Forget at most {MAX_IDS} in a call.")
@@ -57,7 +57,7 @@ def forgetting_method(*, query: str | None, session: str | None, timed: bool) ->
 
 
 def forgotten_along(store: Store, reach: Reach, *, query: str | None) -> list[str]:
-    """Return what else goes with it and what still tells of it, a sentence each."""
+    """Return sentences about the rows that are forgotten too and the rows that still mention it."""
     told = [
         f"Nothing else is left of what {_named(reach.along)} rest{'s' if len(reach.along) == 1 else ''} on: "
         "that goes too."
@@ -78,7 +78,7 @@ def forgotten_along(store: Store, reach: Reach, *, query: str | None) -> list[st
 
 
 def previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:
-    """Return what the ids stand for, a line each."""
+    """Return the rows behind the ids, one line per id."""
     atoms = store.atoms(space, [id for id in ids if id.startswith("a")])
     turns = store.turns(space, [id for id in ids if id.startswith("t")])
     lines = {atom.id: atom.text for atom in atoms} | {turn.id: turn.content for turn in turns}
@@ -105,9 +105,9 @@ def _count(number: int, what: str) -> str:
 
 
 def pages_without(store: Store, space: str, atoms: Collection[str]) -> dict[int, str]:
-    """Return the versions that change, by number, without the lines that rest on nothing but these atoms.
+    """Return the versions that change, by number, without the lines based on these atoms alone.
 
-    A line that names a scene and no atom rests on all that this scene told then: it may say just that.
+    A line that names a scene and no atom is based on everything in that scene at the time: it may say just that.
     """
     gone, scenes = set(atoms), {scene.slug: scene for scene in store.scenes(space)}
     changed: dict[int, str] = {}

@@ -60,7 +60,7 @@ _ALWAYS_NAMED = {"boss", "manager", "married_to", "partner", "reports_to", "spou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroundedAtom:
-    """A statement that holds, as it is stored. `told`: what of it was put right."""
+    """A valid statement, as it is stored. `told`: the corrections made to it."""
 
     turn: Turn
     atom: NewAtom
@@ -119,10 +119,10 @@ def grounded(statement: ExtractedStatement, batch: TurnBatch, names: Names, sess
 def _supported(
     atom: NewAtom, text: str, words: Sequence[Words], batch: TurnBatch, names: Names
 ) -> tuple[NewAtom, Sequence[str]]:
-    """Return an atom as far as what was said carries it, and a remark on what does not.
+    """Return an atom as far as the turns support it, and a remark on the unsupported rest.
 
-    The words of people count, and the question that a short answer answers. What the assistant's words alone carry is
-    the assistant's.
+    The words of people count, and the question that a short answer answers. Statements supported by the assistant's
+    words alone are the assistant's.
     """
     if atom.source == "quoted":
         return with_allowed_kind(atom), ()
@@ -178,9 +178,9 @@ Words = tuple[Turn, tuple[int, int]]
 
 
 def _evidence(statement: ExtractedStatement, batch: TurnBatch) -> tuple[Sequence[Words], Sequence[str]] | Refusal:
-    """Return where the words stand, those of a new turn first, and what of the further ones was left out.
+    """Return the positions of the words, those of a new turn first, and the further words that were left out.
 
-    A further quote may stand in the background, where what a new turn answers was asked.
+    A further quote may be in the background, where the question that a new turn answers was asked.
     """
     first = _place(statement, batch)
     more = [(quoted, _place(quoted, batch, background=True)) for quoted in statement.more[:_MAX_MORE]]

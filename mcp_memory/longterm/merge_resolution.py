@@ -1,4 +1,4 @@
-"""Turns the decisions of a merge reply into what is committed: each draft ends in exactly one atom, or waits.
+"""Resolves the decisions of a merge reply into rows to commit: each draft ends in exactly one atom, or waits.
 
 Replies are read tolerantly: a wrong decision never spoils the others, an unknown action is `add`. A decision that
 breaks a rule leaves its draft to be added unchanged, with a note. The rules:
@@ -53,7 +53,7 @@ _KINDS = ("persona", "episodic", "instruction")
 
 
 class Decision(BaseModel):
-    """What becomes of one new statement."""
+    """The resolution of one new statement."""
 
     draft: str = Field(description="Id of the new statement, such as d7")
     action: Action = "add"
@@ -127,7 +127,7 @@ _SMALL = 12  # numbers that people write as words too
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeTarget:
-    """A current atom with all words that it rests on; `told`: the user said it explicitly, with `remember`."""
+    """A current atom with all words that support it; `told`: the user said it explicitly, with `remember`."""
 
     atom: Atom
     told: bool
@@ -172,7 +172,7 @@ def cannot_join(drafts: Sequence[NewAtom], onto: Sequence[MergeTarget], text: st
 
 
 def lacking(draft: NewAtom, others: Sequence[NewAtom | Atom]) -> str | None:
-    """Return what a draft says that the others do not: another value of a fact, a number."""
+    """Return the content of a draft that the others lack: another value of a fact, a number."""
     fact = fact_of(draft)
     theirs = [their for other in others if (their := fact_of(other)) and fact and their[:2] == fact[:2]]
     if fact and theirs and not any(_same_value(fact, their) for their in theirs):
@@ -221,7 +221,7 @@ _RISE = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What becomes of a draft."""
+    """The resolution of a draft."""
 
     action: Action = "add"
     onto: Sequence[MergeTarget] = ()
@@ -239,7 +239,7 @@ class Resolution:
 
 
 def resolved_atom(draft: NewAtom, fate: Resolution, said_at: Mapping[str, datetime]) -> NewAtom:
-    """Return the atom to store; `said_at` tells when its turns were said."""
+    """Return the atom to store; `said_at` gives the times of its turns."""
     parts = [draft, *fate.followers]
     old = [held.atom for held in fate.onto]
     text = fate.text or draft.text
@@ -371,7 +371,7 @@ def _names(parts: Sequence[NewAtom | Atom]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeContext:
-    """What a question shows: new statements, held ones, and which of all each new one is compared with."""
+    """The content of a question: new statements, current ones, and which of all each new one is compared with."""
 
     drafts: Mapping[str, Draft]
     held: Mapping[str, MergeTarget]
@@ -382,7 +382,7 @@ class MergeContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeResult:
-    """What to commit, and sentences of what was kept and what was refused."""
+    """The rows to commit, and sentences about kept and refused ones."""
 
     merged: list[Merging]
     outcome: Outcome
@@ -391,7 +391,7 @@ class MergeResult:
 
 
 def same_statement(shown: MergeContext, draft: str) -> str | None:
-    """Return the atom or the earlier draft that says the very same in the same words: nobody has to be asked."""
+    """Return the atom or the earlier draft with the same content in the same words: no question is needed."""
     earlier = list(takewhile(lambda id: id != draft, shown.drafts))
     for id in sorted(shown.near.get(draft, ()), key=lambda id: (id not in shown.held, len(id), id)):
         other = shown.held[id].atom if id in shown.held else shown.drafts[id].atom if id in earlier else None
@@ -420,7 +420,7 @@ def resolve_merge(shown: MergeContext, decisions: Iterable[Decision]) -> MergeRe
 
 
 class _Resolver:
-    """Works through the decisions in the order of the drafts; `fates` is what is settled so far."""
+    """Process the decisions in the order of the drafts; `fates` has the resolutions so far."""
 
     def __init__(self, shown: MergeContext) -> None:
         self._shown = shown

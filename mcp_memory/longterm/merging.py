@@ -35,7 +35,7 @@ class MergeBasis(BaseModel):
 
 
 def plan(desk: SearchContext, *, session: str | None, smaller: int) -> MergeBasis | None:
-    """Return the oldest drafts: those of them that stand alone, if there are any, else those to be asked about."""
+    """Return the oldest drafts: those without similar statements, if any, else those that need a question."""
     drafts = desk.store.drafts(desk.space, limit=_TOGETHER)
     if not drafts:
         return None
@@ -79,7 +79,7 @@ def question(desk: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeReply
 
 
 def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply | None) -> Applied:
-    """Commit what becomes of the drafts. InvalidInput where a reply speaks of none of them."""
+    """Commit the resolutions of the drafts. Raises InvalidInput if a reply mentions none of them."""
     shown = _shown(desk, basis)
     decisions = reply.decisions if reply is not None else []
     if decisions and not any(decision.draft in shown.drafts for decision in decisions):

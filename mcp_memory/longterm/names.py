@@ -65,7 +65,7 @@ class Names:
         return bool(turn.name) and fold(one_line(turn.name or "", MAX_NAME)) in {fold(name) for name in self.others}
 
     def chief(self, name: str) -> str | None:
-        """Return the name by which an entity is known; None for the assistant and for what is no name."""
+        """Return the name by which an entity is known; None for the assistant and for anything that is not a name."""
         name = one_line(name, MAX_NAME)
         folded = fold(name)
         if folded in name_words("user") or (self.user and folded == fold(self.user)):
@@ -85,7 +85,9 @@ class Names:
         return [USER, *found] if _names_one_of(fold(text), called) else found
 
     def may_be(self, chief: str, name: str) -> bool:
-        """Tell whether a name can be another one of an entity: no second user, nobody who speaks for themselves."""
+        """Tell whether a name can be an alias of an entity: neither a second user nor a person who speaks for
+        themselves.
+        """
         if fold(name) in {fold(other) for other in self.others}:
             return False
         if chief != USER or self.user is None:
@@ -129,7 +131,7 @@ _TURNS_READ = 8
 
 
 def with_told(names: Names, store: Store, space: str, statements: Iterable[str]) -> Names:
-    """Return the names, with those in statements that the user told in any turn, their own among them."""
+    """Return the names, including those in the user's statements in any turn and the user's names."""
     words = dict.fromkeys(word for text in statements for word in _CAPITAL.findall(text))
     told = {word: turns for word in list(words)[:_ASKED_FOR] if (turns := _turns_with(store, space, word))}
     introduced = [word for word, turns in told.items() if any(_introduces(turn.content, word) for turn in turns)]
@@ -163,7 +165,7 @@ def _relation(store: Store, space: str, user: str | None, name: str) -> str | No
 
 
 def is_person(turn: Turn) -> bool:
-    """Tell whether a person says a turn: the user, or somebody with a name of their own where a model would answer."""
+    """Tell whether a person says a turn: the user, or a named speaker where a model would answer."""
     if turn.role == "user":
         return True
     words = fold(turn.name or "").split()
@@ -198,7 +200,7 @@ def _names_one_of(text: str, names: Iterable[str]) -> bool:
 
 
 def names_table(names: Names) -> str:
-    """Return the known entities as a question shows them, a line each."""
+    """Return the known entities as a question shows them, one line per entity."""
     lines = [f"- {USER}" + (f" (also: {names.user})" if names.user else "")]
     for entity in names.known:
         if fold(entity.name) != USER:

@@ -101,7 +101,9 @@ def navigation(scenes: Sequence[Scene]) -> str:
 
 
 def identity(store: Store, space: str) -> list[str]:
-    """Return what tells who the user is, most telling first: the facts the user told of themselves, as `name: Maya`."""
+    """Return the facts that identify the user, most telling first: the user's statements about themselves, as `name:
+    Maya`.
+    """
     about = store.facts(space, filters=Filters(entity="user", unheld=True), limit=_READ)
     # Not of others whom the user is named beside, and not what others say of the user.
     facts = [fact for fact in about if fold(fact.entity) == "user" and fact.source == "user"]
@@ -158,7 +160,7 @@ def _shortened(text: str, limit: int) -> str:
 
 
 def versions(store: Store, space: str) -> list[PersonaVersion]:
-    """Return all versions, the newest first, each without what was forgotten."""
+    """Return all versions, the newest first, each without forgotten content."""
     return [without_forgotten(store, space, version) for version in store.persona_versions(space)]
 
 
@@ -179,10 +181,10 @@ def _label(version: PersonaVersion | None) -> str:
 
 
 def without_forgotten(store: Store, space: str, version: PersonaVersion) -> PersonaVersion:
-    """Return a version without the lines that rest on nothing but what was forgotten.
+    """Return a version without the lines that are based on forgotten content alone.
 
-    A line that names a scene and no atom rests on all that this scene told when the page was written: what was
-    forgotten of it may be just what the line says.
+    A line that names a scene and no atom is based on everything in that scene when the page was written: the forgotten
+    part may be just the content of the line.
     """
     gone = _forgotten(store, space, cited(version.text))
     text = without(version.text, gone)
@@ -204,14 +206,14 @@ def _forgotten(store: Store, space: str, ids: Sequence[str]) -> set[str]:
 
 
 def sound_scenes(store: Store, space: str) -> list[Scene]:
-    """Return the scenes that rest on nothing forgotten; the others are about to be written anew."""
+    """Return the scenes without forgotten evidence; the others are about to be rewritten."""
     scenes = store.scenes(space)
     gone = _forgotten(store, space, [id for scene in scenes for id in scene.atoms])
     return [scene for scene in scenes if not gone.intersection(scene.atoms)]
 
 
 def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple[Atom, Atom | None]]:
-    """Return what the page that stands says and holds no longer, each with what holds in its place."""
+    """Return the outdated statements of the current page, each with its replacement."""
     return ended_atoms(store, space, cited(written.text), after=last_read(store, space))
 
 
@@ -260,7 +262,7 @@ def _said(atom: Atom, limit: int) -> str:
 
 
 def listed_page(store: Store, space: str) -> str:
-    """Return what was told, by kind, each line with its atom; each section says how many lines did not fit."""
+    """Return the explicit statements, by kind, each line with its atom and each section with its overflow."""
     told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind) for kind, _ in _HEADINGS}
     if not any(told.values()):
         return EMPTY
@@ -319,7 +321,7 @@ def cleaned(text: str) -> tuple[str, list[str]]:
 
 
 def without_orders(text: str) -> tuple[str, list[str]]:
-    """Return the page without lines that read like an order to a model, and these: no page repeats what was planted."""
+    """Return the page without lines that read like an order to a model, and these lines."""
     ordered = [line for line in text.splitlines() if flags(line, "assistant")]
     kept = [line for line in text.splitlines() if line not in ordered]
     return ("\n".join(kept) + "\n" if ordered else text), ordered
@@ -392,7 +394,7 @@ class PersonaBasis(BaseModel):
 
 
 class PersonaReply(BaseModel):
-    """The page in Markdown, and what is new on it."""
+    """The page in Markdown, and the new content on it."""
 
     page: str = Field(description="The whole page in Markdown; each line ends with its evidence: (a12) or ([[slug]])")
     changed: str = Field("", description="One sentence: what is new on this page")
@@ -496,7 +498,7 @@ def _not_told(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> list[Atom]:
 
 
 def question(desk: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaReply]:
-    """Put the basis into words, as the rows are now: what was forgotten meanwhile is not shown."""
+    """Format the basis from the current rows: content forgotten meanwhile is not shown."""
     store, space = desk.store, desk.space
     scenes = sound_scenes(store, space)
     shown = [scene for scene in scenes if scene.slug in basis.scenes]

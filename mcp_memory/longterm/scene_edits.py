@@ -91,7 +91,7 @@ Text = Annotated[str, BeforeValidator(_text)]
 
 
 class Dropped(BaseModel):
-    """A statement that no page tells, and why."""
+    """A statement missing from all pages, and the reason."""
 
     atom: Annotated[str, BeforeValidator(_id), Field(description="Its id, such as a12")]
     reason: Text = Field("", description="Why no page needs it")
@@ -116,7 +116,7 @@ class RequestedEdit(BaseModel):
 
 
 class SceneReply(BaseModel):
-    """What becomes of the pages."""
+    """The resolution of the pages."""
 
     edits: list[RequestedEdit] = Field(default_factory=list[RequestedEdit])
     dropped: list[Annotated[Dropped, BeforeValidator(_dropped)]] = Field(
@@ -157,7 +157,7 @@ _NAMED = 12  # of what is wrong, in one sentence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SceneRound:
-    """What a reply is held against."""
+    """The data that a reply is checked against."""
 
     scenes: Mapping[str, Scene]
     """All that stand, by slug, without what was forgotten."""
@@ -259,7 +259,7 @@ def _as_it_was(scene: Scene) -> SceneEdit:
 
 @dataclass
 class _PageDrafts:
-    """The pages as they would be, and what is wrong so far."""
+    """The pages after the edits, and the errors so far."""
 
     given: SceneRound
     pages: dict[str, SceneEdit] = field(default_factory=dict[str, SceneEdit])
@@ -500,7 +500,7 @@ _STEM = 4
 
 
 def undressed(text: str) -> str:
-    """Return a body without what models put around it: a Markdown fence, front matter, the title once more."""
+    """Return a body without the wrapping that models add: a Markdown fence, front matter, a repeated title."""
     text = _UNREADABLE.sub("", text.replace("\r\n", "\n"))
     if text.lstrip()[:3] in ("---", "```"):
         text = _FRONT_MATTER.sub("", without_fence(text), count=1)
@@ -514,10 +514,10 @@ def heading_of(body: str) -> str:
 
 
 def unnamed(summary: str, page: str) -> list[str]:
-    """Return the numbers of a summary that do not stand in its page, and the names, each once.
+    """Return the numbers and names of a summary that its page lacks, each once.
 
-    Names are told by their capitals, so only in scripts and languages that give those to nothing else. They may be
-    bent as languages bend them.
+    Names are recognized by their capitals, so only in scripts and languages that capitalize nothing else. They may be
+    inflected.
     """
     said = fold(page)
     numbers = set(_NUMBER.findall(page))

@@ -43,7 +43,7 @@ _SAID = 0.8  # less confidence than that has what was only implied
 
 
 class SceneBasis(BaseModel):
-    """What a round is about: atoms after the cursor up to `upto`, and the pages that it shows in full."""
+    """The subject of a round: atoms after the cursor up to `upto`, and the pages that it shows in full."""
 
     after: int
     upto: int
@@ -208,7 +208,7 @@ def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply 
 
 
 def _worth_a_page(desk: SearchContext) -> bool:
-    """Tell whether enough is new for the persona to be written out of turn: a third of what is known, or many.
+    """Tell whether enough is new for the persona to be written out of turn: a third of the known atoms, or many.
 
     Models ask for it nearly every time.
     """
@@ -251,9 +251,9 @@ _ALIKE = 12  # other new atoms are among them
 def to_show(
     desk: SearchContext, scenes: Mapping[str, Scene], due: Sequence[str], new: Sequence[Atom], *, smaller: int
 ) -> list[str]:
-    """Return the slugs: what is due first, then the nearest; where two have to become one, what may be merged too.
+    """Return the slugs: due scenes first, then the nearest; if two must be merged, also the candidates for merging.
 
-    `scenes` has all that stand, the hottest first.
+    `scenes` has all current ones, the hottest first.
     """
     most = desk.settings.max_scenes
     too_many, full = len(scenes) >= most, len(scenes) == most - 1

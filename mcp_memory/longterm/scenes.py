@@ -61,7 +61,7 @@ def _ending(old: Atom, newer: Atom | None) -> str:
 
 
 def readable_scenes(store: Store, space: str) -> list[Scene]:
-    """Return the scenes that tell anything, the hottest first, as far as they do not rest on what was forgotten."""
+    """Return the scenes with content, the hottest first, without content based on forgotten rows."""
     scenes = store.scenes(space)
     named = {id for scene in scenes for id in (*scene.atoms, *cited(scene.body))}
     gone = named - {atom.id for atom in store.atoms(space, named)}
@@ -70,7 +70,7 @@ def readable_scenes(store: Store, space: str) -> list[Scene]:
 
 
 def without_forgotten(store: Store, space: str, scene: Scene) -> Scene:
-    """Return a scene, or an old version of one, as far as it does not rest on what was forgotten."""
+    """Return a scene, or an old version of one, without content based on forgotten rows."""
     return left_of(scene, _gone(store, space, scene))
 
 
@@ -80,12 +80,12 @@ def _gone(store: Store, space: str, scene: Scene) -> set[str]:
 
 
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms that held when a scene was written and hold no longer, each with what holds in its place."""
+    """Return the atoms that were current when a scene was written and are not now, each with its replacement."""
     return ended_atoms(store, space, cited(scene.body), after=scene.updated)
 
 
 def stale(store: Store, space: str) -> Iterator[Scene]:
-    """Yield the scenes that are due for rewriting: what they rest on was forgotten, or ended since."""
+    """Yield the scenes that are due for rewriting: their evidence was forgotten, or ended since."""
     for scene in store.scenes(space):
         if _gone(store, space, scene) or ended_since(store, space, scene):
             yield scene
@@ -153,14 +153,14 @@ def _went_on(store: Store, space: str, name: str) -> Scene | None:
 
 
 def versions(store: Store, space: str, slug: str) -> list[Scene]:
-    """Return all versions of a scene, the newest first, each without what was forgotten."""
+    """Return all versions of a scene, the newest first, each without forgotten content."""
     return [without_forgotten(store, space, version) for version in store.scene_versions(space, slug)]
 
 
 def restored(store: Store, space: str, slug: str, version: int) -> SceneEdit:
-    """Return the edit that makes an old version the one that stands, as far as it was not forgotten.
+    """Return the edit that makes an old version current, without forgotten content.
 
-    NotFound where there is no such version; InvalidInput where it tells nothing.
+    Raises NotFound if there is no such version; InvalidInput if it has no content.
     """
     known = versions(store, space, slug)
     if not known:
@@ -190,10 +190,10 @@ _NAMELESS = "scene"
 
 
 def slug_of(title: str) -> str:
-    """Return the title in small letters of its own script, with `-` for all else.
+    """Return the title in lower case in its original script, with `-` for all else.
 
-    The same title always gives the same slug. One of no letters gives `scene`, a name that a system reserves
-    gets that put before it.
+    The same title always gives the same slug. A title without letters gives `scene`, a name that a system reserves gets
+    that as a prefix.
     """
     words = re.sub(r"(?<=\w)['’](?=\w)", "", unicodedata.normalize("NFKC", title).lower())
     kept = "".join(c if _is_letter(c) else " " for c in words)
@@ -240,9 +240,9 @@ def ended_atoms(
 
 
 def is_joined(old: Atom, newer: Atom | None) -> bool:
-    """Tell whether an atom ended because the newer one says the same and more: that rests on all of its words too.
+    """Tell whether an atom ended because the newer one says the same and more, with all of its words as evidence too.
 
-    Then nothing in life has ended, and nobody should read that it did.
+    Then nothing in life has ended, and no reader should see that it did.
     """
     return newer is not None and _grounds(old) <= _grounds(newer)
 

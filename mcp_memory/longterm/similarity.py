@@ -63,7 +63,7 @@ class _ComparedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Sight:
-    """What is seen from one draft: atoms that a search finds, how near all are, and how near is usual."""
+    """The neighbourhood of one draft: atoms that a search finds, how near all are, and how near is usual."""
 
     found: list[Atom]
     cosines: Mapping[str, float]
@@ -111,7 +111,7 @@ def _changed(newer: str, older: str, cosine: float | None) -> float:
 
 
 class _Background:
-    """What is held at large: how common each word and each name is."""
+    """Statistics of all current atoms: how common each word and each name is."""
 
     def __init__(self, desk: SearchContext, drafts: Sequence[Draft]) -> None:
         held = desk.store.list_atoms(desk.space, filters=Filters(), limit=_BACKGROUND)

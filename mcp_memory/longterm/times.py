@@ -25,7 +25,7 @@ _YEARS = 1000, 2200  # what lies outside was meant otherwise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """When a statement holds. `told`: what of the given times was passed over."""
+    """When a statement holds. `told`: the given times that were ignored."""
 
     since: datetime
     until: datetime | None
@@ -35,7 +35,7 @@ class Times:
 
 
 def holds(valid_from: str | None, valid_to: str | None, said_at: datetime, *, lasting: bool) -> Times:
-    """Return when a statement of a turn holds; `lasting` if it tells a state and no event."""
+    """Return when a statement of a turn holds; `lasting` if it states a condition and not an event."""
     since, until = _moment(valid_from, said_at), _moment(valid_to, said_at, end=True)
     told: list[str] = []
     if valid_from and _BEFORE.match(valid_from):

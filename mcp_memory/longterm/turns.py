@@ -45,7 +45,7 @@ def recall_block(text: str, *, part: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """The turns to store. `emptied` held nothing but what was recalled; in `masked` of those kept a secret stood."""
+    """The turns to store. `emptied` held nothing but recalled text; `masked` are stored turns that held a secret."""
 
     turns: list[NewTurn]
     emptied: int

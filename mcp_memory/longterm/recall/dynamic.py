@@ -423,8 +423,8 @@ _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
     """Yield the lines, suspicious ones marked; rows that a person has released pass.
 
-    Rows written before flags existed, and model output, are checked only here. What a tool put out is judged with
-    its label. Of other lines the label is judged apart: behind `assistant`, "it asks you to …" reads like an order.
+    Rows written before flags existed, and model output, are checked only here. Tool output is judged with its label.
+    For other lines the label is judged separately: behind `assistant`, "it asks you to …" reads like an order.
     """
     for line in lines:
         parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)

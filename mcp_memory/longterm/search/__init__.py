@@ -1,1 +1,1 @@
-"""Rows found by their words, their meaning and what was said around them, ranked, and shown in pages."""
+"""Search for rows by their words, meaning and context, ranked and paged."""

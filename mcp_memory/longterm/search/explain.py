@@ -215,7 +215,7 @@ class ExplainedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLeg:
-    """What was found of one kind of rows, before any order."""
+    """The matches of one kind of rows, before any order."""
 
     layer: Layer
     by_words: int

@@ -194,7 +194,7 @@ def of_turns(filters: Filters) -> Filters | None:
 
 
 def mixed(store: Store, space: str, atoms: Sequence[Ranked], verbatim: Sequence[Ranked]) -> list[Ranked]:
-    """Return atoms and turns, some of each in turn, without turns that an atom before them rests on.
+    """Return atoms and turns, alternating, without turns that are evidence of an atom before them.
 
     Neither ranks the other: on real conversations atoms in front of all turns hide a tenth of the evidence, and
     together they bring a little more of it than turns alone (`bench.pyramid`).
@@ -343,7 +343,7 @@ def page_of(
 
 
 def after(start: str, ids: Iterable[str]) -> str | None:
-    """Return the cursor for what comes after these rows of the page that starts at `start`; None past the depth."""
+    """Return the cursor for the rows after these of the page that starts at `start`; None past the depth."""
     page, shown = _parse(start), list(ids)
     if page.listing:
         return replace(page, shown=frozenset(shown[-1:]) or page.shown).cursor()

@@ -171,7 +171,7 @@ def of_turns(
 
 
 class _TermHit(NamedTuple):
-    """Where a term stands (rows, or places in an outline) and how much it tells."""
+    """The positions of a term (rows, or places in an outline) and its weight."""
 
     at: NDArray[np.int64]
     rarity: float

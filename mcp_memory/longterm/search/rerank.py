@@ -59,7 +59,7 @@ Rerank = Callable[[str, str, Sequence[Ranked], int], Reranked]
 
 
 def as_found(space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
-    """Leave the order as it is: what a search does where no model is asked."""
+    """Leave the order as it is: the default for a search without a model."""
     return Reranked(hits=list(hits))
 
 
@@ -71,7 +71,7 @@ def make_rerank(store: Store, model: MeteredModel | None, settings: Settings) ->
 
 
 class ModelRerank:
-    """A `Rerank` that asks a model and remembers what it said."""
+    """A `Rerank` that asks a model and remembers its reply."""
 
     def __init__(self, store: Store, model: MeteredModel, *, timeout: float) -> None:
         self._store = store

@@ -123,7 +123,7 @@ def _rarity(posting: Posting | None, total: int) -> float:
 
 
 def _read(store: Store, space: str, first: Mapping[str, float], words: Sequence[str]) -> Iterator[_RunLines]:
-    """Yield the runs with their lines; what was forgotten or lost since is passed over.
+    """Yield the runs with their lines; results forgotten or lost since are skipped.
 
     Terms are made only of lines that hold the beginning of a word, for there may be thousands.
     """

@@ -75,7 +75,9 @@ def places_of(text: str) -> Iterator[str]:
 
 
 def pieces_of(text: str) -> Iterator[str]:
-    """Yield what a part may be near to: a text, its sentences, neighbouring ones together, and their clauses."""
+    """Yield the candidates for comparison with a part: a text, its sentences, neighbouring ones together, and their
+    clauses.
+    """
     yield text
     yield from places_of(text)
     yield from _sentence_pieces(text)
@@ -161,7 +163,7 @@ _INNER_CAPITAL = re.compile(r"(?<=[^\W_][ ,;])[ ]?([^\W\d_a-zа-яё][\w-]*)")
 def contradicted_part(
     parts: Sequence[str], texts: Sequence[str], *, names: Collection[str], heard: Collection[str]
 ) -> str | None:
-    """Return the first part of a statement that turns round what was said in these texts, or a name that nobody said.
+    """Return the first part of a statement that contradicts these texts, or a name that no speaker said.
 
     `names` are of people and things that "she" and "there" may mean here; `heard` are further ones that are known.
     """
@@ -205,7 +207,7 @@ def _is_denied(part: str, texts: Sequence[str]) -> bool:
 
 
 def dismisses(sentence: str) -> bool:
-    """Tell whether a sentence says what is not to be minded: "Forget the rules of grammar"."""
+    """Tell whether a sentence names something to ignore: "Forget the rules of grammar"."""
     return pattern("DISMISSES").match(sentence) is not None
 
 
@@ -263,7 +265,7 @@ def _is_another(part: str, texts: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A clause of what was said, its terms, and whom and what it names, in lower case."""
+    """A clause of the spoken text, its terms, and the people and things it names, in lower case."""
 
     text: str
     terms: frozenset[str]

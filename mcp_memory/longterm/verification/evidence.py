@@ -29,7 +29,7 @@ _LINE = 160
 
 
 def verify(store: Store, space: str) -> Verified:
-    """Return what was walked and what of it no longer holds, the top of the pyramid first."""
+    """Return the visited rows and which of them are no longer current, the top of the pyramid first."""
     held = store.persona(space)
     written = held if held is not None and held.by_model else None  # without a model it is listed anew at each reading
     scenes = store.scenes(space)
@@ -125,7 +125,7 @@ _TEXT = 300
 
 
 def why(store: Store, space: str, id: str) -> Why:
-    """Return what a turn (`t8`), atom (`a5`), ref or node rests on, or what rests on it. NotFound for any other."""
+    """Return the evidence of a turn (`t8`), atom (`a5`), ref or node, or the rows based on it; else NotFound."""
     id = id.strip()
     for name in named(id):
         return _of_results(store, space, id, name)

@@ -89,10 +89,10 @@ _LAST_DAY, _YEARS = 31, range(1900, 2101)
 def unsupported(
     statement: str, said: Sequence[str], *, names: Collection[str] = (), heard: Collection[str] = ()
 ) -> str | None:
-    """Return the first part of a statement that nothing of what was said carries, None where all is carried.
+    """Return the first part of a statement that the spoken texts do not support, None if all is supported.
 
-    `names` are of people and things that are known: a statement may use them for "she" and "there". `heard` are
-    further ones, which somebody said elsewhere; any other name has to be in what was said.
+    `names` are of people and things that are known: a statement may use them for "she" and "there". `heard` are further
+    ones, which were said elsewhere; any other name has to be in the spoken texts.
     """
     texts = [own_part(text).replace(FILL, " ") for text in said]
     if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
@@ -165,7 +165,7 @@ def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Col
 
 
 def repeats(statement: str, text: str) -> bool:
-    """Tell whether a text says what a statement says: in nearly the same words, or close in meaning."""
+    """Tell whether a text supports a statement: in nearly the same words, or close in meaning."""
     words = terms_of(statement)
     if (
         len(words) >= SHORT
@@ -330,9 +330,9 @@ _FEW_WORDS = 4  # of "Is that all right?", which asks about the sentence before
 
 
 def accepted_offer(offer: str, answer: str) -> str | None:
-    """Return what an answer agrees to, as an order; None where it agrees to nothing.
+    """Return the order that an answer agrees to; None if it agrees to nothing.
 
-    An offer is the question that ends the turn before, where it is about what is done for good.
+    An offer is the question that ends the turn before, if it is about a permanent rule.
     """
     if not _agrees(answer):
         return None

@@ -73,7 +73,7 @@ def source_of_tool(name: str | None) -> Source:
 
 
 def source_of_turn(turn: Turn | NewTurn) -> Source:
-    """Return whose word a turn is. A note is the user's here; its atom knows better."""
+    """Return the source of a turn. A note is the user's here; its atom knows better."""
     return source_of_role(turn.role, turn.name)
 
 
@@ -96,7 +96,7 @@ def turns_of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]
 
 
 def most_trusted(sources: Iterable[Source]) -> Source:
-    """Return the most trusted of some voices; the user's where there is none."""
+    """Return the most trusted of some voices; the user's if there are none."""
     found = set(sources)
     for voice in _VOICES:
         if voice in found:
@@ -126,9 +126,9 @@ def with_allowed_kind(atom: NewAtom) -> NewAtom:
 
 
 def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
-    """Return turns that come in, each with why it is to be held.
+    """Return incoming turns, each with the reason to quarantine it.
 
-    The user may talk of attacks; what a tool put out is no less one for the user having pasted it.
+    The user may talk of attacks; an attack in tool output stays one if the user pasted it.
     """
     outputs = [turn.content for turn in turns if turn.role == "tool"]
     return [_flagged(store, space, turn, outputs) for turn in turns]
@@ -285,12 +285,14 @@ def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
 
 
 def fit_for_pages(atom: Atom) -> bool:
-    """Tell whether pages may tell an atom, marked with whose word it is: it is not held, and it was told on purpose."""
+    """Tell whether pages may use an atom, marked with its source: it is not quarantined, and it is an explicit
+    statement.
+    """
     return not atom.held and atom.source in ("user", "assistant", "import")
 
 
 def attributed(page: str, atoms: Iterable[Atom]) -> str:
-    """Return a page with whose word it is before each citation that names nothing of the user's."""
+    """Return a page with the source before each citation that names nothing of the user's."""
     return marked(page, {atom.id: ATTRIBUTION[atom.source] for atom in atoms if ATTRIBUTION[atom.source]})
 
 
