@@ -573,7 +573,7 @@ def test_every_turn_is_in_exactly_one_batch_whatever_happens_to_those_who_read_i
     read = [position for start, stop in life.expected.batches for position in range(start, stop)]
     assert read == list(range(life.expected.read))
     assert life.expected.unread() == 0
-    (logged,) = two[0].done(life.space)
+    (logged,) = two[0].stage_logs(life.space)
     assert (logged.works, logged.outcome) == (len(life.expected.batches), {"turns": len(read)})
 
 
