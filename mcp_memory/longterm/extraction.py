@@ -32,6 +32,7 @@ from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Backlog, Store, Work
+from mcp_memory.store.values import Extraction
 
 __all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "ExtractionBasis", "TurnBatch"]
 
@@ -142,13 +143,15 @@ def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extrac
         "refused": len(refused),
         "scenes": len(named),
     }
-    desk.store.commit_extraction(
+    desk.store.commit(
         desk.space,
         work.id,
-        upto=basis.stop,
-        drafts=[one.atom for one in kept],
-        aliases=_aliases(statements, names),
-        scene=named[-1] if named else "",
+        Extraction(
+            upto=basis.stop,
+            drafts=[one.atom for one in kept],
+            aliases=_aliases(statements, names),
+            scene=named[-1] if named else "",
+        ),
         outcome=outcome,
         now=desk.now,
     )

@@ -19,6 +19,7 @@ from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Work
+from mcp_memory.store.values import Merge
 
 __all__ = ["MERGE", "MergeBasis"]
 
@@ -87,13 +88,8 @@ def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply 
         raise InvalidInput(f"No decision names a new statement. Put its id into `draft`: one of {known}.")
     done = resolve_merge(shown, decisions)
     texts = [merging.atom.text for merging in done.merged if merging.atom is not None]
-    desk.store.commit_merge(
-        desk.space,
-        work.id,
-        merged=done.merged,
-        outcome=done.outcome,
-        now=desk.now,
-        vectors=desk.of_rows(texts),
+    desk.store.commit(
+        desk.space, work.id, Merge(merged=done.merged, vectors=desk.of_rows(texts)), outcome=done.outcome, now=desk.now
     )
     return Applied(outcome=done.outcome, kept=done.kept, refused=done.refused)
 

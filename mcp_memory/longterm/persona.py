@@ -32,6 +32,7 @@ from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped, without
 from mcp_memory.store.protocol import Conflict, Filters, Store, Work
+from mcp_memory.store.values import PersonaPage
 from mcp_memory.suspicion import flags
 
 __all__ = [
@@ -582,7 +583,9 @@ def apply(desk: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaRe
     lines, bare = lines_of(text), unfounded(text)
     outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
     reason = one_line(f"{basis.reason}: {reply.changed}" if reply.changed.strip() else basis.reason, 300)
-    version = store.commit_persona(space, work.id, text, reason=reason, upto=basis.upto, outcome=outcome, now=desk.now)
+    version = store.commit(
+        space, work.id, PersonaPage(text=text, reason=reason, upto=basis.upto), outcome=outcome, now=desk.now
+    ).version
     return Applied(
         outcome=outcome,
         kept=[

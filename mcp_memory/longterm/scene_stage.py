@@ -33,6 +33,7 @@ from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Filters, Store, Work
+from mcp_memory.store.values import SceneChanges
 
 __all__ = ["SCENES", "SceneBasis", "is_stale"]
 
@@ -195,12 +196,14 @@ def _one_line(text: str) -> str:
 def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
     """Check the edits and store them together. InvalidInput says how to mend what cannot be stored."""
     done = check_edits(reply, _round(desk, basis)) if reply else CheckedEdits(edits=[], kept=[], refused=[], outcome={})
-    desk.store.commit_scenes(
+    desk.store.commit(
         desk.space,
         work.id,
-        edits=done.edits,
-        upto=basis.upto,
-        wanted=one_line(reply.persona_update, _LINE) or None if reply and _worth_a_page(desk) else None,
+        SceneChanges(
+            edits=done.edits,
+            upto=basis.upto,
+            wanted=one_line(reply.persona_update, _LINE) or None if reply and _worth_a_page(desk) else None,
+        ),
         outcome=done.outcome,
         now=desk.now,
     )

@@ -45,6 +45,7 @@ from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.models.stage import AnyStage, Applied
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.store.protocol import Backlog, Conflict, Done, Draft, StageState, Store, Work
+from mcp_memory.store.values import PersonaPage
 
 
 @cache
@@ -234,7 +235,7 @@ class Scheduler:
             return
         held = store.persona(space)
         if held is None or not held.by_model:
-            store.put_persona(space, l3_page.listed_page(store, space), now=self._now())
+            store.commit(space, None, PersonaPage(text=l3_page.listed_page(store, space)), outcome={}, now=self._now())
         written, page = None, l3_page.whole(store, space)
         while written != page:  # another may have changed it and written it since it was read
             store.write_persona_file(space, page)

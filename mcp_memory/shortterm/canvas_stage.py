@@ -42,6 +42,7 @@ from mcp_memory.shortterm.canvas.placement import Move, latest, loads
 from mcp_memory.shortterm.canvas.replay import with_edits
 from mcp_memory.shortterm.replies import commit, invented
 from mcp_memory.store.protocol import CanvasEdit, CanvasGrowth, Store, TakenStep, Work
+from mcp_memory.store.values import CanvasPatch
 
 
 def _text(value: Any) -> Any:
@@ -347,12 +348,12 @@ def apply(desk: StageContext[Store], work: Work, basis: CanvasBasis, reply: Canv
                 found.kept.append(f"the task is over: {one_line(reply.finished, 120)}")
             if found.refused and not found.kept:
                 raise InvalidInput(f"Nothing of it can be done. {' '.join(found.refused)}")
-        desk.store.commit_canvas(
+        desk.store.commit(
             desk.space,
             work.id,
-            canvas=with_edits(row, state, edits) if state and edits else None,
-            expected=row.version,
-            edits=edits,
+            CanvasPatch(
+                canvas=with_edits(row, state, edits) if state and edits else None, expected=row.version, edits=edits
+            ),
             outcome=_outcome(found),
             now=desk.now,
         )

@@ -36,6 +36,7 @@ from mcp_memory.shortterm.replies import commit, invented, numbers
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.shortterm.synopsis.page import clean, clip
 from mcp_memory.store.protocol import Amended, Store, ThinRecord, Work
+from mcp_memory.store.values import Summaries
 
 _HEAD, _MIDDLE, _TAIL = 0.3, 0.1, 0.2  # the rest is for what a program found
 _MARGIN = 6_000
@@ -265,12 +266,10 @@ def apply(desk: StageContext[Store], work: Work, basis: SummaryBasis, reply: Sum
     outcome = {"results": len(basis.records), "summarised": len(amended), "refused": len(refused)}
 
     def store() -> None:
-        desk.store.commit_summaries(
+        desk.store.commit(
             desk.space,
             work.id,
-            amended=amended,
-            canvases=_following(desk, shown, amended),
-            upto=basis.upto,
+            Summaries(amended=amended, canvases=_following(desk, shown, amended), upto=basis.upto),
             outcome=outcome,
             now=desk.now,
         )

@@ -53,6 +53,7 @@ from mcp_memory.store.values import (
     CanvasGrowth,
     Change,
     Chunk,
+    Committed,
     Conflict,
     Counts,
     Done,
@@ -76,6 +77,7 @@ from mcp_memory.store.values import (
     Scored,
     Spend,
     Spent,
+    StageOutput,
     StageState,
     TakenBack,
     TakenStep,
@@ -276,10 +278,6 @@ class KnowledgeStore(Protocol):
         """Return all versions, the newest first."""
         ...
 
-    def put_persona(self, space: str, /, text: str, *, now: datetime, reason: str = "") -> int:
-        """Store a page that no model wrote as a new version and return its number; the same text changes nothing."""
-        ...
-
     def write_persona_file(self, space: str, /, page: str) -> None:
         """Write `persona.md` (the current page with its navigation), unless it is up to date."""
         ...
@@ -296,8 +294,8 @@ class KnowledgeStore(Protocol):
 class JobStore(Protocol):
     """Questions to a model: leased, answered and committed; how far each stage has come.
 
-    A commit of a stage names its job and stores rows, cursor and log entry in one transaction. It raises Conflict,
-    storing nothing, when the job is done or was leased by another: then the question is asked again, or was answered.
+    A commit raises Conflict, storing nothing, when the job is done or was leased by another: then the question is asked
+    again, or was answered.
     """
 
     def backlog(self, space: str, /, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
@@ -362,103 +360,15 @@ class JobStore(Protocol):
         """Return drafts that have yet to be merged, oldest first."""
         ...
 
-    def commit_extraction(
-        self,
-        space: str,
-        /,
-        work: str,
-        *,
-        upto: int,
-        drafts: Sequence[NewAtom],
-        aliases: dict[str, Sequence[str]],
-        scene: str,
-        outcome: Outcome,
-        now: datetime,
-    ) -> None:
-        """Move the session's cursor to position `upto` and store what was extracted from the turns before it.
+    def commit(
+        self, space: str, /, work: str | None, output: StageOutput, *, outcome: Outcome, now: datetime
+    ) -> Committed:
+        """Store what a stage made, together with the end of its job, its log entry and its cursor.
 
-        `aliases` maps a name to further names of the same entity; a name that another entity has stays with it. The
-        user is the entity `user`. InvalidInput where a draft has no evidence, or its quote is not in its turn.
-        """
-        ...
-
-    def commit_merge(
-        self,
-        space: str,
-        /,
-        work: str,
-        *,
-        merged: Sequence[Merging],
-        outcome: Outcome,
-        now: datetime,
-        vectors: Vectors | None = None,
-    ) -> list[WrittenAtom]:
-        """Turn drafts into atoms and return those. `vectors` has one row for each Merging that has an atom, in order.
-
-        Superseded atoms that have ended or are gone are passed over, and so is a Merging whose draft is gone. Where a
-        turn of the evidence was forgotten, or all of `onto` ended, the draft waits for the next merge.
-        """
-        ...
-
-    def commit_scenes(
-        self,
-        space: str,
-        /,
-        work: str | None,
-        *,
-        edits: Sequence[SceneEdit],
-        upto: int,
-        wanted: str | None = None,
-        outcome: Outcome,
-        now: datetime,
-    ) -> None:
-        """Apply all edits, or none, and write their files; atoms up to number `upto` are covered. `wanted` requests L3.
-
-        Without a job it is a person's edit: the cursor stays. NotFound for an unknown slug that is to be updated,
-        InvalidInput for a known one that is to be created. A merge creates its scene where there is none.
-        """
-        ...
-
-    def commit_persona(
-        self, space: str, /, work: str, text: str, *, reason: str, upto: int, outcome: Outcome, now: datetime
-    ) -> int:
-        """Store a model's page as a new version and return its number; `upto` as for scenes."""
-        ...
-
-    def commit_canvas(
-        self,
-        space: str,
-        /,
-        work: str,
-        *,
-        canvas: CanvasRow | None,
-        expected: int,
-        edits: Sequence[CanvasEdit],
-        outcome: Outcome,
-        now: datetime,
-    ) -> None:
-        """Write a canvas as a model would have it, with the edits that changed it; None leaves it as it is.
-
-        Conflict, storing nothing, where it is no longer at version `expected`.
-        """
-        ...
-
-    def commit_summaries(
-        self,
-        space: str,
-        /,
-        work: str,
-        *,
-        amended: Sequence[Amended],
-        canvases: Sequence[CanvasRow],
-        upto: int,
-        outcome: Outcome,
-        now: datetime,
-    ) -> None:
-        """Give records better summaries: rows, a further line each in its session's file, and canvases that show them.
-
-        Records up to number `upto` were considered. Conflict, storing nothing, where a canvas is no longer at its
-        version; records that an agent or a model summarised meanwhile are passed over.
+        Scenes, a page of the persona and a canvas may come without a job: a person's edit, which moves no cursor.
+        Conflict, storing nothing, also where a scene or a canvas is no longer at the version that the output expects.
+        InvalidInput where a draft has no evidence or its quote is not in its turn, and for a new scene whose name is
+        taken; NotFound for a scene that is to be updated and is not there.
         """
         ...
 

@@ -9,13 +9,14 @@ The secret of a token is nowhere in the store, only its SHA-256; it has 256 bits
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.core.types import (
     Atom,
+    CanvasRow,
     Evidence,
     Kind,
     MaskedPlace,
@@ -303,6 +304,82 @@ class SceneEdit:
     entities: Sequence[str] = ()
     version: int | None = None
     """The version that it was made from, where it must not follow another: then the commit is a Conflict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """Output of L1's first half: drafts from the turns of a session before position `upto`.
+
+    `aliases` maps a name to further names of the same entity; a name that another entity has stays with it. The user
+    is the entity `user`. Without `scene`, the session's scene goes on.
+    """
+
+    upto: int
+    drafts: Sequence[NewAtom]
+    aliases: Mapping[str, Sequence[str]]
+    scene: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """Output of L1's second half: drafts as atoms. `vectors` has one row for each Merging that has an atom, in order.
+
+    Superseded atoms that have ended or are gone are passed over, and so is a Merging whose draft is gone. Where a turn
+    of the evidence was forgotten, or all of `onto` ended, the draft waits for the next merge.
+    """
+
+    merged: Sequence[Merging]
+    vectors: Vectors | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneChanges:
+    """Output of L2: edits of scenes, made of the atoms up to number `upto`. `wanted` is the reason to request L3."""
+
+    edits: Sequence[SceneEdit]
+    upto: int = 0
+    wanted: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonaPage:
+    """Output of L3: the next version of the page, made of the atoms up to number `upto`."""
+
+    text: str
+    reason: str = ""
+    upto: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasPatch:
+    """A canvas as a model would have it, with the edits that changed it since version `expected`; None: as it is."""
+
+    canvas: CanvasRow | None
+    expected: int
+    edits: Sequence[CanvasEdit] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summaries:
+    """Better summaries of records up to number `upto`, and the canvases that show them.
+
+    Records that an agent or a model summarised meanwhile are passed over.
+    """
+
+    amended: Sequence[Amended]
+    canvases: Sequence[CanvasRow]
+    upto: int
+
+
+StageOutput = Extraction | Merge | SceneChanges | PersonaPage | CanvasPatch | Summaries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What a commit stored: the atoms of a merge, the version of a page."""
+
+    atoms: Sequence[WrittenAtom] = ()
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

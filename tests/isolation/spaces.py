@@ -16,7 +16,7 @@ import anyio.to_thread
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.store.values import SceneEdit
+from mcp_memory.store.values import SceneChanges, SceneEdit
 
 __all__ = ["MINE", "THEIRS", "Homes", "make_homes"]
 
@@ -105,7 +105,9 @@ async def _fill(memory: Memory, words: list[str]) -> list[str]:
         atoms=(told[0].atom.id,),
     )
     parts = memory._parts
-    written = partial(parts.store.commit_scenes, memory.space, None, edits=[scene], upto=0, outcome={}, now=parts.now())
+    written = partial(
+        parts.store.commit, memory.space, None, SceneChanges(edits=[scene], upto=0), outcome={}, now=parts.now()
+    )
     await anyio.to_thread.run_sync(written)
     asked = await memory.distill()
     page = await memory.conversation_search(turn, limit=2)

@@ -15,6 +15,7 @@ from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Merging, NewAtom, SceneEdit, Store, Work
+from mcp_memory.store.values import Extraction, Merge, PersonaPage, SceneChanges
 
 SPACE = "me"
 
@@ -48,19 +49,18 @@ class ByHand:
         (turn,) = self.store.append_turns(SPACE, session, [turn], now=self.tick()).stored
         quote = Evidence(turn=turn.id, span=(6, 6 + len(said or text)), quote=said or text)
         drawn = self._atom(text, kind, **{"priority": 80, "confidence": 0.9, "evidence": [quote], **more})
-        self.store.commit_extraction(
+        self.store.commit(
             SPACE,
             self.work("extract", session).id,
-            upto=1,
-            drafts=[drawn],
-            aliases={},
-            scene="",
+            Extraction(upto=1, drafts=[drawn], aliases={}, scene=""),
             outcome={},
             now=self.now,
         )
         (draft,) = self.store.drafts(SPACE)
         merged = [Merging(draft=draft.id, atom=draft.atom)]
-        (written,) = self.store.commit_merge(SPACE, self.work("merge").id, merged=merged, outcome={}, now=self.tick())
+        (written,) = self.store.commit(
+            SPACE, self.work("merge").id, Merge(merged=merged), outcome={}, now=self.tick()
+        ).atoms
         return written.atom.id
 
     def scene(self, slug: str, body: str, *, heat: int = 1, summary: str = "A theme.", title: str = "") -> None:
@@ -76,13 +76,15 @@ class ByHand:
             heat=heat,
             atoms=cited(body),
         )
-        self.store.commit_scenes(SPACE, None, edits=[edit], upto=0, outcome={}, now=self.tick())
+        self.store.commit(SPACE, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=self.tick())
 
     def write(self, *lines: str) -> str:
         """Store a page as a model's, unchecked, and return it."""
         text = "# Persona\n\n" + "\n".join(lines) + "\n"
         work, upto = self.work("persona"), self.store.newest(SPACE, "atom")
-        self.store.commit_persona(SPACE, work.id, text, reason="by hand", upto=upto, outcome={}, now=self.tick())
+        self.store.commit(
+            SPACE, work.id, PersonaPage(text=text, reason="by hand", upto=upto), outcome={}, now=self.tick()
+        )
         return text
 
     def forget(self, *ids: str) -> str:

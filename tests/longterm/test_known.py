@@ -19,6 +19,7 @@ from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 from mcp_memory.service.render import render
 from mcp_memory.store.protocol import Filters
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Extraction
 from tests.longterm.by_hand import SPACE, ByHand
 
 
@@ -100,13 +101,10 @@ def test_filters_that_no_page_knows_leave_scenes_out(told: ByHand) -> None:
 
 def test_an_entity_is_found_by_any_of_its_names(hand: ByHand) -> None:
     hand.tell("Anna works for the council", entity="Anna Moreau", relation="works_for", value="the council")
-    hand.store.commit_extraction(
+    hand.store.commit(
         SPACE,
         hand.work("extract", "told").id,
-        upto=1,
-        drafts=[],
-        aliases={"Anna Moreau": ["Annie"]},
-        scene="",
+        Extraction(upto=1, drafts=[], aliases={"Anna Moreau": ["Annie"]}, scene=""),
         outcome={},
         now=hand.tick(),
     )

@@ -25,6 +25,7 @@ from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors
 from mcp_memory.store.sqlite import SQLiteStore, open_store
+from mcp_memory.store.values import Extraction
 
 SPACE = "default"
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -82,8 +83,8 @@ class Table:
         atom = replace(atom, **more)
         work = self.store.lease_job(SPACE, "extract", "s", "{}", holder="test", until=NOW + timedelta(hours=1), now=NOW)
         assert work is not None
-        self.store.commit_extraction(
-            SPACE, work.id, upto=turn.position + 1, drafts=[atom], aliases={}, scene="", outcome={}, now=NOW
+        self.store.commit(
+            SPACE, work.id, Extraction(upto=turn.position + 1, drafts=[atom], aliases={}, scene=""), outcome={}, now=NOW
         )
         return self.store.drafts(SPACE, limit=1_000)[-1].id
 

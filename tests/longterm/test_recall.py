@@ -24,6 +24,7 @@ from mcp_memory.longterm.recall.bundle import ALWAYS_TOKENS, IDENTITY_TOKENS, bu
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Extraction
 from tests.longterm.by_hand import SPACE, ByHand
 
 COUNTER = token_counter("o200k_base")
@@ -298,7 +299,7 @@ def test_facts_of_whom_the_question_names_are_told_by_any_of_their_names(hand: B
     hand.tell("He has a desk at the bank", entity="Bob Stone", value="the bank", **works)
     work = hand.work("extract", "told").id
     names: dict[str, Sequence[str]] = {"Anna Moreau": ["Annie"]}
-    hand.store.commit_extraction(SPACE, work, upto=2, drafts=[], aliases=names, scene="", outcome={}, now=hand.tick())
+    hand.store.commit(SPACE, work, Extraction(upto=2, drafts=[], aliases=names, scene=""), outcome={}, now=hand.tick())
     line = f"- [{anna} · 2026-11-20] Anna Moreau · works for · the council"
     for question in ("Have you seen Anna Moreau?", "Have you seen Annie?"):
         assert line in recall(hand, question).dynamic.splitlines()

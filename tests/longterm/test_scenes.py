@@ -29,6 +29,7 @@ from mcp_memory.store.citations import cited, plain, tails, uncovered
 from mcp_memory.store.protocol import Conflict, NewAtom, Work
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.store.values import PersonaPage, SceneChanges
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 
@@ -327,7 +328,9 @@ def test_a_model_may_have_the_persona_written_out_of_turn_once_a_third_of_what_i
     until = life.now + timedelta(hours=1)
     work = life.store.lease_job("s", "persona", None, "{}", holder="me", until=until, now=life.now)
     assert work is not None
-    life.store.commit_persona("s", work.id, "# Persona\n\nA (a1).\n", reason="", upto=6, outcome={}, now=life.now)
+    life.store.commit(
+        "s", work.id, PersonaPage(text="# Persona\n\nA (a1).\n", reason="", upto=6), outcome={}, now=life.now
+    )
     life.learn("G is so.")
     life.answer(update("one", "A to G (a1, a2, a3, a4, a5, a6, a7)."), persona="a little more")
     assert life.store.stage_states("s")["persona"].wanted is None
@@ -864,7 +867,7 @@ def test_names_in_links_mean_scenes_or_entities_by_any_of_their_names(life: Life
 
 def restore(life: Life, slug: str, version: int) -> None:
     edit = l2_scenes.restored(life.store, "s", slug, version)
-    life.store.commit_scenes("s", None, edits=[edit], upto=0, outcome={}, now=life.tick())
+    life.store.commit("s", None, SceneChanges(edits=[edit], upto=0), outcome={}, now=life.tick())
 
 
 def test_an_old_version_can_be_brought_back_and_the_newer_ones_are_kept(life: Life) -> None:
@@ -921,7 +924,7 @@ def test_a_restoring_that_crosses_a_writing_is_a_conflict(life: Life) -> None:
     edit = l2_scenes.restored(life.store, "s", "one", 1)
     restore(life, "one", 1)
     with pytest.raises(Conflict):
-        life.store.commit_scenes("s", None, edits=[edit], upto=0, outcome={}, now=life.now)
+        life.store.commit("s", None, SceneChanges(edits=[edit], upto=0), outcome={}, now=life.now)
 
 
 def test_the_basis_is_small_json(life: Life) -> None:

@@ -13,6 +13,7 @@ from mcp_memory.core.types import NewTurn, Verified
 from mcp_memory.longterm.verification.evidence import verify
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import PersonaPage
 from tests.longterm.by_hand import SPACE, ByHand
 
 
@@ -52,7 +53,9 @@ def test_a_pyramid_that_stands_is_walked_to_its_ground(hand: ByHand) -> None:
 
 def test_an_empty_space_and_a_listing_are_sound(hand: ByHand) -> None:
     assert verify(hand.store, "nobody").problems == []
-    hand.store.put_persona(SPACE, f"- Plays the cello ({hand.tell('Plays the cello')})", now=hand.now)
+    hand.store.commit(
+        SPACE, None, PersonaPage(text=f"- Plays the cello ({hand.tell('Plays the cello')})"), outcome={}, now=hand.now
+    )
     assert verify(hand.store, SPACE) == Verified(
         personas=0, scenes=0, atoms=1, quotes=1, turns=1, problems=[], uncovered=[]
     )

@@ -17,7 +17,7 @@ from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.portable import opened
 from mcp_memory.store.protocol import NewAtom, Store
-from mcp_memory.store.values import Merging, SceneEdit
+from mcp_memory.store.values import Extraction, Merge, Merging, PersonaPage, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 
 __all__ = [
@@ -94,18 +94,17 @@ def extract(held: Memory) -> None:
         single_valued=True,
         evidence=[words],
     )
-    store.commit_extraction(
+    store.commit(
         space,
         take("extract", "talk"),
-        upto=3,
-        drafts=[atom],
-        aliases={"Maya Lopez": ["Maya"]},
-        scene="moving",
+        Extraction(upto=3, drafts=[atom], aliases={"Maya Lopez": ["Maya"]}, scene="moving"),
         outcome={"turns": 3},
         now=CLOCK,
     )
     draft = store.drafts(space)[0].id
-    merged = store.commit_merge(space, take("merge"), merged=[Merging(draft=draft, atom=atom)], outcome={}, now=CLOCK)
+    merged = store.commit(
+        space, take("merge"), Merge(merged=[Merging(draft=draft, atom=atom)]), outcome={}, now=CLOCK
+    ).atoms
     id = merged[0].atom.id
     edit = SceneEdit(
         action="create",
@@ -118,9 +117,13 @@ def extract(held: Memory) -> None:
         entities=("Maya Lopez",),
     )
     upto = int(id[1:])
-    store.commit_scenes(space, take("scenes"), edits=[edit], upto=upto, outcome={}, now=CLOCK)
-    store.commit_persona(
-        space, take("persona"), f"Maya's friend ({id}).\n", reason="scenes", upto=upto, outcome={}, now=CLOCK
+    store.commit(space, take("scenes"), SceneChanges(edits=[edit], upto=upto), outcome={}, now=CLOCK)
+    store.commit(
+        space,
+        take("persona"),
+        PersonaPage(text=f"Maya's friend ({id}).\n", reason="scenes", upto=upto),
+        outcome={},
+        now=CLOCK,
     )
 
 

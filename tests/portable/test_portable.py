@@ -23,7 +23,7 @@ from mcp_memory.service.memory import Memory
 from mcp_memory.service.portable import bringing
 from mcp_memory.service.upkeep.rebuild import rebuild as rebuild_home
 from mcp_memory.shortterm.canvas import replay
-from mcp_memory.store.values import SceneEdit
+from mcp_memory.store.values import SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 from tests.portable.homes import CLOCK, export, lived_in, loosely, memory, rows, store_of, take_in
 
@@ -180,7 +180,7 @@ async def test_a_page_that_tells_what_had_ended_when_it_was_written_holds_where_
     async with lived_in(home) as held:
         store = store_of(held)
         await to_thread.run_sync(
-            lambda: store.commit_scenes("default", None, edits=[edit], upto=3, outcome={}, now=CLOCK)
+            lambda: store.commit("default", None, SceneChanges(edits=[edit], upto=3), outcome={}, now=CLOCK)
         )
         assert (await held.verify()).problems == []
         file = await export(held, tmp_path / "out.zip")

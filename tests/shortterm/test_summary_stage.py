@@ -186,7 +186,7 @@ def test_a_step_that_is_taken_meanwhile_does_not_cost_the_answer(agent: Agent) -
         busy = True
 
         def __getattr__(self, name: str) -> Any:
-            if name == "commit_summaries" and self.busy:
+            if name == "commit" and self.busy:
                 self.busy = False
                 agent.offload("three\nlines\nmore", step="another")
             return getattr(agent.store, name)

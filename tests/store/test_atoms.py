@@ -29,6 +29,7 @@ from mcp_memory.store.protocol import (
     Work,
     WrittenAtom,
 )
+from mcp_memory.store.values import Extraction, Merge, SceneChanges
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()
@@ -89,13 +90,10 @@ def take(store: Store, stage: Stage, session: str | None = None) -> Work:
 def extract(store: Store, *new: NewAtom, aliases: dict[str, Sequence[str]] | None = None) -> list[Draft]:
     session = uuid4().hex
     say(store, "Hello there.", session=session)
-    store.commit_extraction(
+    store.commit(
         "me",
         take(store, "extract", session).id,
-        upto=1,
-        drafts=new,
-        aliases=aliases or {},
-        scene="",
+        Extraction(upto=1, drafts=new, aliases=aliases or {}, scene=""),
         outcome={},
         now=NOON,
     )
@@ -103,7 +101,9 @@ def extract(store: Store, *new: NewAtom, aliases: dict[str, Sequence[str]] | Non
 
 
 def merge(store: Store, *merged: Merging, vectors: Vectors | None = None) -> list[WrittenAtom]:
-    return store.commit_merge("me", take(store, "merge").id, merged=merged, outcome={}, now=NOON, vectors=vectors)
+    return store.commit(
+        "me", take(store, "merge").id, Merge(merged=merged, vectors=vectors), outcome={}, now=NOON
+    ).atoms
 
 
 # --- what they rest on ------------------------------------------------------------------------------
@@ -423,7 +423,7 @@ def test_atoms_of_a_scene_are_those_its_newest_version_rests_on(store: Store) ->
 
     def edit(action: Any, *atoms: str) -> None:
         page = SceneEdit(action=action, slug="work", reason="", title="Work", body="x", atoms=atoms)
-        store.commit_scenes("me", None, edits=[page], upto=0, outcome={}, now=NOON)
+        store.commit("me", None, SceneChanges(edits=[page], upto=0), outcome={}, now=NOON)
 
     found: list[list[str]] = []
     for action, atoms in (("create", ("a1", "a2")), ("update", ("a2", "a3")), ("delete", ("a2",))):
@@ -522,9 +522,9 @@ def test_a_draft_is_merged_once(store: Store) -> None:
     (draft,) = extract(store, drawn(store, "Paints"))
     merging = Merging(draft=draft.id, atom=draft.atom)
     work = take(store, "merge")
-    store.commit_merge("me", work.id, merged=[merging], outcome={}, now=NOON)
+    store.commit("me", work.id, Merge(merged=[merging]), outcome={}, now=NOON)
     with pytest.raises(Conflict):
-        store.commit_merge("me", work.id, merged=[merging], outcome={}, now=NOON)
+        store.commit("me", work.id, Merge(merged=[merging]), outcome={}, now=NOON)
     assert merge(store, merging) == []
     assert [one.text for one in store.atoms_since("me", 0, limit=9)] == ["Paints"]
 

@@ -13,6 +13,7 @@ import pytest
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import CanvasRow, Record, Stage
 from mcp_memory.store.protocol import Amended, CanvasEdit, CanvasGrowth, Conflict, NewRef, Store, Work
+from mcp_memory.store.values import CanvasPatch, Summaries
 
 NOW = datetime(2026, 5, 7, 12, tzinfo=UTC)
 
@@ -61,8 +62,12 @@ def take(store: Store, stage: Stage, **basis: Any) -> Work:
 def commit(
     store: Store, work: Work, amended: Sequence[Amended], canvases: Sequence[CanvasRow] = (), upto: int = 9
 ) -> None:
-    store.commit_summaries(
-        "me", work.id, amended=amended, canvases=canvases, upto=upto, outcome={"summarised": len(amended)}, now=NOW
+    store.commit(
+        "me",
+        work.id,
+        Summaries(amended=amended, canvases=canvases, upto=upto),
+        outcome={"summarised": len(amended)},
+        now=NOW,
     )
 
 
@@ -142,7 +147,7 @@ def test_growth_counts_the_records_since_the_last_look_and_leaves_out_what_was_n
     first = CanvasGrowth(canvas=1, status="doing", steps=2, upto=2)
     assert store.canvas_growth("me", since=NOW)[0] == first
     work = take(store, "canvas", canvas=1, upto=2)
-    store.commit_canvas("me", work.id, canvas=None, expected=0, edits=(), outcome={}, now=NOW)
+    store.commit("me", work.id, CanvasPatch(canvas=None, expected=0, edits=()), outcome={}, now=NOW)
     assert [each.canvas for each in store.canvas_growth("me", since=NOW)] == [2]
     take_step(store, "001-N3")
     assert CanvasGrowth(canvas=1, status="doing", steps=1, upto=5) in store.canvas_growth("me", since=NOW)
@@ -155,8 +160,12 @@ def test_an_order_that_was_asked_for_lands_with_its_edit_or_not_at_all(store: St
     edit = CanvasEdit(kind="patched", body="{}", at=NOW, work=work.id)
 
     def order(expected: int) -> None:
-        store.commit_canvas(
-            "me", work.id, canvas=row(text="ordered"), expected=expected, edits=[edit], outcome={"kept": 1}, now=NOW
+        store.commit(
+            "me",
+            work.id,
+            CanvasPatch(canvas=row(text="ordered"), expected=expected, edits=[edit]),
+            outcome={"kept": 1},
+            now=NOW,
         )
 
     with pytest.raises(Conflict):

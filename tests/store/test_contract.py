@@ -18,6 +18,7 @@ from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 from mcp_memory.language.words import index_terms
 from mcp_memory.store.protocol import CanvasEdit, Change, Conflict, Filters, NewAtom, NewRef, Store, TakenStep, Vectors
+from mcp_memory.store.values import PersonaPage
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()
@@ -478,7 +479,9 @@ def test_standing_rules_are_listed_first_then_by_priority_then_age(store: Store)
 
 def test_the_persona_is_versioned_and_the_same_text_changes_nothing(store: Store) -> None:
     assert store.persona("me") is None
-    versions = [store.put_persona("me", text, now=NOW) for text in ("# A", "# A", "# B")]
+    versions = [
+        store.commit("me", None, PersonaPage(text=text), outcome={}, now=NOW).version for text in ("# A", "# A", "# B")
+    ]
     assert versions == [1, 1, 2]
     assert store.persona("me") == PersonaVersion(version=2, text="# B", at=NOW, by_model=False, reason="")
     store.write_persona_file("me", "# B\n\n- work\n")
@@ -723,7 +726,7 @@ def test_every_write_shows_in_the_change_feed_once(store: Store) -> None:
     seen = store.last_change()
     append(store, user("a"))
     append(store, user("b"))
-    store.put_persona("me", "# P", now=NOW)
+    store.commit("me", None, PersonaPage(text="# P"), outcome={}, now=NOW)
     assert store.changes(seen) == [Change(space="me", topic="session:s"), Change(space="me", topic="persona")]
     assert store.changes(store.last_change()) == []
     assert store.changes(seen, space="you") == []

@@ -16,6 +16,7 @@ from mcp_memory.core.types import Scene
 from mcp_memory.store import files
 from mcp_memory.store.citations import left_of
 from mcp_memory.store.protocol import Conflict, NewAtom, SceneEdit, Store
+from mcp_memory.store.values import SceneChanges
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -34,7 +35,7 @@ MADE = SceneEdit(
 
 
 def commit(store: Store, *edits: SceneEdit, now: datetime = NOW) -> None:
-    store.commit_scenes("s", None, edits=edits, upto=0, outcome={}, now=now)
+    store.commit("s", None, SceneChanges(edits=edits, upto=0), outcome={}, now=now)
 
 
 def edit(action: str, slug: str = MADE.slug, **changes: object) -> SceneEdit:
@@ -180,13 +181,13 @@ def test_a_commit_of_a_work_moves_the_cursor_and_asks_for_the_persona(store: Sto
         return work.id
 
     work = take()
-    store.commit_scenes("s", work, edits=[MADE], upto=12, wanted="new name", outcome={"created": 1}, now=NOW)
+    store.commit("s", work, SceneChanges(edits=[MADE], upto=12, wanted="new name"), outcome={"created": 1}, now=NOW)
     states = store.stage_states("s")
     assert (states["scenes"].position, states["scenes"].at, states["persona"].wanted) == (12, NOW, "new name")
     with pytest.raises(Conflict):
-        store.commit_scenes("s", work, edits=[edit("update", body="late")], upto=13, outcome={}, now=NOW)
+        store.commit("s", work, SceneChanges(edits=[edit("update", body="late")], upto=13), outcome={}, now=NOW)
     assert [scene.body for scene in store.scenes("s")] == [MADE.body]
-    store.commit_scenes("s", take(), edits=[], upto=13, outcome={}, now=LATER)
+    store.commit("s", take(), SceneChanges(edits=[], upto=13), outcome={}, now=LATER)
     assert [(done.stage, done.works, done.outcome) for done in store.stage_logs("s")] == [("scenes", 2, {"created": 1})]
 
 
@@ -227,7 +228,7 @@ import os, sys
 from datetime import datetime, UTC
 from pathlib import Path
 from mcp_memory.store import files
-from mcp_memory.store.protocol import SceneEdit
+from mcp_memory.store.values import SceneChanges, SceneEdit
 from mcp_memory.store.sqlite import open_store
 
 left = int(sys.argv[2])
@@ -244,7 +245,7 @@ files.write_whole = dying
 store = open_store(Path(sys.argv[1]))
 make = lambda slug, action: SceneEdit(action=action, slug=slug, reason="r", title=slug, body="- Second (a2).")
 edits = [make("kept", "update"), make("gone", "delete"), make("new", "create"), make("newer", "create")]
-store.commit_scenes("s", None, edits=edits, upto=0, outcome={}, now=datetime(2026, 5, 8, tzinfo=UTC))
+store.commit("s", None, SceneChanges(edits=edits), outcome={}, now=datetime(2026, 5, 8, tzinfo=UTC))
 os._exit(0)
 """
 

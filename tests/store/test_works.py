@@ -19,6 +19,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import NewTurn, Role, Stage
 from mcp_memory.store.protocol import Backlog, Change, Conflict, Done, Imported, NewAtom, StageState, Store, Work
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Extraction, Merge, PersonaPage, SceneChanges
 
 T = TypeVar("T")
 
@@ -54,13 +55,19 @@ def taken(store: Store, stage: Stage = "persona", session: str | None = None, **
 
 def read(store: Store, upto: int, *, session: str = "s", scene: str = "", now: datetime = NOON, **counts: int) -> None:
     work = taken(store, "extract", session, now=now)
-    store.commit_extraction(
-        "me", work.id, upto=upto, drafts=[], aliases={}, scene=scene, outcome={"turns": upto, **counts}, now=now
+    store.commit(
+        "me",
+        work.id,
+        Extraction(upto=upto, drafts=[], aliases={}, scene=scene),
+        outcome={"turns": upto, **counts},
+        now=now,
     )
 
 
 def write_page(store: Store, work: Work, text: str = "page", *, upto: int = 0, now: datetime = NOON) -> int:
-    return store.commit_persona("me", work.id, text, reason="due", upto=upto, outcome={"characters": 4}, now=now)
+    return store.commit(
+        "me", work.id, PersonaPage(text=text, reason="due", upto=upto), outcome={"characters": 4}, now=now
+    ).version
 
 
 # --- what waits to be read --------------------------------------------------------------------------
@@ -177,7 +184,7 @@ def test_a_wish_made_while_the_question_is_out_outlives_its_answer(store: Store)
 def test_a_wish_for_a_stage_without_a_cursor_is_settled_too(store: Store) -> None:
     store.request_stage("me", "merge", "the session ends")
     work = taken(store, "merge")
-    store.commit_merge("me", work.id, merged=[], outcome={}, now=NOON)
+    store.commit("me", work.id, Merge(merged=[]), outcome={}, now=NOON)
     assert "merge" not in store.stage_states("me")
 
 
@@ -268,7 +275,7 @@ def test_a_work_of_another_space_is_not_found_nor_committed_nor_parked(store: St
     with pytest.raises(NotFound):
         store.job("other", work.id)
     with pytest.raises(Conflict):
-        store.commit_persona("other", work.id, "page", reason="", upto=0, outcome={}, now=NOON)
+        store.commit("other", work.id, PersonaPage(text="page", reason="", upto=0), outcome={}, now=NOON)
     store.park_job("other", work.id, error="no", until=minutes(9))
     store.release_job("other", work.id)
     assert store.jobs("me") == [work]
@@ -328,7 +335,7 @@ def test_a_plan_is_refused_once_another_has_read_those_turns(store: Store) -> No
 
 def test_a_plan_of_scenes_is_refused_once_another_has_told_those_atoms(store: Store) -> None:
     work = taken(store, "scenes", basis='{"after": 0}')
-    store.commit_scenes("me", work.id, edits=[], upto=4, outcome={}, now=NOON)
+    store.commit("me", work.id, SceneChanges(edits=[], upto=4), outcome={}, now=NOON)
     assert take(store, "scenes", basis='{"after": 0}') is None
     assert take(store, "scenes", basis='{"after": 4}') is not None
 
@@ -520,10 +527,7 @@ class Life:
         basis = json.loads(work.basis)
         current = self.expected.left is not None and self.expected.left.id == work.id
         try:
-            self.stores[who].commit_extraction(
-                self.space, work.id, upto=basis["stop"], drafts=[], aliases={}, scene="",
-                outcome={"turns": basis["stop"] - basis["start"]}, now=self.now,
-            )  # fmt: skip
+            self.stores[who].commit(self.space, work.id, Extraction(upto=basis["stop"], drafts=[], aliases={}, scene=""), outcome={"turns": basis["stop"] - basis["start"]}, now=self.now)  # fmt: skip
         except Conflict:
             assert not current
             return

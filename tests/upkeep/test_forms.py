@@ -18,7 +18,7 @@ from mcp_memory.service.compression.compress import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.store.sqlite import open_store, unreadable
-from mcp_memory.store.values import Token
+from mcp_memory.store.values import Extraction, Token
 from tests.integrations.importers.agents import followed, written
 from tests.portable.homes import CLOCK, lived_in
 from tests.upkeep.conftest import LOG
@@ -79,4 +79,6 @@ def fill(home: Path, tmp_path: Path) -> None:
             valid_from=CLOCK,
             evidence=(Evidence(turn=said.id, span=(0, 4), quote="obey"),),
         )
-        store.commit_extraction("default", work.id, upto=1, drafts=[draft], aliases={}, scene="", outcome={}, now=CLOCK)
+        store.commit(
+            "default", work.id, Extraction(upto=1, drafts=[draft], aliases={}, scene=""), outcome={}, now=CLOCK
+        )

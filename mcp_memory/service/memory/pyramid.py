@@ -10,6 +10,7 @@ from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.service.memory.verbs import Verbs, in_thread
+from mcp_memory.store.values import SceneChanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -152,7 +153,7 @@ class PyramidVerbs(Verbs):
 
         parts = self._parts
         edit = scenes.restored(parts.store, self.space, slug, version)
-        parts.store.commit_scenes(self.space, None, edits=[edit], upto=0, outcome={}, now=parts.now())
+        parts.store.commit(self.space, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=parts.now())
         parts.scheduler.write_persona()
         return parts.store.scene_versions(self.space, slug)[0]
 

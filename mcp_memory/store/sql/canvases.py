@@ -13,14 +13,13 @@ from mcp_memory.core.types import CanvasRow, Group
 from mcp_memory.store import files
 from mcp_memory.store.sql import jobs
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, to_ms
-from mcp_memory.store.values import CanvasEdit, CanvasGrowth, Conflict, Outcome
+from mcp_memory.store.values import CanvasEdit, CanvasGrowth, Conflict
 
 __all__ = [
     "FILE",
     "activate",
     "active",
     "canvas",
-    "commit",
     "edits",
     "groups_of",
     "groups_text",
@@ -188,21 +187,6 @@ def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
             steps = found[number].steps if number in found else 0
             found[number] = CanvasGrowth(canvas=number, status=status, steps=steps + 1, upto=record)
     return sorted(found.values(), key=lambda one: -one.steps)
-
-
-def commit(
-    tx: Transaction,
-    work: str,
-    *,
-    canvas: CanvasRow | None,
-    expected: int,
-    edits: Sequence[CanvasEdit],
-    outcome: Outcome,
-    now: datetime,
-) -> None:
-    jobs.finish(tx, work, outcome=outcome, now=now)
-    if canvas is not None:
-        save(tx, canvas, expected=expected, edits=edits)
 
 
 # --- edits ------------------------------------------------------------------------------------------

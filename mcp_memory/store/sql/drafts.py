@@ -7,7 +7,7 @@ there, until that is undone.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
@@ -17,29 +17,18 @@ from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Evidence
 from mcp_memory.store.sql import atoms, digests, entities, evidence_rows, jobs, supersession
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number_of, numbers_of, optional_ms, to_ms
-from mcp_memory.store.values import Draft, Merging, NewAtom, Outcome, Vectors, WrittenAtom
+from mcp_memory.store.values import Draft, Extraction, Merge, NewAtom, WrittenAtom
 
-__all__ = ["commit_extraction", "commit_merge", "drafts"]
+__all__ = ["add", "drafts", "merge"]
 
 
-def commit_extraction(
-    tx: Transaction,
-    work: str,
-    *,
-    upto: int,
-    drafts: Sequence[NewAtom],
-    aliases: Mapping[str, Sequence[str]],
-    scene: str,
-    outcome: Outcome,
-    now: datetime,
-) -> None:
-    jobs.finish(tx, work, outcome=outcome, now=now)
-    jobs.extracted(tx, work, upto=upto, scene=scene)
-    entities.learn(tx, aliases)
-    for draft in drafts:
+def add(tx: Transaction, job: int | None, extracted: Extraction) -> None:
+    jobs.extracted(tx, job, upto=extracted.upto, scene=extracted.scene)
+    entities.learn(tx, extracted.aliases)
+    for draft in extracted.drafts:
         _check(draft)
         if not _was_forgotten(tx, draft, evidence_rows.checked(tx, draft.evidence)):
-            tx.insert("draft", id=tx.next("draft"), work=number_of(work, "w"), atom=_to_json(draft))
+            tx.insert("draft", id=tx.next("draft"), work=job, atom=_to_json(draft))
 
 
 def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
@@ -50,19 +39,10 @@ def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
     return [draft for draft, _ in zip(there, range(limit), strict=False)]
 
 
-def commit_merge(
-    tx: Transaction,
-    work: str,
-    *,
-    merged: Sequence[Merging],
-    outcome: Outcome,
-    now: datetime,
-    vectors: Vectors | None = None,
-) -> list[WrittenAtom]:
-    jobs.finish(tx, work, outcome=outcome, now=now)
-    rows = {one.draft: row for row, one in enumerate(one for one in merged if one.atom is not None)}
+def merge(tx: Transaction, job: int | None, done: Merge, *, now: datetime) -> list[WrittenAtom]:
+    rows = {one.draft: row for row, one in enumerate(one for one in done.merged if one.atom is not None)}
     written: dict[str, WrittenAtom] = {}
-    for one in merged:
+    for one in done.merged:
         draft = _waiting(tx, one.draft)
         if draft is None or not (one.atom is None or evidence_rows.all_there(tx, one.atom.evidence)):
             continue  # forgotten in the meantime; the rest of it is asked about again
@@ -75,11 +55,11 @@ def commit_merge(
         else:
             _check(one.atom)
             atom = replace(one.atom, supersedes=supersession.still_open(tx, one.atom.supersedes))
-            written[one.draft] = atoms.put(tx, atom, now=now, work=number_of(work, "w"))
+            written[one.draft] = atoms.put(tx, atom, now=now, work=job)
         tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(one.draft, "d"))
     new = {draft: number_of(made.atom.id, "a") for draft, made in written.items() if not made.duplicate}
-    if vectors is not None and new:
-        tx.index.put_vectors("atom", list(new.values()), vectors, rows=[rows[draft] for draft in new])
+    if done.vectors is not None and new:
+        tx.index.put_vectors("atom", list(new.values()), done.vectors, rows=[rows[draft] for draft in new])
     return list(written.values())
 
 

@@ -43,8 +43,8 @@ _FROM = "FROM work w LEFT JOIN session s ON s.space = w.space AND s.id = w.sessi
 # --- for the verbs that commit a stage --------------------------------------------------------------
 
 
-def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> None:
-    """Log a job as done, in the transaction that stores its results.
+def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> int:
+    """Log a job as done, in the transaction that stores its results, and return its number.
 
     Raises Conflict when it is done already, or was taken by another under a new id. Its stage is no longer requested,
     unless that was said after the job was leased, which cannot have heeded it.
@@ -61,6 +61,7 @@ def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> No
         "UPDATE stage_cursor SET wanted = NULL WHERE space = :space AND stage = ? AND wanted_after < ?", stage, number
     )
     tx.touch("work")
+    return number
 
 
 def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
@@ -73,12 +74,12 @@ def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
     )
 
 
-def extracted(tx: Transaction, work: str, *, upto: int, scene: str) -> None:
+def extracted(tx: Transaction, job: int | None, *, upto: int, scene: str) -> None:
     """Move the cursor of the session that a job reads to position `upto`; without a name, the scene goes on.
 
     Raises Conflict when the session was read that far already.
     """
-    session: int = tx.get("SELECT session FROM work WHERE space = :space AND id = ?", number_of(work, "w"))
+    session: int = tx.get("SELECT session FROM work WHERE space = :space AND id = ?", job)
     moved = tx.get(
         "INSERT INTO progress (space, session, position, batches, flush, scene) VALUES (:space, ?, ?, 1, 0, ?)"
         " ON CONFLICT (space, session) DO UPDATE SET position = excluded.position, batches = progress.batches + 1,"
@@ -86,7 +87,7 @@ def extracted(tx: Transaction, work: str, *, upto: int, scene: str) -> None:
         *(session, upto, scene or None),
     )
     if moved is None:
-        raise Conflict(f"{work} reads turns that were read already.")
+        raise Conflict(f"w{job} reads turns that were read already.")
 
 
 # --- leasing and giving back ------------------------------------------------------------------------

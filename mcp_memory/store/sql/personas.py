@@ -6,10 +6,10 @@ from datetime import datetime
 
 from mcp_memory.core.types import PersonaVersion
 from mcp_memory.store.sql import jobs
-from mcp_memory.store.sql.transaction import Transaction, from_ms, number_of, to_ms
-from mcp_memory.store.values import Outcome
+from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
+from mcp_memory.store.values import PersonaPage
 
-__all__ = ["FILE", "commit", "current", "is_written", "put", "versions", "write_file"]
+__all__ = ["FILE", "current", "is_written", "put", "versions", "write_file"]
 
 FILE = "persona.md"
 
@@ -32,23 +32,21 @@ def _newest_first(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
     ]
 
 
-def put(tx: Transaction, text: str, *, now: datetime, reason: str = "") -> int:
-    newest = current(tx)
-    if newest is not None and newest.text == text:
+def put(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:
+    """Store a page as the next version, and return its number; what no model wrote, only where it is new."""
+    if job is not None:
+        jobs.move(tx, "persona", page.upto, now=now)
+    elif (newest := current(tx)) is not None and newest.text == page.text:
         return newest.version
-    return _insert(tx, text, now=now, reason=reason, work=None)
-
-
-def commit(tx: Transaction, work: str, text: str, *, reason: str, upto: int, outcome: Outcome, now: datetime) -> int:
-    jobs.finish(tx, work, outcome=outcome, now=now)
-    jobs.move(tx, "persona", upto, now=now)
-    return _insert(tx, text, now=now, reason=reason, work=number_of(work, "w"))
-
-
-def _insert(tx: Transaction, text: str, *, now: datetime, reason: str, work: int | None) -> int:
-    tx.make_space()
     version: int = tx.get("SELECT coalesce(max(version), 0) + 1 FROM persona WHERE space = :space")
-    tx.insert("persona", version=version, text=text, at=to_ms(now), reason=reason, work=work)
+    tx.insert(
+        "persona",
+        version=version,
+        text=page.text,
+        at=to_ms(now),
+        reason=page.reason,
+        work=job,
+    )
     tx.touch("persona")
     return version
 

@@ -12,14 +12,14 @@ from mcp_memory.core.types import FORGOTTEN, CanvasRow, Record
 from mcp_memory.store import files
 from mcp_memory.store.sql import canvases as canvas_rows
 from mcp_memory.store.sql import jobs
-from mcp_memory.store.sql.transaction import Transaction, Value, marks, number_of, to_ms
-from mcp_memory.store.values import Amended, CanvasEdit, Outcome, TakenStep, ThinRecord
+from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
+from mcp_memory.store.values import CanvasEdit, Summaries, TakenStep, ThinRecord
 
 __all__ = [
+    "amend",
     "append",
     "by_program",
     "commit_step",
-    "commit_summaries",
     "count",
     "history",
     "last_move",
@@ -223,32 +223,22 @@ def _thin(rows: Iterable[Sequence[Any]]) -> list[ThinRecord]:
     ]
 
 
-def commit_summaries(
-    tx: Transaction,
-    work: str,
-    *,
-    amended: Sequence[Amended],
-    canvases: Sequence[CanvasRow],
-    upto: int,
-    outcome: Outcome,
-    now: datetime,
-) -> None:
-    jobs.finish(tx, work, outcome=outcome, now=now)
-    jobs.move(tx, "summaries", upto, now=now)
-    canvas_rows.must_be_at(tx, canvases)
-    for row in canvases:
+def amend(tx: Transaction, job: int | None, better: Summaries, *, now: datetime) -> None:
+    jobs.move(tx, "summaries", better.upto, now=now)
+    canvas_rows.must_be_at(tx, better.canvases)
+    for row in better.canvases:
         canvas_rows.save(tx, row, expected=row.version)
-    for one in amended:
+    for one in better.amended:
         tx.run(
             "UPDATE record SET summary = ?, score = ?, summary_by = 'model', work = ?"
             " WHERE space = :space AND id = ? AND summary_by = 'synopsis'",
-            *(one.summary, one.score, number_of(work, "w"), one.number),
+            *(one.summary, one.score, job, one.number),
         )
     changed = defaultdict[str, list[int]](list)
     for session, number in tx.all(
-        f"SELECT s.name, r.id {_FROM} WHERE r.space = :space AND r.work = ? AND r.id IN ({marks(amended)})"
+        f"SELECT s.name, r.id {_FROM} WHERE r.space = :space AND r.work = ? AND r.id IN ({marks(better.amended)})"
         " ORDER BY r.id",
-        *(number_of(work, "w"), *(one.number for one in amended)),
+        *(job, *(one.number for one in better.amended)),
     ):
         changed[session].append(number)
     for session, numbers in changed.items():

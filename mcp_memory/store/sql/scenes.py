@@ -8,7 +8,7 @@ commit brings all files of scenes into line with the rows, whatever happened to 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, assert_never
 
@@ -18,10 +18,10 @@ from mcp_memory.core.types import Scene
 from mcp_memory.store import files
 from mcp_memory.store.citations import left_of
 from mcp_memory.store.sql import jobs
-from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number_of, numbers_of, to_ms
-from mcp_memory.store.values import Conflict, Outcome, SceneEdit
+from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, numbers_of, to_ms
+from mcp_memory.store.values import Conflict, SceneChanges, SceneEdit
 
-__all__ = ["commit", "files_of", "listed", "versions", "write_files"]
+__all__ = ["change", "files_of", "listed", "versions", "write_files"]
 
 _COLUMNS = "slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at"
 _NEWEST = (
@@ -30,26 +30,15 @@ _NEWEST = (
 )
 
 
-def commit(
-    tx: Transaction,
-    work: str | None,
-    *,
-    edits: Sequence[SceneEdit],
-    upto: int,
-    wanted: str | None = None,
-    outcome: Outcome,
-    now: datetime,
-) -> None:
-    tx.make_space()
-    if work is not None:
-        jobs.finish(tx, work, outcome=outcome, now=now)
-        jobs.move(tx, "scenes", upto, now=now)
-    if wanted is not None:
-        jobs.request(tx, "persona", wanted)
-    for edit in edits:
-        _insert(tx, edit, work=work, now=now)
-    if edits:
-        tx.touch("persona", *(f"scene:{edit.slug}" for edit in edits))
+def change(tx: Transaction, job: int | None, changes: SceneChanges, *, now: datetime) -> None:
+    if job is not None:
+        jobs.move(tx, "scenes", changes.upto, now=now)
+    if changes.wanted is not None:
+        jobs.request(tx, "persona", changes.wanted)
+    for edit in changes.edits:
+        _insert(tx, edit, job=job, now=now)
+    if changes.edits:
+        tx.touch("persona", *(f"scene:{edit.slug}" for edit in changes.edits))
     write_files(tx)
 
 
@@ -62,7 +51,7 @@ def write_files(tx: Transaction) -> None:
             tx.files.write(path, content)
 
 
-def _insert(tx: Transaction, edit: SceneEdit, *, work: str | None, now: datetime) -> None:
+def _insert(tx: Transaction, edit: SceneEdit, *, job: int | None, now: datetime) -> None:
     newest = _version(tx, safe_name(edit.slug, what="name of a scene"))
     is_current = edit.slug in {scene.slug for scene in listed(tx)}
     if edit.version is not None and (newest is None or newest.version != edit.version):
@@ -93,7 +82,7 @@ def _insert(tx: Transaction, edit: SceneEdit, *, work: str | None, now: datetime
         reason=edit.reason,
         created=to_ms(newest.created if newest and goes_on else now),
         at=to_ms(now),
-        work=None if work is None else number_of(work, "w"),
+        work=job,
     )
 
 

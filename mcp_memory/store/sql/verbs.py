@@ -17,6 +17,7 @@ from mcp_memory.store.sql import (
     imports,
     leases,
     purging,
+    stage_outputs,
 )
 from mcp_memory.store.sql import counts as space_counts
 from mcp_memory.store.sql import drafts as draft_rows
@@ -81,7 +82,6 @@ class SqlVerbs(Protocol):
     scene_versions = reads(scene_rows.versions)
     persona = reads(persona_rows.current)
     persona_versions = reads(persona_rows.versions)
-    put_persona = writes(persona_rows.put)
     citations = reads(citation_rows.by_sources)
     cited_by = reads(citation_rows.of_ref)
 
@@ -101,12 +101,7 @@ class SqlVerbs(Protocol):
     release_job = writes(job_rows.release)
     stage_logs = reads(job_rows.done)
     drafts = reads(draft_rows.drafts)
-    commit_extraction = writes(draft_rows.commit_extraction)
-    commit_merge = writes(draft_rows.commit_merge)
-    commit_scenes = writes(scene_rows.commit)
-    commit_persona = writes(persona_rows.commit)
-    commit_canvas = writes(canvas_rows.commit)
-    commit_summaries = writes(record_rows.commit_summaries)
+    commit = writes(stage_outputs.commit)
     lease = writes_home(leases.lease)
     release_lease = writes_home(leases.release)
     pause = writes_home(leases.pause)

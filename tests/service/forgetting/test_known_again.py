@@ -13,6 +13,7 @@ from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Merging, NewAtom, Store
+from mcp_memory.store.values import Extraction, Merge
 from mcp_memory.testing import FixedClock
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -92,11 +93,11 @@ def drawn(store: Store, session: str, *drafts: NewAtom) -> list[str]:
     work = store.lease_job("me", "extract", session, "{}", holder="me", until=until, now=NOON)
     assert work
     now = NOON + timedelta(days=1)
-    store.commit_extraction("me", work.id, upto=1, drafts=drafts, aliases={}, scene="", outcome={}, now=now)
+    store.commit("me", work.id, Extraction(upto=1, drafts=drafts, aliases={}, scene=""), outcome={}, now=now)
     work = store.lease_job("me", "merge", None, "{}", holder="me", until=until, now=NOON)
     assert work
     merged = [Merging(draft=one.id, atom=one.atom) for one in store.drafts("me")]
-    return [made.atom.text for made in store.commit_merge("me", work.id, merged=merged, outcome={}, now=now)]
+    return [made.atom.text for made in store.commit("me", work.id, Merge(merged=merged), outcome={}, now=now).atoms]
 
 
 def test_a_statement_is_not_drawn_again_from_its_words(store: Store, then: Callable[[Store, str], None]) -> None:

@@ -26,6 +26,7 @@ from mcp_memory.store import purge_search
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import NewAtom, SceneEdit, Store, Vectors
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import PersonaPage, SceneChanges
 from mcp_memory.testing import FixedClock
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -171,8 +172,14 @@ def pyramid(store: Store) -> None:
             action=version, slug="things", reason="the quagga", title="Things", summary="Quagga and violin", body=body,
             atoms=["a1", "a2"],
         )  # fmt: skip
-        store.commit_scenes("me", None, edits=[edit], upto=0, outcome={}, now=NOON)
-    store.put_persona("me", "# Persona\n\n- Loves a quagga (a1)\n- Loves a violin (a2)\n", now=NOON)
+        store.commit("me", None, SceneChanges(edits=[edit], upto=0), outcome={}, now=NOON)
+    store.commit(
+        "me",
+        None,
+        PersonaPage(text="# Persona\n\n- Loves a quagga (a1)\n- Loves a violin (a2)\n"),
+        outcome={},
+        now=NOON,
+    )
 
 
 def test_what_one_purge_erases_another_forgetting_keeps(store: Store) -> None:

@@ -19,6 +19,7 @@ from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import Which
 from mcp_memory.store.protocol import Filters, NewAtom, SceneEdit, Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import SceneChanges
 from mcp_memory.testing import FixedClock
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -70,7 +71,7 @@ def build(store: Store, drawn: list[list[int]], told: list[bool]) -> None:
         edit = SceneEdit(
             action="create", slug="things", reason="r", title="Things", summary="s", body=body, atoms=atoms
         )
-        store.commit_scenes("me", None, edits=[edit], upto=0, outcome={}, now=NOON)
+        store.commit("me", None, SceneChanges(edits=[edit], upto=0), outcome={}, now=NOON)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)

@@ -13,6 +13,7 @@ from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.scheduler import FIRST, DueStage, due, gathered
 from mcp_memory.store.protocol import Merging, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Extraction, Merge, SceneChanges
 from mcp_memory.testing import FixedClock
 
 SPACE, SESSION = "default", "s"
@@ -51,13 +52,10 @@ def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), sessi
     work = store.lease_job(SPACE, "extract", session, basis, holder="h", until=until, now=clock(), eager=True)
     assert work is not None
     drafts = [atom(text, last.id, last.content) for text in texts]
-    store.commit_extraction(
+    store.commit(
         SPACE,
         work.id,
-        upto=last.position + 1,
-        drafts=drafts,
-        aliases={},
-        scene="",
+        Extraction(upto=last.position + 1, drafts=drafts, aliases={}, scene=""),
         outcome={"turns": waits.turns},
         now=clock(),
     )
@@ -77,7 +75,7 @@ def merge(store: Store, clock: FixedClock) -> None:
     work = store.lease_job(SPACE, "merge", None, "{}", holder="h", until=until, now=clock(), eager=True)
     assert work is not None
     merged = [Merging(draft=draft.id, atom=draft.atom) for draft in drafts]
-    store.commit_merge(SPACE, work.id, merged=merged, outcome={}, now=clock())
+    store.commit(SPACE, work.id, Merge(merged=merged), outcome={}, now=clock())
 
 
 def test_a_new_space_is_read_after_one_two_and_four_turns_of_the_user_and_then_after_five(
@@ -206,7 +204,7 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     until = clock() + timedelta(hours=9)
     work = store.lease_job(SPACE, "scenes", None, '{"after": 0}', holder="h", until=until, now=clock())
     assert work is not None
-    store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest(SPACE, "atom"), outcome={}, now=clock())
+    store.commit(SPACE, work.id, SceneChanges(edits=[], upto=store.newest(SPACE, "atom")), outcome={}, now=clock())
     assert not scenes_due()
     learn(20)
     assert not scenes_due()  # so soon after the last
@@ -214,7 +212,7 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     assert scenes_due()
     work = store.lease_job(SPACE, "scenes", None, '{"after": 20}', holder="h", until=until, now=clock())
     assert work is not None
-    store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest(SPACE, "atom"), outcome={}, now=clock())
+    store.commit(SPACE, work.id, SceneChanges(edits=[], upto=store.newest(SPACE, "atom")), outcome={}, now=clock())
     learn(1)
     clock.advance(hours=23)
     assert not scenes_due()
