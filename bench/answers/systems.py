@@ -20,7 +20,6 @@ from anyio import to_thread
 
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.integrations.hooks.conversations import recall_beyond_context
-from mcp_memory.server.tools import conversation_search
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 
@@ -45,7 +44,7 @@ async def _recall(memory: Memory, question: str, budget: int) -> str:
 
 
 async def _search(memory: Memory, question: str, _: int) -> str:
-    shown = await conversation_search(memory, question, limit=HITS)
+    shown = await memory.conversation_excerpts(question, neighbours=1, limit=HITS)
     return render(shown) if shown.passages or shown.results else ""
 
 

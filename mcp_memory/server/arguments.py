@@ -30,9 +30,9 @@ _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string", b
 
 
 def argument_model(run: Callable[..., object]) -> type[BaseModel]:
-    """Return the model of all parameters of `run` but `memory`."""
-    hints = get_type_hints(run, include_extras=True, localns={"Memory": object})
-    parameters = [p for p in inspect.signature(run).parameters.values() if p.name != "memory"]
+    """Return the model of the parameters of `run`."""
+    hints = get_type_hints(run, include_extras=True)
+    parameters = inspect.signature(run).parameters.values()
     fields: dict[str, Any] = {p.name: (hints[p.name], ... if p.default is p.empty else p.default) for p in parameters}
     return create_model(run.__name__, __config__=ConfigDict(extra="forbid"), **fields)
 

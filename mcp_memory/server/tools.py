@@ -1,27 +1,24 @@
 """The tools of the server, and the table that publishes them.
 
-A function's signature is the tool's input schema, its docstring the description, its return type the output schema. A
-function without a body declares a Memory verb: the verb of that name is called with the checked arguments.
+Each function is a declaration without a body: its signature is the tool's input schema, its docstring the description,
+its return type the output schema. A verb of Memory is called with the checked arguments.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-import anyio.to_thread
 import mcp.types as wire
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import to_json, to_jsonable_python
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import zoned
-from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import (
     MIN_BUDGET,
     Bundle,
@@ -44,18 +41,10 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
 from mcp_memory.service.jsonrpc import sendable
-from mcp_memory.service.render import Answer, as_json, render
+from mcp_memory.service.render import Answer, render
 
 if TYPE_CHECKING:
-    from mcp_memory.service.excerpts import ExcerptRequest
     from mcp_memory.service.memory import Memory
-
-
-Results = TypeVar("Results")
-Shown = TypeVar("Shown", ShownTurns, ShownMemories)
-
-_TOKENS_A_LEFT_OUT = 50
-"""For each so many tokens of a budget one id of what did not fit is named."""
 
 
 # --- arguments --------------------------------------------------------------------------------------
@@ -128,44 +117,6 @@ Detailed = Annotated[Detail, Field(description="detailed: whole turns, why found
 Budget = Annotated[int | None, Field(ge=MIN_BUDGET, le=100_000, description="Left out, 2000; detailed 6000")]
 
 
-Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
-
-FRAME_TOKENS = 40
-"""About as many tokens as `render` adds to a text."""
-
-
-async def _within(
-    memory: Memory,
-    ask: Callable[[int], Awaitable[Framed]],
-    budget: int,
-    *,
-    first: int,
-    forms: Sequence[Callable[[Answer], str]] = (render,),
-) -> Framed:
-    """Return an answer of which each of these forms fits the budget, counted exactly.
-
-    `ask` is given how many tokens the text may take: `first`, then as many less as the whole was over. InvalidInput
-    where no room is left for the text.
-    """
-    counter = token_counter(memory.settings.tokenizer)
-    room = max(1, first)
-    while True:
-        try:
-            answer = await ask(room)
-        except InvalidInput:
-            if room >= max(1, first):
-                raise
-            break
-        texts = [form(answer) for form in forms]
-        over = await anyio.to_thread.run_sync(lambda texts: max(map(counter.count, texts)), texts) - budget
-        if over <= 0:
-            return answer
-        if room == 1:
-            break
-        room = max(1, room - over)
-    raise InvalidInput(f"{budget} tokens do not hold this with what is around it. Ask again with {2 * budget}.")
-
-
 # --- long-term --------------------------------------------------------------------------------------
 
 
@@ -205,8 +156,7 @@ def remember(
     ...
 
 
-async def conversation_search(
-    memory: Memory,
+def conversation_search(
     query: Annotated[str, Field(description="Words or a question, any language")],
     session: Annotated[Session, Field(description="This one alone")] = None,
     role: Role | None = None,
@@ -223,23 +173,10 @@ async def conversation_search(
     Use it for what recall did not bring, and before you say that you do not know. For what holds true now,
     use memory_search.
     """
-    results = await memory.conversation_search(
-        query,
-        session=session,
-        role=role,
-        since=since,
-        until=until,
-        neighbours=neighbours,
-        limit=limit,
-        cursor=cursor,
-    )
-    from mcp_memory.service.excerpts import shown_turns  # late, like all that `initialize` can do without
-
-    return await _shown(shown_turns, memory, results, query, detail, budget_tokens)
+    ...
 
 
-async def memory_search(
-    memory: Memory,
+def memory_search(
     query: Annotated[str, Field(description="Left out: list by the filters")] = "",
     kind: Kind | None = None,
     scene: Annotated[str | None, Field(description="Slug of a scene")] = None,
@@ -257,39 +194,10 @@ async def memory_search(
 
     Use it for questions such as "what does Anna work on" or "which database did we choose".
     """
-    results = await memory.memory_search(
-        query,
-        kind=kind,
-        scene=scene,
-        entity=entity,
-        since=since,
-        until=until,
-        as_of=as_of,
-        limit=limit,
-        cursor=cursor,
-    )
-    from mcp_memory.service.excerpts import shown_memories
-
-    return await _shown(shown_memories, memory, results, query, detail, budget_tokens)
+    ...
 
 
-async def _shown(
-    show: Callable[[Results, ExcerptRequest], Shown],
-    memory: Memory,
-    results: Results,
-    query: str,
-    detail: Detail,
-    budget: int | None,
-) -> Shown:
-    from mcp_memory.service.excerpts import ExcerptRequest
-
-    counter = token_counter(memory.settings.tokenizer)  # its vocabulary is loaded in the thread
-    asking = ExcerptRequest(query=query, detail=detail, counter=counter, budget=budget)
-    return await anyio.to_thread.run_sync(show, results, asking)
-
-
-async def recall(
-    memory: Memory,
+def recall(
     query: Annotated[str, Field(description="What the user asks or the task is about")] = "",
     session: Session = None,
     budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = 1200,
@@ -299,24 +207,7 @@ async def recall(
     Call it before the first answer that this could change, and again when the topic turns to the user, their people
     or earlier work. Not for sums or small talk, nor for what an <mcp-memory-recall> block tells already.
     """
-
-    async def recalled(budget: int) -> Bundle:
-        found = await memory.recall(query, session=session, budget_tokens=budget)
-        named = max(1, budget_tokens // _TOKENS_A_LEFT_OUT)
-        return replace(found, left_out=[*found.left_out[:named], *(["…"] if len(found.left_out) > named else [])])
-
-    # As JSON, line ends and quotation marks take more.
-    first = budget_tokens - FRAME_TOKENS - budget_tokens // 20
-    found = await _within(memory, recalled, budget_tokens, first=first, forms=(render, as_json))
-    if found.left_out and not (found.stable or found.dynamic):
-        enough = budget_tokens
-        while not (found.stable or found.dynamic):
-            enough = enough * 3 // 2
-            found = await recalled(enough - FRAME_TOKENS)
-        raise InvalidInput(
-            f"budget_tokens={budget_tokens} holds nothing of what was found. Ask again with budget_tokens={enough}."
-        )
-    return found
+    ...
 
 
 def read_persona(
@@ -379,8 +270,7 @@ def offload_tool_result(
     ...
 
 
-async def expand_node(
-    memory: Memory,
+def expand_node(
     node: Annotated[str | None, Field(description="003-N4, group 003-F1 or canvas 003")] = None,
     ref: Annotated[str | None, Field(description="Or a ref: r-9f2c1a7b3d4e")] = None,
     view: Annotated[str | None, Field(description="records, page, lines, grep, json")] = None,
@@ -395,25 +285,10 @@ async def expand_node(
 
     Use it on a stand-in, [003-N4 r-9f2c1a7b3d4e; expand_node], instead of running the tool again.
     """
-    if (node is None) == (ref is None):
-        raise InvalidInput("expand_node takes either node (such as 003-N4) or ref (such as r-9f2c1a7b3d4e).")
-
-    async def expanded(budget: int) -> Expansion:
-        return await memory.expand_node(
-            node or ref or "",
-            view=view,
-            lines=lines,
-            grep=grep,
-            json_path=json_path,
-            max_tokens=budget,
-            cursor=cursor,
-        )
-
-    return await _within(memory, expanded, max_tokens, first=max_tokens - FRAME_TOKENS)
+    ...
 
 
-async def fold_canvas(
-    memory: Memory,
+def fold_canvas(
     task: Annotated[str | None, Field(description="Its number or label; left out, the active one")] = None,
     nodes: Annotated[Ids, Field(description="Only these")] = [],  # noqa: B006
     action: Literal["show", "fold", "unfold", "complete", "switch"] = "show",
@@ -425,14 +300,7 @@ async def fold_canvas(
     fold what is finished (it stays one call away), unfold it, complete a task, or switch to another one.
     Show it after a compaction, to go on where you were.
     """
-    done = await memory.fold_canvas(task=task, nodes=nodes, action=action, budget_tokens=budget_tokens, session=session)
-    if budget_tokens is None:
-        return done
-
-    async def shown(budget: int) -> CanvasView:
-        return done if budget == budget_tokens else await memory.fold_canvas(task=done.canvas, budget_tokens=budget)
-
-    return await _within(memory, shown, budget_tokens, first=budget_tokens)
+    ...
 
 
 # --- the table --------------------------------------------------------------------------------------
@@ -442,9 +310,10 @@ async def fold_canvas(
 class Tool:
     """A function as agents see it. Schemas are built on first use and kept."""
 
-    run: Callable[..., Answer | Awaitable[Answer]]
-    """A coroutine function over a Memory, or the declaration of a Memory verb of the same name and parameters."""
+    run: Callable[..., Answer]
+    """Declares the verb of Memory that is called: of the same name, where `verb` names no other."""
     title: str
+    verb: str | None = None
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
@@ -466,7 +335,7 @@ class Tool:
             title=self.title,
             description=" ".join((self.run.__doc__ or "").split()),
             input_schema=input_schema(self.model),
-            output_schema=output_schema(get_type_hints(self.run, localns={"Memory": object})["return"]),
+            output_schema=output_schema(get_type_hints(self.run)["return"]),
             annotations=wire.ToolAnnotations(
                 read_only_hint=self.read_only,
                 destructive_hint=self.destructive,
@@ -479,11 +348,7 @@ class Tool:
     async def call(self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any]) -> wire.CallToolResult:
         """Run a call: arguments are checked before the store is asked for."""
         arguments = parse_arguments(self.name, self.model, given)
-        opened = await memory()
-        if iscoroutinefunction(self.run):
-            answer = await self.run(opened, **arguments)
-        else:
-            answer = await getattr(opened, self.name)(**arguments)
+        answer = await getattr(await memory(), self.verb or self.name)(**arguments)
         return wire.CallToolResult(
             content=[wire.TextContent(text=sendable(render(answer)))],
             structured_content=sendable(to_jsonable_python(answer)),
@@ -491,15 +356,21 @@ class Tool:
 
 
 TOOLS = (
-    Tool(run=recall, title="Recall what matters", read_only=True, idempotent=True, at_once=True),
-    Tool(run=memory_search, title="Search what is known", read_only=True, idempotent=True),
-    Tool(run=conversation_search, title="Search past conversations", read_only=True, idempotent=True),
+    Tool(run=recall, verb="recall_answer", title="Recall what matters", read_only=True, idempotent=True, at_once=True),
+    Tool(run=memory_search, verb="memory_excerpts", title="Search what is known", read_only=True, idempotent=True),
+    Tool(
+        run=conversation_search,
+        verb="conversation_excerpts",
+        title="Search past conversations",
+        read_only=True,
+        idempotent=True,
+    ),
     Tool(run=read_persona, title="Read the persona", read_only=True, idempotent=True),
     Tool(run=remember, title="Remember a statement", idempotent=True, at_once=True),
     Tool(run=record_turns, title="Record turns", idempotent=True),
     Tool(run=distill, title="Distil memories"),
     Tool(run=offload_tool_result, title="Offload a tool result"),
-    Tool(run=expand_node, title="Expand a node", read_only=True, idempotent=True),
-    Tool(run=fold_canvas, title="Fold or show a canvas", idempotent=True),
+    Tool(run=expand_node, verb="expand_answer", title="Expand a node", read_only=True, idempotent=True),
+    Tool(run=fold_canvas, verb="canvas_answer", title="Fold or show a canvas", idempotent=True),
     Tool(run=forget, title="Forget", destructive=True),
 )

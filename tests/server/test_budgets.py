@@ -11,7 +11,7 @@ import pytest
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.server import tools
+
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import Answer, as_json, render
 
@@ -40,17 +40,17 @@ async def memory(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Memo
 
 
 ASKED: dict[str, Callable[[Memory, int], Awaitable[Answer]]] = {
-    "recall": lambda memory, budget: tools.recall(memory, "Where does Kestrel lie?", budget_tokens=budget),
-    "recall of all": lambda memory, budget: tools.recall(memory, budget_tokens=budget),
-    "conversation_search": lambda memory, budget: tools.conversation_search(memory, "Kestrel", budget_tokens=budget),
-    "memory_search": lambda memory, budget: tools.memory_search(memory, "Kestrel", budget_tokens=budget),
-    "expand a canvas": lambda memory, budget: tools.expand_node(memory, node="001", max_tokens=budget),
-    "expand a node": lambda memory, budget: tools.expand_node(memory, node="001-N3", max_tokens=budget),
-    "expand lines": lambda memory, budget: tools.expand_node(memory, node="001-N3", lines="3-90", max_tokens=budget),
-    "expand by a search": lambda memory, budget: tools.expand_node(
-        memory, node="001-N3", grep="berth 3", max_tokens=budget
+    "recall": lambda memory, budget: memory.recall_answer("Where does Kestrel lie?", budget_tokens=budget),
+    "recall of all": lambda memory, budget: memory.recall_answer(budget_tokens=budget),
+    "conversation_search": lambda memory, budget: memory.conversation_excerpts(
+        "Kestrel", neighbours=1, budget_tokens=budget
     ),
-    "fold_canvas": lambda memory, budget: tools.fold_canvas(memory, budget_tokens=budget),
+    "memory_search": lambda memory, budget: memory.memory_excerpts("Kestrel", budget_tokens=budget),
+    "expand a canvas": lambda memory, budget: memory.expand_answer(node="001", max_tokens=budget),
+    "expand a node": lambda memory, budget: memory.expand_answer(node="001-N3", max_tokens=budget),
+    "expand lines": lambda memory, budget: memory.expand_answer(node="001-N3", lines="3-90", max_tokens=budget),
+    "expand by a search": lambda memory, budget: memory.expand_answer(node="001-N3", grep="berth 3", max_tokens=budget),
+    "fold_canvas": lambda memory, budget: memory.canvas_answer(budget_tokens=budget),
 }
 ALSO_AS_JSON = {"recall", "recall of all", "conversation_search", "memory_search"}
 
@@ -79,6 +79,6 @@ async def test_recall_that_has_no_room_says_how_much_is_enough(memory: Memory) -
     async with open_memory(memory.settings.model_copy(update={"space": "lighthouse"})) as other:
         await other.remember(long[:400], kind="persona")
         with pytest.raises(InvalidInput, match=r"budget_tokens=100 holds nothing .* budget_tokens=\d+\.") as refused:
-            await tools.recall(other, "What did the lighthouse keeper note?", budget_tokens=100)
+            await other.recall_answer("What did the lighthouse keeper note?", budget_tokens=100)
         enough = int(str(refused.value).rpartition("=")[2].rstrip("."))
-        assert (await tools.recall(other, "What did the lighthouse keeper note?", budget_tokens=enough)).tokens
+        assert (await other.recall_answer("What did the lighthouse keeper note?", budget_tokens=enough)).tokens

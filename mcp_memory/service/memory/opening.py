@@ -27,10 +27,9 @@ from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import safe_name
 from mcp_memory.service.memory.administration import AdministrationVerbs
-from mcp_memory.service.memory.longterm import LongtermVerbs
+from mcp_memory.service.memory.answers import AnswerVerbs
 from mcp_memory.service.memory.pyramid import PyramidVerbs
 from mcp_memory.service.memory.status import StatusVerbs
-from mcp_memory.service.memory.tasks import TaskVerbs
 from mcp_memory.service.memory.verbs import Parts
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from mcp_memory.service.compression.compress import Compressed
 
 
-class Memory(AdministrationVerbs, LongtermVerbs, PyramidVerbs, TaskVerbs, StatusVerbs):
+class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs):
     """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: Spaces[Memory] | None = None) -> None:

@@ -1,0 +1,150 @@
+"""Verbs whose answer fits its token budget in every form in which it is passed on: as text and as JSON.
+
+The verbs of the same subject elsewhere return rows, or bound only the words that they return. Here headings, fences and
+notes count too, exactly: this is what an MCP client gets, and any program that shows `render(answer)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import (
+    Bundle,
+    CanvasView,
+    Detail,
+    Expansion,
+    MemoryResults,
+    ShownMemories,
+    ShownTurns,
+    TurnResults,
+)
+from mcp_memory.service.memory.longterm import LongtermVerbs
+from mcp_memory.service.memory.tasks import TaskVerbs
+from mcp_memory.service.memory.verbs import in_thread
+from mcp_memory.service.render import Answer, as_json, render
+
+Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
+Form = Callable[[Answer], str]
+
+FRAME_TOKENS = 40
+"""About as many tokens as `render` adds to a text."""
+_TOKENS_A_LEFT_OUT = 50
+"""For each so many tokens of a budget one id of what did not fit is named."""
+
+
+class AnswerVerbs(LongtermVerbs, TaskVerbs):
+    """Search, recall, expand and show a canvas within a budget."""
+
+    async def conversation_excerpts(
+        self, query: str, *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
+    ) -> ShownTurns:
+        """Return a page of `conversation_search`, whose other arguments are `filters`, as excerpts within the budget.
+
+        Without a budget the answer is about as long as `excerpts.BUDGETS` says. InvalidInput where not one hit fits.
+        """
+        return await self._turns_shown(await self.conversation_search(query, **filters), query, detail, budget_tokens)
+
+    async def memory_excerpts(
+        self, query: str = "", *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
+    ) -> ShownMemories:
+        """Return a page of `memory_search` as `conversation_excerpts` does for turns."""
+        return await self._memories_shown(await self.memory_search(query, **filters), query, detail, budget_tokens)
+
+    @in_thread
+    def _turns_shown(self, results: TurnResults, query: str, detail: Detail, budget: int | None) -> ShownTurns:
+        from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
+
+        counter = self._parts.counter
+        return shown_turns(results, ExcerptRequest(query=query, detail=detail, counter=counter, budget=budget))
+
+    @in_thread
+    def _memories_shown(self, results: MemoryResults, query: str, detail: Detail, budget: int | None) -> ShownMemories:
+        from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
+
+        counter = self._parts.counter
+        return shown_memories(results, ExcerptRequest(query=query, detail=detail, counter=counter, budget=budget))
+
+    async def recall_answer(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
+        """Return what `recall` finds, within the budget. InvalidInput names a budget that holds some of it."""
+
+        async def recalled(budget: int) -> Bundle:
+            found = await self.recall(query, session=session, budget_tokens=budget)
+            named = max(1, budget_tokens // _TOKENS_A_LEFT_OUT)
+            return replace(found, left_out=[*found.left_out[:named], *(["…"] if len(found.left_out) > named else [])])
+
+        # As JSON, line ends and quotation marks take more.
+        first = budget_tokens - FRAME_TOKENS - budget_tokens // 20
+        found = await self._within(recalled, budget_tokens, first=first, forms=(render, as_json))
+        if found.left_out and not (found.stable or found.dynamic):
+            enough = budget_tokens
+            while not (found.stable or found.dynamic):
+                enough = enough * 3 // 2
+                found = await recalled(enough - FRAME_TOKENS)
+            raise InvalidInput(
+                f"budget_tokens={budget_tokens} holds nothing of what was found. Ask again with budget_tokens={enough}."
+            )
+        return found
+
+    async def expand_answer(
+        self, *, node: str | None = None, ref: str | None = None, max_tokens: int = 2000, **view: Any
+    ) -> Expansion:
+        """Return what `expand_node`, whose other arguments are `view`, opens of a node or a ref, within the budget."""
+        if (node is None) == (ref is None):
+            raise InvalidInput("expand_node takes either node (such as 003-N4) or ref (such as r-9f2c1a7b3d4e).")
+
+        async def expanded(budget: int) -> Expansion:
+            return await self.expand_node(node or ref or "", max_tokens=budget, **view)
+
+        return await self._within(expanded, max_tokens, first=max_tokens - FRAME_TOKENS)
+
+    async def canvas_answer(
+        self,
+        *,
+        task: str | None = None,
+        nodes: Sequence[str] = (),
+        action: Literal["show", "fold", "unfold", "complete", "switch"] = "show",
+        budget_tokens: int | None = None,
+        session: str | None = None,
+    ) -> CanvasView:
+        """Do as `fold_canvas` does, and return the canvas within the budget."""
+        done = await self.fold_canvas(
+            task=task, nodes=nodes, action=action, budget_tokens=budget_tokens, session=session
+        )
+        if budget_tokens is None:
+            return done
+
+        async def shown(budget: int) -> CanvasView:
+            return done if budget == budget_tokens else await self.fold_canvas(task=done.canvas, budget_tokens=budget)
+
+        return await self._within(shown, budget_tokens, first=budget_tokens)
+
+    async def _within(
+        self, ask: Callable[[int], Awaitable[Framed]], budget: int, *, first: int, forms: Sequence[Form] = (render,)
+    ) -> Framed:
+        """Return an answer of which each of these forms fits the budget, counted exactly.
+
+        `ask` is given how many tokens the text may take: `first`, then as many less as the whole was over. InvalidInput
+        where no room is left for the text.
+        """
+        room = first = max(1, first)
+        while True:
+            try:
+                answer = await ask(room)
+            except InvalidInput:
+                if room == first:
+                    raise
+                break
+            over = await self._longest(answer, forms) - budget
+            if over <= 0:
+                return answer
+            if room == 1:
+                break
+            room = max(1, room - over)
+        raise InvalidInput(f"{budget} tokens do not hold this with what is around it. Ask again with {2 * budget}.")
+
+    @in_thread
+    def _longest(self, answer: Answer, forms: Sequence[Form]) -> int:
+        return max(self._parts.counter.count(form(answer)) for form in forms)
