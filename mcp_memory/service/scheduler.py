@@ -26,10 +26,11 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
+from itertools import chain
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -95,7 +96,7 @@ class Scheduler:
         self._now = now
         self.holder = secrets.token_hex(4)
         self._unfit: set[str] = set()
-        self._seen_waiting: list[Draft] = []
+        self._seen_waiting: Sequence[Draft] = ()
         """Drafts all of which have to be asked about: comparing them with all that is held anew would tell no more."""
 
     def context(self) -> SearchContext:
@@ -111,29 +112,34 @@ class Scheduler:
 
     # --- asking -------------------------------------------------------------------------------------
 
-    def next(self, *, holder: str, lease: timedelta, eager: bool) -> LeasedJob | None:
-        """Take the next job that needs an answer; what needs none is done on the way. None: nothing is due."""
-        progress = True
-        while progress:
-            progress = False
-            for one in due(self._store, self._space, self._settings, self._now(), eager=eager):
-                leased = self._take(_stages()[one.stage], one.session, holder=holder, lease=lease, eager=eager)
+    def next(
+        self, *, holder: str, lease: timedelta, eager: bool, stages: Iterable[DueStage] | None = None
+    ) -> LeasedJob | None:
+        """Take the next job that needs an answer; what needs none is done on the way. None: nothing is due.
+
+        `stages` are those due, where they have just been read.
+        """
+        while True:
+            for one in self._due(eager=eager) if stages is None else stages:
+                leased = self._take(one, holder=holder, lease=lease, eager=eager)
                 if isinstance(leased, LeasedJob):
                     return leased
                 if leased is not None:  # it was done without a question, and may have made others due
-                    progress = True
+                    stages = None
                     break
-        return None
+            else:
+                return None
 
     def for_agent(self, holder: str) -> LeasedJob | None:
         return self.next(holder=holder, lease=_AGENT_LEASE, eager=True)
 
-    def _take(
-        self, stage: AnyStage, session: str | None, *, holder: str, lease: timedelta, eager: bool
-    ) -> LeasedJob | Applied | None:
+    def _due(self, *, eager: bool) -> Iterator[DueStage]:
+        return due(self._store, self._space, self._settings, self._now(), eager=eager)
+
+    def _take(self, due: DueStage, *, holder: str, lease: timedelta, eager: bool) -> LeasedJob | Applied | None:
+        stage, session = _stages()[due.stage], due.session
         context = self.context()
-        waiting = self._waiting() if stage.name == "merge" and not eager else None
-        if waiting and waiting == self._seen_waiting:
+        if due.waiting and due.waiting == self._seen_waiting:
             return None
         left = [job for job in self._store.jobs(self._space, stage=stage.name) if job.session == session]
         smaller = left[0].attempts if left else 0
@@ -141,8 +147,8 @@ class Scheduler:
         if basis is None:
             return None
         question = stage.question(context, basis)
-        if question is not None and waiting:
-            self._seen_waiting = waiting
+        if question is not None and due.waiting:
+            self._seen_waiting = due.waiting
             return None
         job = self._store.lease_job(
             self._space,
@@ -159,12 +165,6 @@ class Scheduler:
         if question is not None:
             return LeasedJob(job=job, stage=stage, basis=basis, question=question)
         return self._apply(context, job, stage, basis, None)
-
-    def _waiting(self) -> list[Draft] | None:
-        """Return the drafts, where they are not worth a question yet: only those that need none are to be merged."""
-        if gathered(self._store, self._space, self._now()):
-            return None
-        return self._store.drafts(self._space, limit=DRAFTS)
 
     # --- answering ----------------------------------------------------------------------------------
 
@@ -248,14 +248,16 @@ class Scheduler:
 
         Raises ModelFailed, with the job parked, and Refused when the model may not be asked now.
         """
-        now = self._now()
-        if next(due(self._store, self._space, self._settings, now, eager=eager), None) is None:
+        stages = self._due(eager=eager)
+        first = next(stages, None)
+        if first is None:
             return False  # only read so far: an idle process leaves the disk alone
+        now = self._now()
         lease = _MODEL_LEASE + timedelta(seconds=self._settings.llm_timeout)
         if not self._store.lease("worker", self.holder, until=now + lease, now=now):
             return None
         try:
-            asked = self.next(holder=self.holder, lease=lease, eager=eager)
+            asked = self.next(holder=self.holder, lease=lease, eager=eager, stages=chain((first,), stages))
             if asked is None:
                 return False
             self.ask(asked, model)
@@ -357,6 +359,8 @@ SOME = 3  # that are worth a question then, or for who asks for all: one or two 
 class DueStage:
     stage: Stage
     session: str | None = None
+    waiting: Sequence[Draft] = field(default=(), compare=False)
+    """Of a merge: the drafts, where they are not worth a question yet; only those that need none are merged."""
 
 
 def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
@@ -372,27 +376,26 @@ def _of_talk(
     from mcp_memory.longterm import persona as l3_persona
 
     states = store.stage_states(space)
-    new = _untold(store, space, states.get("scenes"))
-    waiting = [one for one in store.backlog(space) if _says_something(one)]
+    scenes = states.get("scenes")
+    new = store.atoms_since(space, scenes.position if scenes else 0, limit=2 * NEW_ATOMS)
+    # An assistant's last words are read with the reply to them.
+    waiting = [one for one in store.backlog(space) if one.asked > 0 or one.turns > 2]
     if not eager and not _affordable(log, waiting):
-        yield from (_of(one) for one in waiting if one.flush > one.start)
+        yield from (DueStage(stage="extract", session=one.session) for one in waiting if one.flush > one.start)
         return
     if len(new) >= 2 * NEW_ATOMS:  # a long backlog shall not keep what is known of it from being told
         yield DueStage(stage="scenes")
     enough = _enough(log, settings)
     for one in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived
         if eager or _ready(one, enough, settings, now):
-            yield _of(one)
-    if store.drafts(space, limit=1):
-        yield DueStage(stage="merge")
-    if _scenes(store, space, settings, states.get("scenes"), new, now, eager=eager):
+            yield DueStage(stage="extract", session=one.session)
+    if drafts := store.drafts(space, limit=DRAFTS):
+        asked = eager or _gathered(drafts, states.get("merge"), log.get("extract"), now)
+        yield DueStage(stage="merge", waiting=() if asked else drafts)
+    if _scenes(store, space, settings, scenes, new, now, eager=eager):
         yield DueStage(stage="scenes")
     if l3_persona.trigger(store, space, settings) is not None:
         yield DueStage(stage="persona")
-
-
-def _of(backlog: Backlog) -> DueStage:
-    return DueStage(stage="extract", session=backlog.session)
 
 
 def _affordable(log: Mapping[Stage, Done], waiting: Sequence[Backlog]) -> bool:
@@ -403,20 +406,11 @@ def _affordable(log: Mapping[Stage, Done], waiting: Sequence[Backlog]) -> bool:
     return asked < FIRST + turns / TURNS_A_QUESTION
 
 
-def gathered(store: Store, space: str, now: datetime) -> bool:
+def _gathered(drafts: Sequence[Draft], state: StageState | None, extracted: Done | None, now: datetime) -> bool:
     """Return whether the drafts that wait are worth a question, or have waited long enough, or were asked for."""
-    state = store.stage_states(space).get("merge")
-    if state is not None and state.wanted:
+    if (state is not None and state.wanted) or len(drafts) >= DRAFTS:
         return True
-    if len(store.drafts(space, limit=DRAFTS)) >= DRAFTS:
-        return True
-    last = next((done.last for done in store.stage_logs(space) if done.stage == "extract"), None)
-    return last is None or abs(now - last) >= LATEST
-
-
-def _silent_for(backlog: Backlog, now: datetime) -> float:
-    """Return for how many seconds, either way: a clock that was set back does not make a session wait for it."""
-    return abs(now - backlog.last).total_seconds()
+    return extracted is None or abs(now - extracted.last) >= LATEST
 
 
 def _enough(log: Mapping[Stage, Done], settings: Settings) -> int:
@@ -430,18 +424,8 @@ def _ready(backlog: Backlog, enough: int, settings: Settings, now: datetime) -> 
         backlog.flush > backlog.start
         or backlog.asked >= enough
         or backlog.turns >= 2 * settings.batch_turns
-        or _silent_for(backlog, now) >= settings.idle_seconds
+        or abs(now - backlog.last).total_seconds() >= settings.idle_seconds  # a clock may have been set back
     )
-
-
-def _says_something(backlog: Backlog) -> bool:
-    """Tell whether a backlog is worth reading: an assistant's last words are read with the reply to them."""
-    return backlog.asked > 0 or backlog.turns > 2
-
-
-def _untold(store: Store, space: str, state: StageState | None) -> list[Atom]:
-    """Return the first atoms that no round of scenes has seen."""
-    return store.atoms_since(space, state.position if state else 0, limit=2 * NEW_ATOMS)
 
 
 def _scenes(

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.service.scheduler import FIRST, DueStage, due, gathered
+from mcp_memory.service.scheduler import FIRST, DueStage, due
 from mcp_memory.store.protocol import Merging, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import Extraction, Merge, SceneChanges
@@ -41,6 +41,11 @@ def talk(store: Store, clock: FixedClock, *, exchanges: int, session: str = SESS
 
 def now_due(store: Store, clock: FixedClock, **settings: int) -> list[DueStage]:
     return list(due(store, SPACE, Settings(**settings), clock()))
+
+
+def is_merge_asked(store: Store, clock: FixedClock) -> bool:
+    (merge,) = [one for one in now_due(store, clock) if one.stage == "merge"]
+    return not merge.waiting
 
 
 def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), session: str = SESSION) -> None:
@@ -168,19 +173,19 @@ def test_a_question_of_merging_waits_for_company_or_a_day(store: Store, clock: F
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=["one"])
     assert DueStage(stage="merge") in now_due(store, clock)  # which is done at once where it needs no question
-    assert not gathered(store, SPACE, clock())
+    assert not is_merge_asked(store, clock)
     clock.advance(days=1)
-    assert gathered(store, SPACE, clock())
+    assert is_merge_asked(store, clock)
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=[f"thing {number}" for number in range(11)])
-    assert gathered(store, SPACE, clock())
+    assert is_merge_asked(store, clock)
 
 
 def test_merging_that_is_asked_for_does_not_wait(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=["one"])
     store.request_stage(SPACE, "merge", "the session is over")
-    assert gathered(store, SPACE, clock())
+    assert is_merge_asked(store, clock)
 
 
 def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_day_and_not_too_often(
