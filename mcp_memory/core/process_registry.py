@@ -45,10 +45,10 @@ class HomeProcess:
     what: str = ""
     """`serve stdio`, `serve http`, `hooks`, `status` and other commands, or `library`."""
     space: str = ""
-    since: datetime | None = None
-    version: str = ""
     clients: tuple[str, ...] = ()
     """Names of the MCP clients that it has met, the latest last; at most 8."""
+    since: datetime | None = None
+    version: str = ""
 
     def __str__(self) -> str:
         clients = f" for {', '.join(self.clients)}" if self.clients else ""

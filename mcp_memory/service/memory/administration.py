@@ -19,14 +19,14 @@ from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Reviewed, Turn
 from mcp_memory.service.memory.retention import RetentionVerbs
-from mcp_memory.service.memory.verbs import in_thread
+from mcp_memory.service.memory.verbs import in_thread, of_store
+from mcp_memory.store.protocol import Filters, NewAtom, Store
 from mcp_memory.store.values import RIGHTS, Held, Right, Token, Verdict
 
 if TYPE_CHECKING:
     from mcp_memory.service.portable import Brought, Exported, Parcel
     from mcp_memory.store import export_model
     from mcp_memory.store.forgetting import How
-    from mcp_memory.store.protocol import FollowedLog, NewAtom
 
 PREFIX = "mcm"
 _NOBODY = sha256(b"").digest()
@@ -139,24 +139,11 @@ class AdministrationVerbs(RetentionVerbs):
         token = self._parts.store.token(id)
         return token is not None and token.is_good(self._parts.now())
 
-    @in_thread
-    def followed_logs(self, path: Path | None = None) -> list[FollowedLog]:
-        """Return the logs that were read (or the one at a path), the one read last first."""
-        return self._parts.store.followed_logs(self.space, path=None if path is None else str(path))
-
-    @in_thread
-    def note_followed(self, log: FollowedLog) -> None:
-        self._parts.store.note_followed_log(self.space, log)
-
-    @in_thread
-    def known_client_ids(self, ids: Sequence[str]) -> dict[str, bool]:
-        """Return those of the ids that a turn of any session has, and whether it is forgotten."""
-        return self._parts.store.known_client_ids(self.space, ids)
-
-    @in_thread
-    def kept_calls(self, session: str, ids: Sequence[str]) -> set[str]:
-        """Return those of the ids of tool calls of a session whose result is kept, forgotten or not."""
-        return self._parts.store.stored_calls(self.space, session, ids)
+    followed_logs = of_store(Store.followed_logs)
+    note_followed = of_store(Store.note_followed_log)
+    known_client_ids = of_store(Store.known_client_ids)
+    kept_calls = of_store(Store.stored_calls)
+    waiting_count = of_store(Store.count_quarantined)
 
     @in_thread
     def export(self, target: Path, *, spaces: Sequence[str] | None = ()) -> Exported:
@@ -187,8 +174,7 @@ class AdministrationVerbs(RetentionVerbs):
             forget=self._forget_too,
             undo=self._undo,
         )
-        parts.scheduler.write_persona()
-        parts.stored()
+        self._changed()
         return done
 
     @in_thread
@@ -221,8 +207,7 @@ class AdministrationVerbs(RetentionVerbs):
             told += not written.duplicate
             held += bool(atom.held) and not written.duplicate
         if told:
-            parts.stored()
-            parts.scheduler.write_persona()
+            self._changed()
         return ImportedStatementsReport(told=told, held=held, repeated=repeated, kept_out=kept_out)
 
     @in_thread
@@ -246,10 +231,6 @@ class AdministrationVerbs(RetentionVerbs):
         return {one.id: tuple(one.reasons) for one in found if one.verdict != "released"}
 
     @in_thread
-    def waiting_count(self) -> int:
-        return self._parts.store.count_quarantined(self.space)
-
-    @in_thread
     def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:
         """Release quarantined rows for recall (`released`), or keep them out for good (`kept`). Raises NotFound for
         others.
@@ -257,8 +238,7 @@ class AdministrationVerbs(RetentionVerbs):
         if not ids:
             raise InvalidInput("Nothing is named: give ids such as a5 or t8. `mcp-memory review` lists what waits.")
         done = self._parts.store.review(self.space, ids, verdict, now=self._parts.now())
-        self._parts.scheduler.write_persona()
-        self._parts.stored()
+        self._changed()
         return self._worded(done)
 
     @in_thread
@@ -270,7 +250,6 @@ class AdministrationVerbs(RetentionVerbs):
         from mcp_memory.core.secrets import holds_secret
         from mcp_memory.core.types import NewTurn
         from mcp_memory.longterm.verification.trust import flag_turns
-        from mcp_memory.store.protocol import Filters
         from mcp_memory.suspicion import flags
 
         def _secret(turn: Turn) -> list[str]:

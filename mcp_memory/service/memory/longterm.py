@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from mcp_memory.core.errors import EmbeddingFailed, NotFound
 from mcp_memory.core.text import one_line
@@ -17,13 +19,15 @@ from mcp_memory.core.types import (
     Recorded,
     Remembered,
     Role,
-    SessionInfo,
     Source,
     Turn,
     TurnResults,
     Why,
 )
-from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
+from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
+from mcp_memory.store.protocol import Filters, Store
+
+Results = TypeVar("Results", TurnResults, MemoryResults)
 
 MAX_NEIGHBOURS = 10
 WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
@@ -109,31 +113,43 @@ class LongtermVerbs(Verbs):
         the neighbours of better ones takes no place of it; a page has less than twice as many hits.
         """
         from mcp_memory.longterm.search import pages
+
+        in_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
+        search = partial(pages.search_turns, neighbours=neighbours)
+        filters = Filters(session=session, role=role)
+        return self._page(search, query, filters, since=since, until=until, limit=limit, cursor=cursor)
+
+    def _page(
+        self,
+        search: Callable[..., Results],
+        query: str,
+        filters: Filters,
+        *,
+        since: str | None,
+        until: str | None,
+        as_of: str | None = None,
+        limit: int,
+        cursor: str | None,
+    ) -> Results:
+        """Return a page of a search; words for times count from when its first page was asked for."""
         from mcp_memory.longterm.search.pages import asked_at
-        from mcp_memory.store.protocol import Filters
 
         in_range(limit, "limit", 1, MAX_LIMIT)
-        in_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
-        asking = self._parts.asking()
-        at = asked_at(cursor, self._parts.now())
-        begin, end = self._parts.times(since, until, now=at)
-        results = pages.search_turns(
-            self._parts.store,
-            self._parts.search,
+        parts, asking = self._parts, self._parts.asking()
+        at = asked_at(cursor, parts.now())
+        begin, end = parts.times(since, until, now=at)
+        then = parts.moment(as_of, "as_of", now=at, end=True)
+        results = search(
+            parts.store,
+            parts.search,
             self.space,
             query,
             embed=asking.vectors,
-            filters=Filters(
-                session=session,
-                role=role,
-                since=begin,
-                until=end,
-            ),
-            neighbours=neighbours,
+            filters=replace(filters, since=begin, until=end, as_of=then),
             limit=limit,
             cursor=cursor,
             at=at,
-            rerank=self._parts.rerank,
+            rerank=parts.rerank,
         )
         return replace(results, note=notes(asking.note, results.note))
 
@@ -150,9 +166,7 @@ class LongtermVerbs(Verbs):
             raise EmbeddingFailed(asking.note)
         return self._parts.store.turns(self.space, found)
 
-    @in_thread
-    def sessions(self, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
-        return self._parts.store.sessions(self.space, prefix=prefix, limit=limit)
+    sessions = of_store(Store.sessions)
 
     @in_thread
     def session_turns(self, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
@@ -218,8 +232,7 @@ class LongtermVerbs(Verbs):
         if written.atom.held and not atom.held:  # told before without the user's word, and now with it
             parts.store.review(self.space, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=()))
-        parts.stored()
-        parts.scheduler.write_persona()
+        self._changed()
         near = similar(
             parts.store,
             parts.search,
@@ -255,33 +268,11 @@ class LongtermVerbs(Verbs):
         NotFound for a scene that is not there.
         """
         from mcp_memory.longterm.search import pages
-        from mcp_memory.longterm.search.pages import asked_at
-        from mcp_memory.store.protocol import Filters
 
-        in_range(limit, "limit", 1, MAX_LIMIT)
-        asking = self._parts.asking()
-        at = asked_at(cursor, self._parts.now())
-        begin, end = self._parts.times(since, until, now=at)
-        results = pages.search_memories(
-            self._parts.store,
-            self._parts.search,
-            self.space,
-            query,
-            embed=asking.vectors,
-            filters=Filters(
-                kind=kind,
-                entity=entity,
-                scene=scene,
-                as_of=self._parts.moment(as_of, "as_of", now=at, end=True),
-                since=begin,
-                until=end,
-            ),
-            limit=limit,
-            cursor=cursor,
-            at=at,
-            rerank=self._parts.rerank,
+        filters = Filters(kind=kind, entity=entity, scene=scene)
+        return self._page(
+            pages.search_memories, query, filters, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor
         )
-        return replace(results, note=notes(asking.note, results.note))
 
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
@@ -337,15 +328,11 @@ class LongtermVerbs(Verbs):
 
     @in_thread
     def atoms(self, *, limit: int = 100) -> list[Atom]:
-        from mcp_memory.store.protocol import Filters
-
         return self._parts.store.list_atoms(self.space, filters=Filters(), limit=limit)
 
     @in_thread
     def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
         """Return the names that facts are about, those that begin with `prefix`, in order."""
-        from mcp_memory.store.protocol import Filters
-
         facts = self._parts.store.facts(self.space, filters=Filters(), limit=1_000)
         names = {fact.entity for fact in facts if fact.entity.casefold().startswith(prefix.casefold())}
         return sorted(names)[:limit]

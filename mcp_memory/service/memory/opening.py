@@ -15,10 +15,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -35,25 +35,39 @@ from mcp_memory.service.memory.verbs import Parts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcp_memory.core.config import Settings
     from mcp_memory.models.embed import Embedder
     from mcp_memory.models.llm import LLM
     from mcp_memory.service.compression.compress import Compressed
 
 
+MOST = 256
+"""Spaces open beside the first. One that is not does all but the work that its model does in the background."""
+
+
 class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs):
     """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
 
-    def __init__(self, parts: Parts, spaces: Spaces[Memory] | None = None) -> None:
+    def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:
         super().__init__(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
-        self._spaces = spaces or Spaces(self.space, self, opened=self._opened, closed=self._closed)
+        self._spaces = spaces or _Spaces(first=self)
 
     def in_space(self, space: str) -> Memory:
         """Return the verbs over another space of the same store; it is open for as long as this one is.
 
         Nothing is made by asking for a space: like the first, it is there when something is stored in it.
         """
-        return self._spaces.get(safe_name(space, what="space"))
+        name, spaces = safe_name(space, what="space"), self._spaces
+        if name == spaces.first.space:
+            return spaces.first
+        with spaces.lock:
+            if name not in spaces.others:
+                spaces.others[name] = self._opened(name)
+            spaces.others.move_to_end(name)
+            while len(spaces.others) > MOST:
+                closed = spaces.others.popitem(last=False)[1]._parts
+                if closed.worker:
+                    closed.worker.remove(closed.scheduler)
+            return spaces.others[name]
 
     def _opened(self, space: str) -> Memory:
         from mcp_memory.service.scheduler import Scheduler
@@ -65,9 +79,14 @@ class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs):
             parts.worker.add(scheduler)
         return Memory(replace(parts, settings=settings, scheduler=scheduler), self._spaces)
 
-    def _closed(self, other: Memory) -> None:
-        if other._parts.worker:
-            other._parts.worker.remove(other._parts.scheduler)
+
+@dataclass
+class _Spaces:
+    """The open spaces of a store: the first one, and the others, least recently used first."""
+
+    first: Memory
+    others: OrderedDict[str, Memory] = field(default_factory=OrderedDict[str, "Memory"])
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @asynccontextmanager
@@ -171,33 +190,6 @@ def _part(parts: Parts) -> None:
     parts.store.close()
     if parts.note:
         parts.note.close()
-
-
-T = TypeVar("T")
-
-MOST = 256
-"""Spaces open beside the first. One that is not does all but the work that its model does in the background."""
-
-
-class Spaces(Generic[T]):
-    """The open spaces, least recently used first. Thread-safe."""
-
-    def __init__(self, name: str, first: T, *, opened: Callable[[str], T], closed: Callable[[T], None]) -> None:
-        self._name, self._first = name, first
-        self._opened, self._closed = opened, closed
-        self._others: OrderedDict[str, T] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, name: str) -> T:
-        if name == self._name:
-            return self._first
-        with self._lock:
-            if name not in self._others:
-                self._others[name] = self._opened(name)
-            self._others.move_to_end(name)
-            while len(self._others) > MOST:
-                self._closed(self._others.popitem(last=False)[1])
-            return self._others[name]
 
 
 def compress(

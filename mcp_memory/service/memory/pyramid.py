@@ -9,14 +9,14 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
-from mcp_memory.service.memory.verbs import Verbs, in_thread
+from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store
+from mcp_memory.store.protocol import Conflict, Store
 from mcp_memory.store.values import SceneChanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcp_memory.service.scheduler import LeasedJob
-    from mcp_memory.store.protocol import Imported
 
 
 _ANOTHERS_TURN_S = 0.2
@@ -35,8 +35,6 @@ class PyramidVerbs(Verbs):
         once with the reason and the same question; after the second the job is parked, and no question follows.
         Raises NotFound for an unknown job.
         """
-        from mcp_memory.store.protocol import Conflict
-
         if (work_id is None) != (reply is None):
             raise InvalidInput("distill takes work_id and reply together, or neither of them to get a question.")
         scheduler = self._parts.scheduler
@@ -219,16 +217,8 @@ class PyramidVerbs(Verbs):
 
         return verify(self._parts.store, self.space)
 
-    # --- imports ------------------------------------------------------------------------------------
-
-    @in_thread
-    def imported(self) -> list[Imported]:
-        """Return the files whose turns were stored, the last first."""
-        return self._parts.store.imported_files(self.space)
-
-    @in_thread
-    def note_import(self, file: Imported) -> None:
-        self._parts.store.note_imported_file(self.space, file)
+    imported = of_store(Store.imported_files)
+    note_import = of_store(Store.note_imported_file)
 
 
 def _question(asked: LeasedJob) -> WorkQuestion:

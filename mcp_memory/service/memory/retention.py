@@ -9,26 +9,33 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Forgotten
-from mcp_memory.service.memory.verbs import Verbs, in_thread
+from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store
+from mcp_memory.store.protocol import Conflict, Store, Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_memory.core.process_registry import HomeProcess
     from mcp_memory.store.forgetting import How, Keeping, Policy, Purged
-    from mcp_memory.store.protocol import Tombstone
     from mcp_memory.store.purge_search import Proof
 
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
 _ATTEMPTS = 20
+_AT_ONCE = 2_000
+_MOST_DAYS = 36_500
 _LISTED = 200
 _CANVASES = 1_000
 _MAX_REASON = 200
@@ -55,11 +62,6 @@ class PurgeReport:
     def is_proven(self) -> bool:
         """Nothing of it is left in this home, copies aside."""
         return self.shredded and (self.proof is None or not (self.proof.found or self.proof.unread))
-
-
-logger = logging.getLogger(__name__)
-_AT_ONCE = 2_000
-_MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +147,9 @@ class RetentionVerbs(Verbs):
             redrawn = replay.taken_off(store, self.space, refs, now=now.astimezone()) if refs else ()
             return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
 
-        return self._settled(attempt)
+        forgotten = self._retried(attempt)
+        self._changed()
+        return forgotten
 
     def _told_still(self, query: str | None, refs: Sequence[str]) -> list[str]:
         """Tell which tasks say the words of a query even then: their goals and the steps that stay are not searched."""
@@ -174,7 +178,8 @@ class RetentionVerbs(Verbs):
             redrawn = replay.brought_back(store, self.space, refs) if refs else ()
             return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
 
-        back = self._settled(attempt)
+        back = self._retried(attempt)
+        self._changed()
         return Forgotten(
             ids=back.ids[:_LISTED],
             tombstone=None,
@@ -184,24 +189,16 @@ class RetentionVerbs(Verbs):
             total=len(back.ids),
         )
 
-    def _settled(self, attempt: Callable[[], Tombstone]) -> Tombstone:
-        """Retry while other writers change a canvas first; then update the persona and the indexes."""
-        from mcp_memory.store.protocol import Conflict
-
+    def _retried(self, attempt: Callable[[], T], *, nothing: str = "changed") -> T:
+        """Retry while other writers change a canvas first."""
         for _ in range(_ATTEMPTS):
-            try:
-                done = attempt()
-            except Conflict:
-                continue
-            self._parts.scheduler.write_persona()
-            self._parts.stored()
-            return done
-        raise StoreUnavailable("A canvas is being written to by many others at once. Nothing was changed; call again.")
+            with suppress(Conflict):
+                return attempt()
+        raise StoreUnavailable(
+            f"A canvas is being written to by many others at once. Nothing was {nothing}; call again."
+        )
 
-    @in_thread
-    def tombstones(self) -> list[Tombstone]:
-        """Return all that was ever forgotten in this space, undone ones too, oldest first."""
-        return self._parts.store.tombstones(self.space)
+    tombstones = of_store(Store.tombstones)
 
     @in_thread
     def purgeable(self, *, older_than: timedelta | None = None) -> list[Tombstone]:
@@ -234,12 +231,12 @@ class RetentionVerbs(Verbs):
 
         store, home = self._parts.store, self.settings.home
         cut_short = store.unverified_purges()
-        done = self._purged(list(dict.fromkeys(tombstones))) if tombstones else None
-        shredded = self._shredded() if done or cut_short else True
         proof = None
+        done = self._purged(list(dict.fromkeys(tombstones))) if tombstones else None
+        # Readers of an older state delay it.
+        shredded = any(store.secure_delete() for _ in range(_TRIES)) if done or cut_short else True
         if done:
-            self._parts.scheduler.write_persona()
-            self._parts.stored()
+            self._changed()
             traces = Traces(done.texts)
             also_in = store.exclude_retained(traces)
             proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
@@ -260,37 +257,30 @@ class RetentionVerbs(Verbs):
         from mcp_memory.longterm.forgetting import pages_without
         from mcp_memory.shortterm.canvas import replay
         from mcp_memory.store.forgetting import Purge
-        from mcp_memory.store.protocol import Conflict
 
         store = self._parts.store
-        gone = [one for one in store.tombstones(self.space) if one.id in tombstones]
-        refs = [id for one in gone for id in one.ids if id.startswith("r-")]
-        atoms = [id for one in gone for id in one.ids if id.startswith("a")]
-        for _ in range(_ATTEMPTS):
-            what = Purge(
-                tombstones=tombstones,
-                canvases=replay.scrubbed(store, self.space, refs) if refs else (),
-                personas=pages_without(store, self.space, atoms),
-            )
-            try:
-                return store.purge(self.space, what, now=self._parts.now())
-            except Conflict:
-                continue
-        raise StoreUnavailable("A canvas is being written to by many others at once. Nothing was erased; call again.")
+        gone = [id for one in store.tombstones(self.space) if one.id in tombstones for id in one.ids]
+        refs = [id for id in gone if id.startswith("r-")]
+        atoms = [id for id in gone if id.startswith("a")]
 
-    def _shredded(self) -> bool:
-        """Rebuild the database; again where readers of an older state delay it."""
-        return any(self._parts.store.secure_delete() for _ in range(_TRIES))
+        def attempt() -> Purged:
+            canvases = replay.scrubbed(store, self.space, refs) if refs else ()
+            personas = pages_without(store, self.space, atoms)
+            what = Purge(tombstones=tombstones, canvases=canvases, personas=personas)
+            return store.purge(self.space, what, now=self._parts.now())
+
+        return self._retried(attempt, nothing="erased")
 
     @in_thread
     def retention(self) -> list[OverdueRows]:
         """Return the policies of the space, with what each will take; none where nothing was set."""
         store, now = self._parts.store, self._parts.now()
-        found = list[OverdueRows]()
-        for policy in store.policies(self.space):
+
+        def overdue(policy: Policy) -> OverdueRows:
             going, staying = store.count_overdue(self.space, policy.what, before=now - timedelta(days=policy.days))
-            found.append(OverdueRows(policy=policy, going=going, staying=staying))
-        return found
+            return OverdueRows(policy=policy, going=going, staying=staying)
+
+        return [overdue(policy) for policy in store.policies(self.space)]
 
     @in_thread
     def set_retention(self, days: Mapping[Keeping, int | None]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
-from mcp_memory.core.process_registry import HomeProcess, all_processes
+from mcp_memory.core.process_registry import all_processes
 from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
 
 if TYPE_CHECKING:
@@ -96,12 +97,7 @@ class StatusVerbs(Verbs):
         parts, now = self._parts, self._parts.now()
         asking = parts.asking()
         begin, end = parts.times(since, until, now=now)
-        filters = Filters(
-            kind=kind,
-            entity=entity,
-            since=begin,
-            until=end,
-        )
+        filters = Filters(kind=kind, entity=entity, since=begin, until=end)
         found = explain(
             parts.store, parts.search, self.space, query, embed=asking.vectors, filters=filters, limit=limit, at=now
         )
@@ -116,8 +112,6 @@ class StatusVerbs(Verbs):
     @in_thread
     def status(self) -> dict[str, Any]:
         """Return counts, sizes, growth, waiting and failed jobs, usage and savings, as plain JSON values."""
-        pass
-
         parts, store, now = self._parts, self._parts.store, self._parts.now()
         damaged: list[str] = []
         counts = asdict(store.counts(self.space))
@@ -272,8 +266,10 @@ def disk(home: Path) -> dict[str, int]:
     logs and notes) and `other`.
     """
     sizes: Counter[str] = Counter()
-    for parts, size in _files(str(home), ()):
-        sizes[_kind(parts)] += size
+    for folder, _, names in os.walk(home):
+        for path in (Path(folder, name) for name in names):
+            with suppress(OSError):  # gone since it was listed
+                sizes[_kind(path.relative_to(home).parts)] += path.lstat().st_size
     return {kind: size for kind, size in sizes.most_common() if size}
 
 
@@ -291,33 +287,13 @@ def _kind(parts: tuple[str, ...]) -> str:
             return "other"
 
 
-def _files(folder: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the files below a folder, as the parts of their paths, with their sizes; links are not followed."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _files(entry.path, (*parts, entry.name))
-                else:
-                    yield (*parts, entry.name), entry.stat(follow_symlinks=False).st_size
-    except OSError:  # gone since it was listed, or not ours to read
-        return
-
-
 def connected(home: Path) -> list[dict[str, Any]]:
     """Return the processes that have the home open, except this one unless it serves."""
-    return [_told(one) for one in all_processes(home) if one.pid != os.getpid() or one.what.startswith("serve")]
-
-
-def _told(one: HomeProcess) -> dict[str, Any]:
-    return {
-        "pid": one.pid,
-        "what": one.what,
-        "space": one.space,
-        "clients": list(one.clients),
-        "since": one.since.isoformat() if one.since else None,
-        "version": one.version,
-    }
+    return [
+        {**asdict(one), "clients": list(one.clients), "since": one.since and one.since.isoformat()}
+        for one in all_processes(home)
+        if one.pid != os.getpid() or one.what.startswith("serve")
+    ]
 
 
 def keys(tokens: Sequence[Token], *, now: datetime) -> dict[str, int]:

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import anyio.to_thread
 
@@ -43,6 +43,17 @@ def in_thread(verb: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return run
 
 
+def of_store(verb: Callable[Concatenate[Any, str, P], T]) -> Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]:
+    """Make a verb of the store, which takes a space first, a verb of the space of a memory."""
+
+    @wraps(verb)
+    async def run(self: Verbs, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        blocking = getattr(self._parts.store, verb.__name__)  # pyright: ignore[reportPrivateUsage]
+        return await anyio.to_thread.run_sync(partial(blocking, self.space, *args, **kwargs))
+
+    return run
+
+
 class Verbs:
     """A group of verbs over one space of one store."""
 
@@ -65,6 +76,11 @@ class Verbs:
         if holds_key(name):
             raise InvalidInput("The name of the session looks as if a key or password stood in it. Give it another.")
         return safe_name(name, what="session")
+
+    def _changed(self) -> None:
+        """Update what is derived from the rows: the persona now, the indexes in the background."""
+        self._parts.scheduler.write_persona()
+        self._parts.stored()
 
     def _waiting(self, session: str | None = None) -> int:
         """Return how many turns, of a session or of all, are still to be read by a model."""
