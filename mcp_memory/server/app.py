@@ -113,7 +113,9 @@ class MemoryServer(MCPServer[None]):
             try:
                 return await self._prepared(ctx, call_next)
             except MCPError as error:  # it repeats what it was asked for: a name, a method, an address
-                raise MCPError.from_error_data(await anyio.to_thread.run_sync(_without_secrets, error.error)) from error
+                said = await _masked(error.error.message)
+                data = await anyio.to_thread.run_sync(mask_values, error.error.data)
+                raise MCPError(error.error.code, said, data) from error
 
     async def _prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method in _LISTENERS:
@@ -249,10 +251,6 @@ async def _masked(text: str) -> str:
     return await anyio.to_thread.run_sync(mask, text)  # it may read its tables first
 
 
-def _without_secrets(error: wire.ErrorData) -> wire.ErrorData:
-    return error.model_copy(update={"message": mask(error.message), "data": mask_values(error.data)})
-
-
 _TOOLS = {tool.name: tool for tool in TOOLS}
 
 
@@ -307,13 +305,12 @@ Reference = wire.PromptReference | wire.ResourceTemplateReference
 
 async def complete(memory: Memory, reference: Reference, name: str, typed: str) -> wire.Completion:
     """Return what may stand for the argument: what begins with the typed text first, then what contains it."""
-    candidates = list(dict.fromkeys(await _candidates(memory, reference, name, typed)))
     from mcp_memory.language.words import fold  # late: it brings the patterns of all scripts
 
     wanted = fold(typed)
-    starting = [value for value in candidates if fold(value).startswith(wanted)]
-    holding = [value for value in candidates if wanted in fold(value) and value not in set(starting)]
-    values = starting + holding
+    candidates = dict.fromkeys(await _candidates(memory, reference, name, typed))
+    values = [value for value in candidates if wanted in fold(value)]
+    values.sort(key=lambda value: not fold(value).startswith(wanted))
     return wire.Completion(values=values[:_MOST], total=len(values), has_more=len(values) > _MOST)
 
 

@@ -68,8 +68,10 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
     Raises Refused where other machines can reach it and no token would open it, and for a port that is taken.
     """
     bound_heaps()
-    _log_to_stderr(settings)
-    _warn_of_unknown_variables()
+    set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
+    for name, nearest in unknown_variables().items():
+        meant = f" Did you mean {nearest}?" if nearest else ""
+        logger.warning("%s is no setting, and sets nothing.%s", SafeText(name), SafeText(meant))
     telemetry.set_up({*(tool.name for tool in TOOLS), *(prompt.name for prompt in PROMPTS)})
     server = build_server(settings)
     server.memory.what = f"serve {transport}"
@@ -149,17 +151,12 @@ async def _answer_malformed(
     async with checked:
         async for line in lines:
             message = repaired_message(line) if isinstance(line, Exception) else line
-            if is_request_without_id(message.message):
+            # A request whose id no answer can carry (`{}`, true, null or 1.5) is a notification to the SDK, and its
+            # client would wait for ever. Those of MCP all begin alike.
+            said = message.message
+            if isinstance(said, wire.JSONRPCNotification) and not said.method.startswith("notifications/"):
                 message = error_reply(None, wire.INVALID_REQUEST, "The id of a request must be a string or an integer.")
             await (replies if isinstance(message.message, wire.JSONRPCError) else checked).send(message)
-
-
-def is_request_without_id(message: wire.JSONRPCMessage) -> bool:
-    """Tell whether a request has no id that an answer can carry: `{}`, true, null or 1.5.
-
-    The SDK takes it for a notification, and its client would wait for ever. Those of MCP all begin alike.
-    """
-    return isinstance(message, wire.JSONRPCNotification) and not message.method.startswith("notifications/")
 
 
 # --- HTTP and SSE -----------------------------------------------------------------------------------
@@ -230,18 +227,6 @@ async def _no_signals() -> AsyncIterator[int]:
     yield 0
 
 
-def _warn_of_unknown_variables() -> None:
-    for name, nearest in unknown_variables().items():
-        if nearest:
-            logger.warning("%s is no setting, and sets nothing. Did you mean %s?", SafeText(name), SafeText(nearest))
-        else:
-            logger.warning("%s is no setting, and sets nothing.", SafeText(name))
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
-
-
 _M_ARENA_MAX = -8
 _HEAPS = 2
 
@@ -272,46 +257,46 @@ def patient(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> t
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._mind()
+            self._restart_idle_timer()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            self._mind()
+            self._restart_idle_timer()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._forget()
-            self._emptied()
+            self._cancel_idle_timer()
+            self._on_buffer_drained()
             super().connection_lost(exc)
 
         def pause_writing(self) -> None:
             super().pause_writing()
-            self._emptied()
-            self._full = self.loop.call_later(taking, self._look, self.transport.get_write_buffer_size())
+            self._on_buffer_drained()
+            self._full = self.loop.call_later(taking, self._check_progress, self.transport.get_write_buffer_size())
 
         def resume_writing(self) -> None:
-            self._emptied()
+            self._on_buffer_drained()
             super().resume_writing()
 
-        def _look(self, before: int) -> None:
+        def _check_progress(self, before: int) -> None:
             left = self.transport.get_write_buffer_size()
             if left < before:
-                self._full = self.loop.call_later(taking, self._look, left)
+                self._full = self.loop.call_later(taking, self._check_progress, left)
             else:
                 self.transport.abort()  # what `close` would first send is what is not taken
 
-        def _emptied(self) -> None:
+        def _on_buffer_drained(self) -> None:
             if self._full is not None:
                 self._full.cancel()
                 self._full = None
 
-        def _mind(self) -> None:
+        def _restart_idle_timer(self) -> None:
             cycle: Any = self.cycle  # None before the first request
             if cycle is not None and not cycle.response_complete:
-                self._forget()
+                self._cancel_idle_timer()
             elif self._timer is None:
                 self._timer = self.loop.call_later(seconds, self.transport.close)
 
-        def _forget(self) -> None:
+        def _cancel_idle_timer(self) -> None:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None

@@ -324,21 +324,15 @@ class RateLimit:
 
     def take(self, key: str, now: float) -> int:
         """Take one at `now`, in seconds. 0 when there was one, else the seconds until there will be."""
-        left = self._now_left(key, now)
+        left, then = self._left.get(key, (float(self._a_minute), now))
+        left = min(float(self._a_minute), left + max(0.0, now - then) * self._a_minute / 60)
         if left < 1:
-            return self._wait(left)
+            return max(1, ceil((1 - left) * 60 / self._a_minute))
         self._left[key] = (left - 1, now)
         self._left.move_to_end(key)
         while len(self._left) > _MOST_KEYS:  # the one that was quiet longest has most of its bucket again
             self._left.popitem(last=False)
         return 0
-
-    def _now_left(self, key: str, now: float) -> float:
-        left, then = self._left.get(key, (float(self._a_minute), now))
-        return min(float(self._a_minute), left + max(0.0, now - then) * self._a_minute / 60)
-
-    def _wait(self, left: float) -> int:
-        return max(1, ceil((1 - left) * 60 / self._a_minute))
 
 
 class ConcurrencyLimit:

@@ -81,23 +81,11 @@ def shown(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
 
 # --- what of the status -----------------------------------------------------------------------------
 
-_OF_THE_SPACE = frozenset(
-    {
-        "version",
-        "space",
-        "counts",
-        "grown",
-        "offload",
-        "savings",
-        "pyramid",
-        "tokenizer",
-        "held",
-        "retention",
-        "recovered",
-        "set_aside",
-    }
-)
-_OF_THE_HOME = frozenset({"schema", "disk", "embedding", "model"})
+_OF_THE_SPACE = {
+    *("version", "space", "counts", "grown", "offload", "savings"),
+    *("pyramid", "tokenizer", "held", "retention", "recovered", "set_aside"),
+}
+_OF_THE_HOME = {"schema", "disk", "embedding", "model"}
 
 
 def part_of_status(status: dict[str, Any], grant: Grant) -> dict[str, Any]:
