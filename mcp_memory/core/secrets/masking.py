@@ -203,7 +203,9 @@ def having(text: str) -> Has:
     def has(part: str) -> bool:
         if len(part) < 3 or not part.isascii() or _OTHER in part:
             return part in text
-        return bool(there[_number(*map(ord, part[:3]))]) and (len(part) == 3 or part in text)
+        first, second, third = map(ord, part[:3])
+        number = (first << 2 * _BITS) + (second << _BITS) + third
+        return bool(there[number]) and (len(part) == 3 or part in text)
 
     return has
 
@@ -216,10 +218,6 @@ def _threes(text: str) -> NDArray[np.bool_]:
     there = np.zeros(2 ** (3 * _BITS), np.bool_)
     there[(letters[:-2] << 2 * _BITS) + (letters[1:-1] << _BITS) + letters[2:]] = True
     return there
-
-
-def _number(first: int, second: int, third: int) -> int:
-    return (first << 2 * _BITS) + (second << _BITS) + third
 
 
 def _small(text: str) -> str:
@@ -286,11 +284,16 @@ def _hints_by_word() -> dict[str, list[str]]:
 
 def _covered(text: str, secrets: Iterable[Secret]) -> str:
     """Return a text of the same length with something else in the place of the secrets."""
+    return _replaced(text, ((one.start, one.end, COVER * (one.end - one.start)) for one in secrets))
+
+
+def _replaced(text: str, cuts: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with each cut (from, to, what is put in its place) made; they are in order and apart."""
     pieces: list[str] = []
     at = 0
-    for one in secrets:
-        pieces += [text[at : one.start], COVER * (one.end - one.start)]
-        at = one.end
+    for start, end, shown in cuts:
+        pieces += [text[at:start], shown]
+        at = end
     return "".join([*pieces, text[at:]])
 
 
@@ -307,13 +310,11 @@ def _apart(secrets: Iterable[Secret]) -> list[Secret]:
 
 def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -> str:
     """Return a text with each of the secrets as `•••`; those that overlap or touch are one."""
-    pieces: list[str] = []
-    at = 0
-    for one in _apart(secrets):
-        lost = text.count("\n", one.start, one.end) if keep_lines else 0
-        pieces += [text[at : one.start], MASK, "\n" * lost]
-        at = one.end
-    return "".join([*pieces, text[at:]])
+
+    def shown(one: Secret) -> str:
+        return MASK + "\n" * (text.count("\n", one.start, one.end) if keep_lines else 0)
+
+    return _replaced(text, ((one.start, one.end, shown(one)) for one in _apart(secrets)))
 
 
 View = tuple[str, Callable[[int], int]]
@@ -408,16 +409,11 @@ def _cut(text: str, cuts: list[tuple[int, int, str]]) -> View:
     """Return a text with each cut (from, to, at most one character in its place) made."""
     if not cuts:
         return text, lambda place: place
-    pieces: list[str] = []
     starts, lost = [0], [0]
-    at = 0
     for start, end, shown in cuts:
-        pieces += [text[at:start], shown]
         lost.append(lost[-1] + end - start - len(shown))
         starts.append(end - lost[-1])
-        at = end
-    starts_of = tuple(starts)
-    return "".join([*pieces, text[at:]]), lambda place: place + lost[bisect_right(starts_of, place) - 1]
+    return _replaced(text, cuts), lambda place: place + lost[bisect_right(starts, place) - 1]
 
 
 _DEEPEST = 100
@@ -433,9 +429,28 @@ def mask_values(value: Any) -> Any:
     any call needs are dropped.
     """
     strings = _Strings()
-    masked = _read(value, "", _DEEPEST, strings)
-    strings.mask()
-    return masked()
+    strings.add_value(value, "", _DEEPEST)
+    return _put_back(value, strings.masked(), _DEEPEST)
+
+
+def _put_back(value: Any, masked: Iterator[str], depth: int) -> Any:
+    """Return a value with its strings, names and long numbers replaced by masked ones, in the order of its text."""
+    match value:
+        case str():
+            return next(masked)
+        case int() if 10**5 < value < 10**19:
+            shown = next(masked)
+            return value if shown == str(value) else shown
+        case list() | tuple() | dict() if depth == 0:
+            return "…"
+        case list() | tuple():
+            return [_put_back(item, masked, depth - 1) for item in cast("Iterable[Any]", value)]
+        case dict():
+            members = cast("dict[Any, Any]", value).items()
+            names = ((next(masked) if isinstance(name, str) else name, item) for name, item in members)
+            return {name: _put_back(item, masked, depth - 1) for name, item in names}
+        case _:
+            return value
 
 
 class _Strings:
@@ -444,21 +459,43 @@ class _Strings:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._found: list[tuple[int, str, str, list[Secret]]] = []
-        self._masked: list[str] = []
 
-    def write(self, text: str) -> None:
-        """Add text between strings."""
-        self._pieces.append(text)
+    def add_value(self, value: Any, head: str, depth: int) -> None:
+        """Add the text of a value; `head` is its context: the name of the member, or the option before it."""
+        match value:
+            case str():
+                self._add(value, head, find(value))
+            case int() if 10**5 < value < 10**19:
+                self._add(str(value), head, [])  # alone, digits count something
+            case list() | tuple() | dict() if depth == 0:
+                pass
+            case list() | tuple():
+                before = ""
+                self._pieces.append("[")
+                for number, item in enumerate(cast("Iterable[Any]", value)):
+                    self._pieces.append(", " if number else "")
+                    self.add_value(item, f'"{before[-80:]}", "' if before.startswith("-") else head, depth - 1)
+                    before = item if isinstance(item, str) else ""
+                self._pieces.append("]")
+            case dict():
+                self._pieces.append("{")
+                for number, (name, item) in enumerate(cast("dict[Any, Any]", value).items()):
+                    self._pieces.append(", " if number else "")
+                    if isinstance(name, str):
+                        self._add(name, "", find(name) if holds_key(name) else [])
+                    self._pieces.append(": ")
+                    self.add_value(item, f'"{str(name)[-80:]}": "', depth - 1)
+                self._pieces.append("}")
+            case _:
+                self._pieces.append(str(value) if isinstance(value, float | int) else "null")
 
-    def add(self, text: str, head: str, own: list[Secret]) -> Callable[[], str]:
-        """Add a string with its context and its own secrets; return a function that gives it masked."""
-        number = len(self._found)
+    def _add(self, text: str, head: str, own: list[Secret]) -> None:
+        """Add a string with its context and its own secrets."""
         self._found.append((len(self._pieces) + 1, text, head, own))
         self._pieces += ['"', _escaped(text), '"']
-        return lambda: self._masked[number]
 
-    def mask(self) -> None:
-        """Mask every string by its own secrets, its context, and the secrets of the whole text."""
+    def masked(self) -> Iterator[str]:
+        """Yield every string masked by its own secrets, its context, and the secrets of the whole text."""
         whole = find("".join(self._pieces), prose=False)
         ends = [one.end for one in whole]
         starts = [0, *accumulate(map(len, self._pieces))]
@@ -466,8 +503,7 @@ class _Strings:
             start, end = starts[piece], starts[piece + 1]
             around = takewhile(lambda one, end=end: one.start < end, islice(whole, bisect_right(ends, start), None))
             named = find(f'{head}{_escaped(text)}"') if _has_hint(head) else []
-            found = [*own, *_within(text, around, start), *_within(text, named, len(head))]
-            self._masked.append(without(text, found))
+            yield without(text, [*own, *_within(text, around, start), *_within(text, named, len(head))])
 
 
 def _has_hint(head: str) -> bool:
@@ -493,52 +529,3 @@ def _within(text: str, secrets: Iterable[Secret], start: int) -> Iterator[Secret
         last = bisect_left(places, one.end - start)
         if first < last:
             yield Secret(first, last, one.kind)
-
-
-def _read(value: Any, head: str, depth: int, strings: _Strings) -> Callable[[], Any]:
-    """Write a value to the strings; return a function that gives it masked afterwards."""
-    match value:
-        case str():
-            return strings.add(value, head, find(value))
-        case int() if 10**5 < value < 10**19:
-            shown = strings.add(str(value), head, [])  # alone, digits count something
-            return lambda: value if shown() == str(value) else shown()
-        case list() | tuple() | dict() if depth == 0:
-            return lambda: "…"
-        case list() | tuple():
-            items = _items(cast("Iterable[Any]", value), head, depth - 1, strings)
-            return lambda: [item() for item in items]
-        case dict():
-            members = _members(cast("dict[Any, Any]", value), depth - 1, strings)
-            return lambda: {name(): item() for name, item in members}
-        case _:
-            strings.write(str(value) if isinstance(value, float | int) else "null")
-            return lambda: value
-
-
-def _items(values: Iterable[Any], head: str, depth: int, strings: _Strings) -> list[Callable[[], Any]]:
-    items: list[Callable[[], Any]] = []
-    before = ""
-    strings.write("[")
-    for value in values:
-        strings.write(", " if items else "")
-        items.append(_read(value, f'"{before[-80:]}", "' if before.startswith("-") else head, depth, strings))
-        before = value if isinstance(value, str) else ""
-    strings.write("]")
-    return items
-
-
-def _members(value: dict[Any, Any], depth: int, strings: _Strings) -> list[tuple[Callable[[], Any], Callable[[], Any]]]:
-    members: list[tuple[Callable[[], Any], Callable[[], Any]]] = []
-    strings.write("{")
-    for name, item in value.items():
-        strings.write(", " if members else "")
-        shown = strings.add(name, "", find(name) if holds_key(name) else []) if isinstance(name, str) else _same(name)
-        strings.write(": ")
-        members.append((shown, _read(item, f'"{str(name)[-80:]}": "', depth, strings)))
-    strings.write("}")
-    return members
-
-
-def _same(value: Any) -> Callable[[], Any]:
-    return lambda: value
