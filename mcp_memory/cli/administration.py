@@ -281,7 +281,6 @@ def _rebuilt(done: Rebuilt, *, check: bool) -> list[str]:
     lines = [f"the database is damaged: {one}" for one in done.damage[:5]]
     rows = [(one.what, _told(one)) for one in done.compared]
     lines += columns(rows).splitlines()
-    lines += [f"not told by files: {count:,} {why}" for why, count in done.passed.items()]
     lines += [*done.notes, *done.pages, *done.behind]
     if done.carried:
         told = ", ".join(f"{count:,} {table}" for table, count in sorted(done.carried.items()))

@@ -196,8 +196,6 @@ def _compared(agreed: Agreement) -> str:
     if agreed.alone:
         alone = ", ".join(f"{count:,} {what}" for what, count in agreed.alone.items())
         told += f". In the database alone, so not compared: {alone}"
-    if agreed.passed:
-        told += ". Not told by files: " + ", ".join(f"{count:,} {why}" for why, count in agreed.passed.items())
     return told
 
 

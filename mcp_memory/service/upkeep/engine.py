@@ -8,15 +8,9 @@ from mcp_memory.store.sqlite.home import IDENTITY, why_read_only
 from mcp_memory.store.sqlite.unreadable import Unreadable
 from mcp_memory.store.sqlite.upkeep import comparison, restored_rows, salvage, snapshots
 from mcp_memory.store.sqlite.upkeep import rebuild as database_rebuild
-from mcp_memory.store.sqlite.upkeep.comparison import RESULTS, TURNS
-from mcp_memory.store.sqlite.upkeep.rows_of_files import DAMAGED, UNNAMED
 
 __all__ = [
-    "DAMAGED",
     "IDENTITY",
-    "RESULTS",
-    "TURNS",
-    "UNNAMED",
     "Unreadable",
     "comparison",
     "database_rebuild",

@@ -1,9 +1,9 @@
-"""`rebuild`: the database made anew of the files beside it, with a proof that it says the same.
+"""`rebuild`: a new database that says what the files beside it say, with a proof of what was the same.
 
-What needs no model comes from the files: turns, what was told, results, records, canvases, tombstones, and the word
-index. It is compared, row by row, with the database as it is. What a model made, and what only the database keeps
-(the bill, vectors, tokens), is carried over from it, or, where it is damaged, from the newest good backup. Then the
-new one takes its place and the old one is kept. Nothing is swapped in where rows differ and the old database is
+What needs no model is in the files: turns, explicit statements, results, records, canvases and tombstones. They are
+compared, row by row, with the database as it is. The new one has what the files say, and from the old one, or where
+that is damaged from the newest good backup, what no file tells: what a model made, the usage ledger, vectors, tokens.
+Then it takes the place of the old one, which is kept. Nothing is swapped in where rows differ and the old database is
 whole, unless that is accepted: then the files' word counts.
 """
 
@@ -13,22 +13,19 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from mcp_memory.core.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.process_registry import exclusive
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.service.upkeep.backup import folder_of, listed, verify
 from mcp_memory.service.upkeep.engine import (
-    DAMAGED,
-    RESULTS,
-    TURNS,
-    UNNAMED,
     Unreadable,
     comparison,
     database_rebuild,
@@ -46,8 +43,6 @@ from mcp_memory.store.protocol import Store
 
 __all__ = ["Agreement", "Rebuilt", "agreement", "personas", "rebuild", "remake"]
 
-_NAMED = 10
-"""So many of what is lost are named; the rest are counted."""
 _DAY = re.compile(rb"\d{4}-\d\d-\d\d")
 
 
@@ -55,15 +50,14 @@ _DAY = re.compile(rb"\d{4}-\d\d-\d\d")
 class Rebuilt:
     """`damage`: what is wrong with the database that was there; empty where it is whole.
 
-    `source`: where what no file tells was taken from: `database`, the path of a backup, or None. `passed`: rows that no
-    file tells in full, by the reason. `lost`: what neither files nor `source` have, in words. `back`: what
-    was purged and is back from `source`, forgotten, in words. `pages`: of a check, what is wrong with files that are
-    made of rows, or of none, in words. `behind`: of a check, pages about the user that are not the newest, in words.
-    `aside`: where the old database is kept, once the new one took its place.
+    `source`: where what no file tells was taken from: `database`, the path of a backup, or None. `carried`: rows of
+    that kind, by what they are. `lost`: what neither files nor `source` have, in words. `back`: what was purged and is
+    back from `source`, forgotten, in words. `pages`: of a check, what is wrong with files that are made of rows, or of
+    none, in words. `behind`: of a check, pages about the user that are not the newest, in words. `aside`: where the old
+    database is kept, once the new one took its place.
     """
 
     compared: list[comparison.Compared]
-    passed: dict[str, int]
     notes: list[str]
     carried: dict[str, int]
     damage: list[str]
@@ -86,81 +80,62 @@ class Rebuilt:
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is damaged or lost, and both tell the same; rows of which no file tells enough may be more,
-        but no turns and results: their files tell all of them.
+        """Whether nothing is damaged or lost, and both tell the same.
 
         Where the new database is in its place, what the old one said is no matter.
         """
         if self.notes or self.lost or self.pages:
             return False
-        same = (
-            not (
-                one.differing
-                or one.only_in_files
-                or (one.only_in_database and (one.what in (TURNS, RESULTS) or not self.passed))
-            )
-            for one in self.compared
-        )
-        return self.is_swapped or (not self.damage and all(same))
+        return self.is_swapped or (not self.damage and self.is_equal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """How the files of a home and its database compare, and a sentence for each kind of rows that differ.
 
-    `same`: how many rows of what are equal in both. `passed`: rows that no file tells in full, by the reason. `alone`:
-    rows that the database alone has, so that nothing can be said of them. `behind`: pages about the user that are not
-    the newest, a sentence each: the next reader or write makes them anew, so nothing is lost. `is_short`: files lack
-    rows, or have damaged lines.
+    `same`: how many rows of what are equal in both. `alone`: rows that the database alone has, so that nothing can be
+    said of them. `behind`: pages about the user that are not the newest, a sentence each: the next reader or write
+    makes them anew, so nothing is lost. `is_short`: files lack rows, or have damaged lines.
     """
 
     same: dict[str, int]
     alone: dict[str, int]
-    passed: dict[str, int]
     problems: list[str]
     behind: list[str]
     is_short: bool
 
 
 def agreement(home: Path) -> Agreement:
-    """Compare all that the files of a home tell with its database, row by row, while others go on using it.
-
-    It takes about as long and as much room as a rebuilding without its indexes.
-    """
+    """Compare all that the files of a home tell with its database, row by row, while others go on using it."""
     with explained(home, so="Nothing was changed"):
-        return _twice(home)
-
-
-def _twice(home: Path) -> Agreement:
-    found = _agreement(home)
-    if found.problems:  # a file may be written anew while it is read, as by a purge: that differs once
-        again = _agreement(home)
-        return replace(again, problems=[one for one in again.problems if one in found.problems])
-    return found
+        found = _agreement(home)
+        if found.problems:  # a file may be written anew while it is read, as by a purge: that differs once
+            again = _agreement(home)
+            return replace(again, problems=[one for one in again.problems if one in found.problems])
+        return found
 
 
 def _agreement(home: Path) -> Agreement:
     with tempfile.TemporaryDirectory(
         prefix=".rebuild-", suffix=".tmp", dir=None if why_read_only(home) else home
     ) as staging:
-        old, new = Path(staging) / "old.db", Path(staging) / "new" / DATABASE
+        copy = Path(staging) / DATABASE
         with closing(open_store(home)) as store:
             behind = list(_behind(store, home))
-            store.snapshot(old)
-        snapshots.leave_out(old)  # the rows of values that cannot be read are named elsewhere, and lacking here
-        open_store(new.parent).close()
-        refilled = database_rebuild.begin(new, old, home, within=True)
-        compared, alone = database_rebuild.compared(new, old, refilled, _drawn(new, old))
+            store.snapshot(copy)
+        snapshots.leave_out(copy)  # the rows of values that cannot be read are named elsewhere, and lacking here
+        with snapshots.opened(copy) as con:
+            compared, notes = comparison.compare(con, home, within=True)
+            alone = database_rebuild.of_the_database_alone(con)
+        compared = _with_canvases(compared, _drawn(copy))
     # Results whose bytes are not those that were stored are looked at one by one elsewhere.
-    notes = [note for note in refilled.notes if ": refs/" not in note or note.endswith(UNNAMED)]
-    passed = {why: count for why, count in refilled.passed.items() if count and why != DAMAGED}
-    lacking = [one.what for one in compared if one.only_in_database and one.what != RESULTS and not passed]
+    notes = [note for note in notes if ": refs/" not in note or note.endswith(comparison.UNNAMED)]
+    lacking = [one for one in compared if one.only_in_database and one.what != comparison.RESULTS]
     problems = [f"{note} {_MENDED}" for note in notes]
-    problems += [sentence for one in compared for sentence in _differing(one, is_told=bool(notes or passed))]
+    problems += [sentence for one in compared for sentence in _differing(one, is_told=bool(notes))]
     return Agreement(
         same={one.what: one.same for one in compared},
         alone=alone,
-        passed=passed,
         problems=problems,
         behind=behind,
         is_short=bool(notes or lacking),
@@ -210,7 +185,7 @@ def _differing(one: comparison.Compared, *, is_told: bool) -> Iterator[str]:
             f"{one.what}: {one.only_in_files} are in the files and not in the database{some}. "
             "`mcp-memory rebuild` takes them in, and keeps this database."
         )
-    if one.only_in_database and one.what != RESULTS and not is_told:
+    if one.only_in_database and one.what != comparison.RESULTS and not is_told:
         yield (
             f"{one.what}: {one.only_in_database} are in the database and not in the files{some}. "
             "`mcp-memory doctor --repair` writes the files anew."
@@ -247,14 +222,22 @@ def remake(home: Path, *, check: bool = False, accept: bool = False, now: dateti
 def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
     before = _before(home, staging)
     new = staging / "new" / DATABASE
-    open_store(new.parent).close()
-    refilled = database_rebuild.begin(new, before.path, home)
-    built = database_rebuild.finish(new, before.path, refilled, _drawn(new, before.path))
+    compared, notes, carried = list[comparison.Compared](), list[str](), dict[str, int]()
+    if before.path is None:
+        open_store(new.parent).close()
+    else:
+        new.parent.mkdir()
+        with snapshots.opened(before.path) as con:
+            compared, notes = comparison.compare(con, home)
+            con.execute("VACUUM INTO ?", (str(new),))
+            carried = database_rebuild.of_the_database_alone(con)
+    built = database_rebuild.build(new, home, is_alone=before.path is None)
+    drawn = _drawn(new)
+    database_rebuild.draw(new, [(space, due) for space, _, due in drawn])
     done = Rebuilt(
-        compared=built.compared,
-        passed={why: count for why, count in refilled.passed.items() if count},
-        notes=refilled.notes,
-        carried=built.carried,
+        compared=_with_canvases(compared, drawn),
+        notes=notes or built.notes,
+        carried=carried,
         damage=before.damage,
         source=before.source,
         lost=list(_lost(built, before, new)),
@@ -281,13 +264,6 @@ class _Before:
 def _before(home: Path, staging: Path) -> _Before:
     found = _standing(home, staging)
     left_out = snapshots.leave_out(found.path) if found.path else []
-    if found.path and (nameless := snapshots.belongings(found.path, home)):
-        numbers = ", ".join(str(number) for number in nameless)
-        raise StoreUnavailable(
-            f"{home / DATABASE} has lost which folder under spaces/ belongs to space {numbers}, and no journal tells "
-            "it. Nothing was changed. Put the folder back if it was moved away, or restore a backup: "
-            "`mcp-memory backup --list`."
-        )
     damage = found.damage or [str(one) for one in left_out]
     return replace(found, damage=damage, left_out=left_out)
 
@@ -339,18 +315,24 @@ def _copied(home: Path, copy: Path) -> list[str]:
     return snapshots.check(copy)
 
 
-def _drawn(new: Path, old: Path | None) -> database_rebuild.Drawn:
-    """Draw every canvas from its records and edits alone."""
-    wanted = database_rebuild.drawable(new, old)
-    found: database_rebuild.Drawn = {}
-    with closing(open_store(new.parent)) as store:
-        for space, number in wanted:
-            try:
-                row = store.canvas(space, number)
-                found[space, number] = row_of(drawing.rebuild(store, space, number), row)
-            except McpMemoryError:
-                continue  # it has nothing to be drawn from: the old one is carried over
+def _drawn(database: Path) -> list[tuple[str, CanvasRow, CanvasRow]]:
+    """Return (space, canvas, the same as its records and edits alone come to) where these are not the same."""
+    found: list[tuple[str, CanvasRow, CanvasRow]] = []
+    with closing(open_store(database.parent)) as store:
+        for space in store.spaces():
+            for row in store.canvases(space, limit=-1):
+                with suppress(NotFound):  # it has nothing to be drawn from
+                    due = row_of(drawing.rebuild(store, space, row.number), row)
+                    found += [(space, row, due)] if due != row else []
     return found
+
+
+def _with_canvases(
+    compared: list[comparison.Compared], drawn: list[tuple[str, CanvasRow, CanvasRow]]
+) -> list[comparison.Compared]:
+    """Count canvases that are not what their history comes to; those without a text were never drawn."""
+    differing = [f"canvas {row.number}" for _, row, _ in drawn if row.text]
+    return [one.with_differing(differing) if one.what == "canvases" else one for one in compared]
 
 
 def _lost(built: database_rebuild.Built, before: _Before, new: Path) -> Iterator[str]:
@@ -362,9 +344,8 @@ def _lost(built: database_rebuild.Built, before: _Before, new: Path) -> Iterator
     for one in database_rebuild.lacking(new, before.left_out):
         yield f"{one} No file tells it."
     if built.dangling:
-        named = [what if count == 1 else f"{count} × {what}" for what, count in built.dangling.items()]
-        more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
-        yield f"What they rest on is gone: {', '.join(named[:_NAMED])}{more}."
+        named = ", ".join(f"{count:,} of {table}" for table, count in sorted(built.dangling.items()))
+        yield f"Rows that pointed at rows which are gone: {named}."
 
 
 def _swapped(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
@@ -376,7 +357,7 @@ def _swapped(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
     new.chmod(0o600)
     new.replace(home / DATABASE)
     files.sync_folder(home)
-    is_whole = done.is_equal and not done.notes and not done.passed
+    is_whole = done.is_equal and not done.notes
     with closing(open_store(home)) as store:
         store.repair(aside.take, everything=not is_whole)
     return replace(done, aside=aside.folder if aside.took else None, is_swapped=True)

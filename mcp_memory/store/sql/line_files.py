@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import date
+from datetime import UTC, date
 
 from mcp_memory.core.errors import Damaged
 from mcp_memory.store.sql import canvases, records, tombstones, turns
-from mcp_memory.store.sql.transaction import Transaction
+from mcp_memory.store.sql.transaction import Transaction, from_ms
 
-__all__ = ["lines_of"]
+__all__ = ["due", "lines_of"]
+
+
+def due(tx: Transaction) -> list[str]:
+    """Return the line files that the rows of a space come to."""
+    days = tx.column("SELECT DISTINCT learned_at / 86400000 FROM turn WHERE space = :space")
+    sessions = tx.column(
+        "SELECT DISTINCT s.name FROM record r JOIN session s ON s.space = r.space AND s.id = r.session"
+        " WHERE r.space = :space"
+    )
+    return [
+        *(f"conversations/{from_ms(day * 86_400_000).astimezone(UTC):%Y-%m-%d}.jsonl" for day in days),
+        *(f"offload-{session}.jsonl" for session in sessions),
+        *([canvases.FILE] if tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1") else []),
+        *([tombstones.FILE] if tx.one("SELECT 1 FROM tombstone WHERE space = :space LIMIT 1") else []),
+    ]
 
 
 def lines_of(tx: Transaction, path: str) -> Iterable[bytes]:

@@ -15,7 +15,7 @@ from mcp_memory.store.sql import digests
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.values import NewRef
 
-__all__ = ["masked_text", "put", "read", "ref"]
+__all__ = ["find", "masked_text", "put", "read", "ref"]
 
 _REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type, masked"
 _TO_DO = "`mcp-memory doctor` says what to do."
@@ -84,6 +84,12 @@ def ref(tx: Transaction, id: str) -> Ref:
     if found is None:
         raise NotFound(f"There is no ref {one_line(id, 40)!r} in this space. Refs look like r-9f2c1a7b3d4e.")
     return found[0]
+
+
+def find(tx: Transaction, id: str) -> Ref | None:
+    """Return a ref, one that was forgotten too; None where there is none."""
+    found = _find(tx, id)
+    return None if found is None else found[0]
 
 
 def read(tx: Transaction, id: str) -> bytes:

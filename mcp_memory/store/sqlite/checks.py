@@ -24,7 +24,6 @@ from mcp_memory.store.sqlite import unreadable as forms
 from mcp_memory.store.sqlite.index import vectors
 from mcp_memory.store.sqlite.rows import from_ms
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.upkeep import derived_rows
 
 __all__ = [
     "WITHOUT_WORDS",
@@ -58,7 +57,6 @@ def problems(con: apsw.Connection) -> list[str]:
     found += _quote_problems(con)
     found += _statement_problems(con)
     found += vectors.problems(con)
-    found += derived_rows.problems(con)
     return found
 
 
@@ -117,7 +115,7 @@ def _quote_problems(con: apsw.Connection) -> Iterator[str]:
         if content[start:end] != quote or end - start != len(quote):
             yield f"Atom a{atom} quotes words of t{turn} that do not stand there. {_AS_IT_WAS}"
     for (atom,) in con.execute(f"SELECT a.id FROM atom a WHERE {WITHOUT_WORDS}"):
-        yield f"The words that a{atom} rests on first are lost. `mcp-memory doctor --repair` takes them from its turn."
+        yield f"The words that a{atom} rests on first are lost. {_AS_IT_WAS}"
 
 
 WITHOUT_WORDS = (

@@ -30,7 +30,7 @@ from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import line_files, unreadable
 from mcp_memory.store.sqlite.crash_recovery import settle
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
-from mcp_memory.store.sqlite.upkeep import derived_rows, recovery
+from mcp_memory.store.sqlite.upkeep import recovery
 
 __all__ = ["BUSY_MS", "Database", "explained"]
 
@@ -82,7 +82,7 @@ class Database:
             logger.warning("lines that the database has lost cannot be taken back yet: %s", error)
 
     def _take_back(self, con: apsw.Connection) -> list[TakenBack]:
-        derived_rows.give_back(con, self.home)
+        recovery.name_again(con, self.home)
         return recovery.take_back(con, self.home, recovery.behind(con, self.home))
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:

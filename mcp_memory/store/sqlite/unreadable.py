@@ -18,6 +18,7 @@ import apsw
 
 from mcp_memory.core.text import one_line
 from mcp_memory.store.citations import cited
+from mcp_memory.store.sql.canvases import groups_of
 from mcp_memory.store.values import Right
 
 __all__ = ["LINE_FILES", "NEXT_STEP", "WRONG", "Unreadable", "is_line_file", "leave_out", "unreadable"]
@@ -121,7 +122,7 @@ _FORMS: dict[str, dict[str, _Form]] = {
         "masked": _Form(_is(list, list), "NULL"),
     },
     "record": {"timestamp": _Form(datetime.fromisoformat), "step": _Form(_is(dict), "NULL")},
-    "canvas": {"label": _Form(_file_name, "cleaned(label)"), "groups": _Form(_is(dict), "'{}'")},
+    "canvas": {"label": _Form(_file_name, "cleaned(label)"), "groups": _Form(groups_of, "'{}'")},
     "canvas_edit": {"at": _Form(datetime.fromisoformat), "undone_at": _Form(datetime.fromisoformat, "NULL")},
     "tombstone": {"took": _Form(_is(dict), "NULL")},
     # Without a row, a space and a session are known by the journals that name them.

@@ -1,11 +1,9 @@
-"""The database as a file: copied, made anew of the files beside it, compared, mended and made small.
+"""The database as a file: copied, compared with the files beside it, rebuilt, repaired and made small.
 
-    snapshots   a copy at one moment, and its files     compacting  free pages given back
-    rebuilding  a new database of the files …           refilling   … kind by kind
-    comparing   two databases, row by row               mending     indexes and files made of rows again
-    salvaging   what can be read around torn pages      recovering  lines of files that the database lost
-    dangling    references to rows that are missing     owning      which folder belongs to a space's rows
-    derived     rows that are made of other rows
+    snapshots   a copy at one moment, and the files that its rows name      compaction  free pages released
+    comparison  what files and rows say, row by row                         recovery    lines that the database lost
+    rebuild     a new database that says what the files say                 repair      indexes and files made of rows
+    salvage     what can be read around torn pages                          restored_rows  what a backup brings back
 
-What is done with it is `mcp_memory.service.upkeep`'s to say.
+`mcp_memory.service.upkeep` decides when each is done.
 """

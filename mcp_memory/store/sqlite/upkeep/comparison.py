@@ -1,39 +1,68 @@
-"""Whether two databases say the same, table by table, of what the files of a home can tell.
+"""The files of a home beside its database: which rows each has, and where they say different things.
 
-The one that was made of the files is `main`, the other is attached as `old`. Rows are compared whole; where moments
-are kept to the microsecond in rows and to the millisecond in files, the millisecond counts. The word index is compared
-by its terms, each with how often it stands where, and by the lengths of all rows.
+Both are read in one form, the lines of files: those that are there, and those that the rows come to. Of lines about the
+same row the last counts. Explicit statements are compared as what all notes of a space come to; results by their files.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, get_args
 
 import apsw
 
-from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite.rows import to_ms
+from mcp_memory.core.errors import Damaged
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.types import Source
+from mcp_memory.store import files
+from mcp_memory.store.sql import line_files, refs
+from mcp_memory.store.sql.line_rows import (
+    KINDS,
+    LineImport,
+    Row,
+    Statement,
+    is_idle,
+    key_of,
+    ref_row,
+    row_of,
+    statements,
+)
+from mcp_memory.store.sql.transaction import Transaction
+from mcp_memory.store.sqlite.line_files import committed
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
+from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
 
-__all__ = ["RESULTS", "Compared", "compare", "compare_words", "of_the_database_alone"]
+__all__ = [
+    "RESULTS",
+    "STATEMENTS",
+    "TURNS",
+    "UNNAMED",
+    "Compared",
+    "Difference",
+    "LinesOfFile",
+    "compare",
+    "differences",
+    "results",
+    "take_all",
+]
 
 _EXAMPLES = 5
-TURNS, RESULTS = "turns", "results"
-_TOLD = (
-    "EXISTS (SELECT 1 FROM {db}.turn note WHERE note.id = {r}.evidence AND note.role = 'note')"
-    " AND {r}.work IS NULL AND {r}.purged_at IS NULL"
-)
+UNNAMED = "its front matter says too little."
+_SHOWN = 20
+TURNS, STATEMENTS, RESULTS = "turns", "statements that were told", "results"
+_ORDER = (TURNS, STATEMENTS, RESULTS, *(kind for kind in KINDS.values() if kind != TURNS))
+_ENDS = ("valid_to", "superseded_by", "closed_because")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """`same` rows are equal in every column. `examples` names some that are not, by their keys."""
+    """`same` rows say the same in both. `examples` names some that do not, by their keys."""
 
     what: str
-    same: int
+    same: int = 0
     differing: int = 0
     only_in_files: int = 0
     only_in_database: int = 0
@@ -43,191 +72,280 @@ class Compared:
     def is_equal(self) -> bool:
         return not (self.differing or self.only_in_files or self.only_in_database)
 
+    def with_differing(self, ids: Sequence[str]) -> Compared:
+        """Return this with some rows, compared as the same so far, that differ after all."""
+        new = [id for id in ids if id not in self.examples]
+        return replace(
+            self,
+            same=self.same - len(new),
+            differing=self.differing + len(new),
+            examples=(*self.examples, *new[:_EXAMPLES]),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
-    """`key` names a row to people, of the row `{r}`; `same` says which two rows are one; `columns` have to be equal."""
+class Difference:
+    """What files and database say of a row; equal ones too. `told` is what the files say, None where they lack it."""
 
     what: str
-    table: str
-    key: str
-    same: tuple[str, ...]
-    columns: str
-    where: str = "1"
+    id: str
+    is_same: bool
+    told: Row | Statement | None = None
+    is_held: bool = False
 
 
-_TABLES = (
-    _Table(
-        what=TURNS,
-        table="turn",
-        key="'t' || {r}.id",
-        same=("id",),
-        columns="space session position role name content client_id said_at learned_at sha256 told tombstone purged_at",
-    ),
-    _Table(
-        what="statements that were told",
-        table="atom",
-        key="'a' || {r}.id",
-        same=("id",),
-        columns="space kind text priority confidence evidence span_start span_end valid_from valid_to learned_at"
-        " superseded_by closed_because source tombstone",
-        where=_TOLD.format(r="{r}", db="{db}"),
-    ),
-    _Table(
-        what="their facts",
-        table="fact",
-        key="'a' || {r}.atom",
-        same=("atom",),
-        columns="space entity entity_key relation value single_valued valid_from valid_to tombstone",
-        where=f"EXISTS (SELECT 1 FROM {{db}}.atom a WHERE a.id = {{r}}.atom AND {_TOLD.format(r='a', db='{db}')})",
-    ),
-    _Table(
-        what=RESULTS,
-        table="ref",
-        key="{r}.id || ' of ' || {r}.space",
-        same=("space", "id"),
-        columns="path tool arguments tool_call_id session ms(timestamp) bytes sha256 content_type masked tombstone",
-        where="{r}.purged_at IS NULL",
-    ),
-    _Table(
-        what="records",
-        table="record",
-        key="'record ' || {r}.id",
-        same=("id",),
-        columns="space session canvas node tool_call summary result_ref tool_call_id ms(timestamp) score tokens_raw"
-        " tokens_kept ref summary_by step",
-    ),
-    _Table(
-        what="canvases",
-        table="canvas",
-        key="'canvas ' || {r}.number || ' of ' || {r}.space",
-        same=("space", "number"),
-        columns="label session text status folded groups updated version",
-    ),
-    _Table(
-        what="canvas edits",
-        table="canvas_edit",
-        key="'edit ' || {r}.id",
-        same=("id",),
-        columns="space canvas after_record kind body at work undone_at",
-    ),
-    _Table(
-        what="sessions",
-        table="session",
-        key="{r}.name || ' of ' || {r}.space",
-        same=("id",),
-        columns="space name active_canvas activated_at",
-        where="({r}.activated_at IS NOT NULL OR EXISTS (SELECT 1 FROM {db}.turn t WHERE t.session = {r}.id))",
-    ),
-    _Table(
-        what="digests of what was forgotten",
-        table="forgotten",
-        key="'x' || {r}.tombstone",
-        same=("space", "digest", "tombstone"),
-        columns="space",
-    ),
-    _Table(
-        what="tombstones",
-        table="tombstone",
-        key="'x' || {r}.id",
-        same=("id",),
-        columns="space reason at undone_at purged_at",
-    ),
+@dataclass(kw_only=True)
+class LinesOfFile:
+    """The line files of a space, read once. `notes`: what is wrong with them, a sentence each.
+
+    `within` leaves out what is behind the length that the database knows: others write meanwhile.
+    """
+
+    tx: SqliteTransaction
+    within: bool = False
+    notes: list[str] = field(default_factory=list[str])
+    lengths: dict[str, int] = field(default_factory=dict[str, int])
+    """How much of each file that was read is whole lines."""
+
+    def paths(self) -> list[str]:
+        folder = self.tx.folder
+        found = {path.relative_to(folder).as_posix() for what in LINE_FILES for path in folder.glob(what)}
+        return sorted({path for path in found if is_line_file(path)} | set(line_files.due(self.tx)))
+
+    def lines(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield (where it stands, line) of a file; a last line that was cut short never counted."""
+        content, known = self.tx.files.read(path), committed(self.tx.con, self.tx.space, path) or 0
+        if content is None:
+            if files.is_there(self.tx.folder / path):
+                self.note(f"{path} is no file.")
+            elif known:
+                self.note(f"{path} is torn: 0 of {known} bytes.")
+            return
+        length = 0
+        for number, line in enumerate(content.splitlines(keepends=True), start=1):
+            if not line.endswith(b"\n") or (self.within and length + len(line) > known):
+                break
+            length += len(line)
+            try:
+                fields: Any = json.loads(line)
+                if not isinstance(fields, dict):
+                    raise ValueError
+            except (ValueError, RecursionError):
+                self.note(f"line {number} of {path} cannot be read.")
+            else:
+                yield f"line {number} of {path}", fields
+        self.lengths[path] = length
+        if length < known:
+            self.note(f"{path} is torn: {length} of {known} bytes.")
+
+    def note(self, text: str) -> None:
+        if len(self.notes) < _SHOWN:
+            self.notes.append(f"{self.tx.name}: {text}")
+
+
+def compare(con: apsw.Connection, home: Path, *, within: bool = False) -> tuple[list[Compared], list[str]]:
+    """Compare the files of a home with a database; return what is wrong with files too."""
+    found = {what: Compared(what=what) for what in _ORDER}
+    notes: list[str] = []
+    for tx in _spaces(con, home):
+        source = LinesOfFile(tx=tx, within=within, notes=notes)
+        elsewhere: dict[tuple[str, str], Difference] = {}
+        for one in differences(source):
+            other = elsewhere.pop((one.what, one.id), None)
+            if one.is_same or (other is None and one.told is not None and one.is_held):
+                _count(found, one)
+            elif other is None:  # it may be in a file of another day
+                elsewhere[one.what, one.id] = one
+            else:
+                _count(found, replace(one, told=one.told or other.told, is_held=True))
+        for one in elsewhere.values():
+            _count(found, one)
+    return list(found.values()), notes
+
+
+@dataclass(kw_only=True)
+class Taken:
+    """`lengths`: how long each line file is, by (space, path). `notes`: what is wrong with files, a sentence each.
+
+    `kept`: what was purged and is in the database still, forgotten again: rows by (space, tombstone).
+    """
+
+    lengths: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    kept: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    notes: list[str] = field(default_factory=list[str])
+
+
+def take_all(con: apsw.Connection, home: Path) -> Taken:
+    """Have a database say what the files of a home say."""
+    taken = Taken()
+    for tx in _spaces(con, home):
+        source = LinesOfFile(tx=tx, notes=taken.notes)
+        if not (tx.space or source.paths() or any(tx.folder.glob("refs/*.md"))):
+            continue
+        rows = LineImport(tx)
+        for one in differences(source):
+            try:
+                if one.is_same:
+                    continue
+                if isinstance(one.told, Row):
+                    rows.put(one.told)
+                elif one.told is not None:
+                    rows.put_statement(one.told)
+            except WRONG:
+                continue  # no row can hold it
+        rows.finish()
+        taken.kept |= {(tx.name, tombstone): count for tombstone, count in rows.kept.items()}
+        taken.lengths |= {(tx.name, path): length for path, length in source.lengths.items()}
+    return taken
+
+
+def _spaces(con: apsw.Connection, home: Path) -> Iterator[SqliteTransaction]:
+    names = {str(name) for (name,) in con.execute("SELECT name FROM space")}
+    folders = {path.name for path in (home / "spaces").glob("*/") if path.is_dir()}
+    yield from (SqliteTransaction(con, home, name) for name in sorted(names | folders))
+
+
+def _count(found: dict[str, Compared], one: Difference) -> None:
+    so_far = found[one.what]
+    named = so_far.examples
+    if one.is_same:
+        found[one.what] = replace(so_far, same=so_far.same + 1)
+        return
+    kind = "only_in_database" if one.told is None else "differing" if one.is_held else "only_in_files"
+    if getattr(so_far, kind) < _EXAMPLES:
+        named = (*named, one.id)
+    found[one.what] = replace(so_far, **{kind: getattr(so_far, kind) + 1, "examples": named})
+
+
+# --- line by line -----------------------------------------------------------------------------------
+
+
+def differences(source: LinesOfFile) -> Iterator[Difference]:
+    """Yield every row of a space, as its files and as its rows have it.
+
+    Journals come first, then what their notes come to, results, tasks, and last what was forgotten: who stores what
+    differs finds what a row names stored before it.
+    """
+    notes: dict[str, dict[str, Any]] = {}
+    paths = source.paths()
+    for path in (path for path in paths if path.startswith("conversations/")):
+        yield from _of_file(source, path, notes)
+    yield from _statements(source.tx, notes.values())
+    yield from results(source)
+    rest = [path for path in paths if not path.startswith("conversations/")]
+    for path in sorted(rest, key=lambda path: (path.startswith("tombstones"), path.startswith("offload-"))):
+        yield from _of_file(source, path, notes)
+
+
+def _of_file(source: LinesOfFile, path: str, notes: dict[str, dict[str, Any]]) -> Iterator[Difference]:
+    tx = source.tx
+    held = {key_of(fields): fields for fields in map(json.loads, line_files.lines_of(tx, path))} if tx.space else {}
+    told: dict[tuple[str, str], tuple[dict[str, Any], Row | None]] = {}
+    for at, fields in source.lines(path):
+        try:
+            key = key_of(fields)
+            told[key] = fields, None if held.get(key) == fields else row_of(fields)
+            if fields.get("told"):
+                notes[key[1]] = fields
+        except WRONG:
+            turn = fields.get("turn")
+            if path.startswith("conversations/") and isinstance(turn, str):
+                source.note(f"{turn[:20]} in the journal is not what its hash says.")
+            else:
+                source.note(f"{at} does not say what it should.")
+    for key in dict.fromkeys((*held, *told)):
+        fields, row = told.get(key, (None, None))
+        if fields is None or not is_idle(fields, key in held):
+            is_same = row is None and fields is not None and (key[0] != "tombstones" or _is_marked(tx, fields))
+            yield Difference(
+                what=key[0],
+                id=key[1],
+                is_same=is_same,
+                told=row or (row_of(fields) if fields else None),
+                is_held=key in held,
+            )
+
+
+def _is_marked(tx: Transaction, fields: Mapping[str, Any]) -> bool:
+    """Whether the rows that a tombstone took, and no others, are forgotten under it."""
+    number = int(fields["tombstone"][1:])
+    marked = tx.column(
+        "SELECT 't' || id FROM turn WHERE space = :space AND tombstone = ? UNION ALL"
+        " SELECT 'a' || id FROM atom WHERE space = :space AND tombstone = ? UNION ALL"
+        " SELECT id FROM ref WHERE space = :space AND tombstone = ?",
+        *(number, number, number),
+    )
+    return set(marked) == (set(fields["ids"]) if fields["undone_at"] is None else set())
+
+
+def results(source: LinesOfFile) -> Iterator[Difference]:
+    """Yield the results of a space, as their files and as their rows have them."""
+    tx = source.tx
+    held = set(tx.column("SELECT id FROM ref WHERE space = :space AND purged_at IS NULL"))
+    for path in sorted((tx.folder / "refs").glob("*.md")):
+        name = f"refs/{path.name}"
+        try:
+            content = read_regular(path)
+            fields, data = files.read_ref_file(content)
+            row = ref_row(fields, name)
+        except OSError as error:
+            source.note(f"{name} is damaged: it cannot be read ({error.strerror}).")
+        except Damaged as error:
+            source.note(f"{name} is damaged: {error}.")
+        except WRONG:
+            source.note(f"{name} is damaged: {UNNAMED}")
+        else:
+            id = str(row.key["id"])
+            known = refs.find(tx, id)
+            same = known is not None and known.path == name and files.ref_file(known, data) == content
+            yield Difference(what=RESULTS, id=id, is_same=same, told=row, is_held=id in held)
+            held.discard(id)
+    yield from (Difference(what=RESULTS, id=id, is_same=False, is_held=True) for id in sorted(held))
+
+
+# --- what was told ----------------------------------------------------------------------------------
+
+_TOLD = (
+    "FROM atom a JOIN turn n ON n.space = a.space AND n.id = a.evidence AND n.role = 'note'"
+    " LEFT JOIN fact f ON f.space = a.space AND f.atom = a.id WHERE a.space = :space AND a.work IS NULL"
+)
+_FACT = ("entity", "relation", "value", "single_valued")
+_ATOM = (
+    *("kind", "text", "priority", "confidence", "evidence", "span_start", "span_end", "valid_from"),
+    *("valid_to", "superseded_by", "closed_because", "learned_at", "source"),
 )
 
 
-def compare(con: apsw.Connection) -> list[Compared]:
-    """Compare all tables that can be."""
-    con.create_scalar_function("ms", _ms, 1, deterministic=True)
-    return [_compared(con, table) for table in _TABLES]
+def _statements(tx: Transaction, notes: Iterable[Mapping[str, Any]]) -> Iterator[Difference]:
+    all_told = statements(notes)
+    left = dict(all_told)
+    columns = ", ".join((*(f"a.{name}" for name in _ATOM), *(f"f.{name}" for name in _FACT)))
+    confirmed = "EXISTS (SELECT 1 FROM evidence e WHERE e.space = a.space AND e.atom = a.id AND e.turn <> a.evidence)"
+    for number, purged, more, *values in tx.all(
+        f"SELECT a.id, a.purged_at, {confirmed}, {columns} {_TOLD} ORDER BY a.id"
+    ):
+        one, values = left.pop(number, None), dict(zip((*_ATOM, *_FACT), values, strict=True))
+        if purged is not None:
+            continue
+        fact = {name: values.pop(name) for name in _FACT}
+        held = Statement(number=number, values=values, fact=None if fact["entity"] is None else fact)
+        due = None if one is None else _brought_up_to_date(one, held, all_told, confirmed=bool(more))
+        is_same = due is not None and (due.values, due.fact) == (held.values, held.fact)
+        yield Difference(what=STATEMENTS, id=f"a{number}", is_same=is_same, told=due, is_held=True)
+    for number, one in left.items():
+        yield Difference(what=STATEMENTS, id=f"a{number}", is_same=False, told=one)
 
 
-def of_the_database_alone(con: apsw.Connection) -> dict[str, int]:
-    """Count the rows of the old database that no file tells of: there is nothing that they could be compared with."""
-    is_told = _TOLD.format(r="r", db="old")
-    counts = {
-        "statements that models or imports made": f"atom r WHERE r.purged_at IS NULL AND NOT ({is_told})",
-        "facts of theirs": f"fact f JOIN old.atom r ON r.id = f.atom WHERE r.purged_at IS NULL AND NOT ({is_told})",
-        "older versions of scenes": "scene r WHERE version < (SELECT max(version) FROM old.scene n"
-        " WHERE n.space = r.space AND n.slug = r.slug)",
-        "versions of the persona": "persona r",
-    }
-    return {
-        what: count for what, rows in counts.items() if (count := con.execute(f"SELECT count(*) FROM old.{rows}").get)
-    }
-
-
-def _ms(*text: Any) -> int:
-    return to_ms(datetime.fromisoformat(text[0]))
-
-
-def _compared(con: apsw.Connection, table: _Table) -> Compared:
-    ours, theirs = f"main.{table.table} n", f"old.{table.table} o"
-    is_ours, is_theirs = table.where.format(r="n", db="main"), table.where.format(r="o", db="old")
-    same = " AND ".join(f"o.{column} = n.{column}" for column in table.same)
-    equal = f"({_of('n', table.columns)}) IS ({_of('o', table.columns)})"
-    total: int = con.execute(f"SELECT count(*) FROM {ours} WHERE {is_ours}").get
-    differing = _keys(
-        con,
-        f"SELECT {table.key.format(r='n')} FROM {ours} JOIN {theirs} ON {same}"
-        f" WHERE {is_ours} AND {is_theirs} AND NOT {equal}",
-    )
-    new = _keys(
-        con,
-        f"SELECT {table.key.format(r='n')} FROM {ours} WHERE {is_ours}"
-        f" AND NOT EXISTS (SELECT 1 FROM {theirs} WHERE {same} AND {is_theirs})",
-    )
-    lost = _keys(
-        con,
-        f"SELECT {table.key.format(r='o')} FROM {theirs} WHERE {is_theirs}"
-        f" AND NOT EXISTS (SELECT 1 FROM {ours} WHERE {same} AND {is_ours})",
-    )
-    return Compared(
-        what=table.what,
-        same=total - len(differing) - len(new),
-        differing=len(differing),
-        only_in_files=len(new),
-        only_in_database=len(lost),
-        examples=(*differing[:_EXAMPLES], *new[:_EXAMPLES], *lost[:_EXAMPLES]),
-    )
-
-
-def _of(row: str, columns: str) -> str:
-    return ", ".join(re.sub(r"\w+(?!\()\b", lambda name: f"{row}.{name[0]}", one) for one in columns.split())
-
-
-def _keys(con: apsw.Connection, sql: str) -> list[str]:
-    return [str(key) for (key,) in con.execute(sql)]
-
-
-def compare_words(con: apsw.Connection, layers: Sequence[Layer] = ("turn", "atom")) -> list[Compared]:
-    """Compare what a search for words reads: the same terms, as often and in as many rows, and all rows as long."""
-    return [_words(con, layer) for layer in layers]
-
-
-def _words(con: apsw.Connection, layer: Layer) -> Compared:
-    what = f"index terms of {'turns' if layer == 'turn' else 'statements'}"
-    for db in ("main", "old"):
-        con.execute(f"CREATE VIRTUAL TABLE temp.{db}_words USING fts5vocab({db}, {layer}_terms, 'col')")
-    try:
-        sizes = "SELECT id, sz FROM {}.{}_terms_docsize"
-        select = "SELECT term, col, doc, cnt FROM temp.{}_words"
-        ours, theirs = select.format("main"), select.format("old")
-        total: int = con.execute(f"SELECT count(*) FROM ({ours})").get
-        new: Any = {str(row[0]) for row in con.execute(f"{ours} EXCEPT {theirs}")}
-        lost: Any = {str(row[0]) for row in con.execute(f"{theirs} EXCEPT {ours}")}
-        rows = f"{sizes.format('main', layer)} EXCEPT {sizes.format('old', layer)}"
-        back = f"{sizes.format('old', layer)} EXCEPT {sizes.format('main', layer)}"
-        lengths = {row[0] for sql in (rows, back) for row in con.execute(sql)}
-    finally:
-        for db in ("main", "old"):
-            con.execute(f"DROP TABLE temp.{db}_words")
-    both = new & lost
-    return Compared(
-        what=what,
-        same=total - len(new),
-        differing=len(both) + len(lengths),
-        only_in_files=len(new - both),
-        only_in_database=len(lost - both),
-        examples=tuple(f"{layer[0]}{number}" for number in sorted(lengths)[:_EXAMPLES]),
-    )
+def _brought_up_to_date(
+    one: Statement, held: Statement, told: Mapping[int, Statement], *, confirmed: bool
+) -> Statement:
+    """Return a statement with what became of it that no file tells: a model or an import ended it, or said it again."""
+    values, now = dict(one.values), held.values
+    if now["valid_to"] is not None and (now["superseded_by"] is None or now["superseded_by"] not in told):
+        values |= {name: now[name] for name in _ENDS}
+    voices = get_args(Source)
+    if now["source"] in voices and voices.index(now["source"]) < voices.index(values["source"]):
+        values["source"] = now["source"]
+    if confirmed and now["confidence"] > values["confidence"]:  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
+        values["confidence"] = now["confidence"]
+    return replace(one, values=values)

@@ -9,37 +9,46 @@ kept in a file beside, which `linefiles.problems` names.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.text import iso
-from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
-from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.protocol import NewAtom, TakenBack
-from mcp_memory.store.sql import atoms, canvases, citation_rows, tombstones, turns
+from mcp_memory.store.protocol import TakenBack
+from mcp_memory.store.sql import canvases, tombstones
 from mcp_memory.store.sql.line_files import lines_of
+from mcp_memory.store.sql.line_rows import LineImport, Row, Statement, is_idle, key_of, row_of, statement_of
 from mcp_memory.store.sqlite import line_files
-from mcp_memory.store.sqlite.rows import from_ms, session_id, space_for, to_ms, touch
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
-from mcp_memory.store.sqlite.upkeep import derived_rows, rebuild, repair, rows_of_files
+from mcp_memory.store.sqlite.upkeep import repair
+from mcp_memory.store.sqlite.upkeep.comparison import LinesOfFile, results
 
-__all__ = ["Lost", "behind", "bring_in", "is_behind", "lost_in", "misnamed", "noted", "set_aside", "take_back"]
-
-logger = logging.getLogger(__name__)
+__all__ = [
+    "Lost",
+    "behind",
+    "bring_in",
+    "is_behind",
+    "lost_in",
+    "misnamed",
+    "name_again",
+    "noted",
+    "set_aside",
+    "take_back",
+]
 
 _CANVAS = re.compile(rb"%% (\{.*\})")
 
@@ -66,12 +75,7 @@ def behind(con: apsw.Connection, home: Path) -> list[Lost]:
         Lost(space=space, path=path, content=_from_a_line_on(home / "spaces" / space / path, length))
         for space, path, length in _longer(con, home)
     )
-    known = {name for (name,) in con.execute("SELECT name FROM space")} if derived_rows.nameless(con) else None
-    return [
-        one
-        for one in found
-        if line_files.owner(con, one.space, one.path, one.content) is None and (known is None or one.space in known)
-    ]
+    return [one for one in found if line_files.owner(con, one.space, one.path, one.content) is None]
 
 
 def _longer(con: apsw.Connection, home: Path) -> Iterator[tuple[str, str, int]]:
@@ -97,6 +101,26 @@ def _line_files(home: Path) -> Iterator[tuple[str, str, int]]:
                                 yield folder.name, name, entry.stat().st_size
 
 
+def name_again(con: apsw.Connection, home: Path) -> None:
+    """Give spaces and sessions that lost their rows these back, where the lines of a folder have rows of theirs."""
+    known = {name for (name,) in con.execute("SELECT name FROM space")}
+    for folder in sorted((home / "spaces").glob("*/")):
+        sessions, numbers = dict[tuple[int, int], str](), Counter[int]()
+        for path in sorted((folder / "conversations").glob("*.jsonl")):
+            for space, session, fields in line_files.known_rows(
+                con, f"conversations/{path.name}", files.beyond(path, 0)
+            ):
+                numbers[space] += 1
+                sessions[space, session or 0] = fields["session"]
+        for number, _ in numbers.most_common(1):
+            if folder.name not in known:
+                con.execute("INSERT INTO space (id, name) VALUES (?, ?) ON CONFLICT DO NOTHING", (number, folder.name))
+            con.executemany(
+                "INSERT INTO session (id, space, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                [(session, space, name) for (space, session), name in sessions.items() if space == number],
+            )
+
+
 def misnamed(con: apsw.Connection, home: Path) -> dict[str, str]:
     """Return the folders that are of no space by their names, each with the one space whose lines are in it."""
     known = {name for (name,) in con.execute("SELECT name FROM space")}
@@ -110,7 +134,10 @@ def misnamed(con: apsw.Connection, home: Path) -> dict[str, str]:
 
 def take_back(con: apsw.Connection, home: Path, lost: Iterable[Lost]) -> list[TakenBack]:
     """Take lines back in this transaction; files and rows are in step then. What came back is noted, for `noted`."""
-    done = [one for one in _Recovery(con, home, list(lost)).all() if one.lines or one.left]
+    found = groupby(sorted(lost, key=lambda one: one.space), key=lambda one: one.space)
+    con.execute("PRAGMA defer_foreign_keys = ON")
+    done = [one for space, some in found for one in _Recovery(con, home, space, list(some)).all()]
+    done = [one for one in done if one.lines or one.left]
     if done:
         _note(home, done)
     return done
@@ -179,317 +206,200 @@ def _from_a_line_on(path: Path, length: int) -> bytes:
     return beyond[1:] if length and beyond.startswith(b"\n") else files.beyond(path, 0)
 
 
-@dataclass
-class _File:
-    """A file with the lines that were not there: `again` get new numbers, `left` cannot come back."""
-
-    lost: Lost
-    number: int
-    """Of the space."""
-    folder: Path
-    came: int = 0
-    torn: bool = False
-    again: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    left: list[bytes] = field(default_factory=list[bytes])
-    canvases: set[int] = field(default_factory=set[int])
-
-    def lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
-        content = self.lost.content.removeprefix(b"\xef\xbb\xbf")
-        self.torn |= content != self.lost.content or b"\r\n" in content  # an editor's marks: it is written anew
-        for line in content.splitlines(keepends=True):
-            if not line.endswith(b"\n"):  # never acknowledged: a line is whole before its row is committed
-                self.torn = True
-                continue
-            try:
-                fields: Any = json.loads(line)
-                if not isinstance(fields, dict):
-                    raise ValueError
-            except (ValueError, RecursionError):
-                self.left.append(line)
-            else:
-                yield line, fields
-
-    def transaction(self, con: apsw.Connection) -> SqliteTransaction:
-        return SqliteTransaction(con, self.folder.parent.parent, self.lost.space)
-
-    def take(self, con: apsw.Connection, take: Callable[[dict[str, Any]], bool | None]) -> None:
-        """Have each line taken: True where it came back, None where its row is there, False where it cannot be.
-
-        Of lines about one row the last counts, and one that the row says already brings nothing.
-        """
-        there = {_about(fields): fields for fields in map(json.loads, lines_of(self.transaction(con), self.lost.path))}
-        last = {_about(fields): (line, fields) for line, fields in self.lines()}
-        for about, (line, fields) in last.items():
-            idle = {**fields, "active": None, "activated": None} if "active" in fields else None
-            if there.get(about, idle) != fields:  # of a session without an active canvas the rows say nothing
-                self.try_one(line, lambda fields=fields: take(fields))
-
-    def try_one(self, line: bytes, take: Callable[[], bool | None]) -> None:
-        try:
-            done = take()
-        except WRONG:
-            done = False
-        if done:
-            self.came += 1
-        elif done is False:
-            self.left.append(line)
-
-
-def _about(fields: dict[str, Any]) -> str:
-    """Return which row a line that is no turn's is about; lines from before they were numbered are each their own."""
-    name = next((name for name in ("record", "edit", "canvas", "tombstone") if name in fields), None)
-    if name is None and {"session", "active"} <= fields.keys():
-        name = "session"
-    return json.dumps([name, fields[name]] if name else fields)
-
-
 class _Recovery:
-    def __init__(self, con: apsw.Connection, home: Path, lost: list[Lost]) -> None:
-        self._con = con
-        self._files = [
-            _File(lost=one, number=space_for(con, one.space), folder=home / "spaces" / one.space) for one in lost
-        ]
-        self._refilled = rows_of_files.Refilled()
-        self._last: int = con.execute("SELECT coalesce(max(id), 0) FROM turn").get
-        self._moved = set[int]()
+    """Lines of one space that come back. A turn whose number is another's now waits for the others in `again`."""
+
+    def __init__(self, con: apsw.Connection, home: Path, space: str, lost: Sequence[Lost]) -> None:
+        self._con, self._lost = con, lost
+        self.tx = SqliteTransaction(con, home, space)
+        self._rows = LineImport(self.tx)
+        self._came, self._left = defaultdict[Lost, int](int), defaultdict[Lost, list[bytes]](list)
+        self._again: list[tuple[Lost, Row]] = []
+        self._moved = set[str]()
         """Sessions in which a turn has another place now: those said after it come after it still."""
-        self._atoms: dict[int, dict[str, str]] = {}
-        """By space: statements that have another number now."""
+        self._canvases = defaultdict[Lost, set[int]](set)
+        self._torn = set[Lost]()
+        self._last: int = self.tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
 
     def all(self) -> list[TakenBack]:
-        con = self._con
         self._results()
         self._turns()
-        for name, take in ((canvases.FILE, self._canvas), ("offload-", self._record), (tombstones.FILE, self._gone)):
-            for file in self._files:
-                if file.lost.path.startswith(name):
-                    file.take(con, lambda fields, file=file, take=take: take(file, fields))
-        for file in self._files:
-            self._pictures(file)
-            self._bring_into_step(file)
-        con.execute(
-            "UPDATE fact SET valid_to = a.valid_to FROM atom a WHERE a.id = fact.atom"
-            " AND a.valid_to IS NOT fact.valid_to"
-        )
-        rebuild.facts(con, self._refilled, has_old=False)
-        rebuild.mentions(con, self._refilled)
-        con.executemany(
-            "INSERT OR IGNORE INTO held (space, id, reasons, at) VALUES (?, ?, ?, ?)",
-            self._refilled.held,  # pyright: ignore[reportArgumentType]
-        )
-        con.execute(
-            "UPDATE fact SET tombstone = a.tombstone FROM atom a WHERE a.id = fact.atom"
-            " AND a.tombstone IS NOT fact.tombstone"
-        )
-        list(repair.words(con))
-        for file in self._files:
-            for fields in file.again:
-                self._tell_again(file, fields)
+        for name in (canvases.FILE, "offload-", tombstones.FILE):
+            for lost in self._lost:
+                if lost.path.startswith(name):
+                    self._others(lost)
+        self._rows.finish()
+        renumbered = Counter(lost for lost, _ in self._again)
+        names: dict[str, str] = {}
+        for _, row in self._again:
+            self._put_again(row, names)
+        self._rows.finish()
+        list(repair.words(self._con))
+        for lost in self._lost:
+            self._pictures(lost)
+            self._bring_into_step(lost)
         return [
             TakenBack(
                 at=datetime.now(UTC),
-                space=file.lost.space,
-                path=file.lost.path,
-                lines=file.came + len(file.again),
-                renumbered=len(file.again),
-                left=len(file.left),
-                canvases=tuple(sorted(file.canvases)),
+                space=lost.space,
+                path=lost.path,
+                lines=self._came[lost] + renumbered[lost],
+                renumbered=renumbered[lost],
+                left=len(self._left[lost]),
+                canvases=tuple(sorted(self._canvases[lost])),
             )
-            for file in self._files
+            for lost in self._lost
         ]
+
+    def _lines(self, lost: Lost) -> Iterator[tuple[bytes, Row]]:
+        content = lost.content.removeprefix(b"\xef\xbb\xbf")
+        if content != lost.content or b"\r\n" in content:  # an editor's marks: it is written anew
+            self._torn.add(lost)
+        for line in content.splitlines(keepends=True):
+            if not line.endswith(b"\n"):  # never acknowledged: a line is whole before its row is committed
+                self._torn.add(lost)
+                continue
+            try:
+                yield line, row_of(json.loads(line))
+            except WRONG:
+                self._left[lost].append(line)
+
+    def _put(self, lost: Lost, line: bytes, put: Callable[[], bool]) -> None:
+        """Store what a line says; one that no row can hold is kept beside its file."""
+        try:
+            with self._con:
+                if put():
+                    self._came[lost] += 1
+        except WRONG:
+            self._left[lost].append(line)
 
     def _results(self) -> None:
         """Take in the results whose files no row knows."""
-        for space, folder in {file.number: file.folder for file in self._files}.items():
-            known = {path for (path,) in self._con.execute("SELECT path FROM ref WHERE space = ?", (space,))}
-            for path in sorted((folder / "refs").glob("*.md")):
-                if f"refs/{path.name}" not in known:
-                    rows_of_files.take_ref(self._con, space, path, self._refilled)
+        for one in results(LinesOfFile(tx=self.tx)):
+            if isinstance(one.told, Row) and not self._rows.is_there(one.told):
+                self._rows.put(one.told)
 
     # the journal
 
     def _turns(self) -> None:
         """Take turns in the order of their numbers: what was told ends what was told before it."""
-        found: list[tuple[int, int, bytes, dict[str, Any], _File]] = []
-        for place, file in enumerate(self._files):
-            if file.lost.path.startswith("conversations/"):
-                for line, fields in file.lines():
-                    try:
-                        found.append((int(fields["turn"][1:]), place, line, fields, file))
-                    except WRONG:
-                        file.left.append(line)
-        for number, _, line, fields, file in sorted(found, key=lambda one: one[:2]):
-            file.try_one(line, lambda number=number, fields=fields, file=file: self._turn(file, number, fields))
+        found = [
+            (row.key["id"], place, line, row, lost)
+            for place, lost in enumerate(self._lost)
+            if lost.path.startswith("conversations/")
+            for line, row in self._lines(lost)
+        ]
+        for *_, line, row, lost in sorted(found, key=lambda one: one[:2]):
+            self._put(lost, line, partial(self._turn, lost, row))
 
-    def _turn(self, file: _File, number: int, fields: dict[str, Any]) -> bool | None:
-        con, told = self._con, fields.get("told")
-        row = rows_of_files.turn_row(con, file.number, fields)
-        session, position, client, learned, digest = row[2], row[3], row[7], row[10], row[11]
-        held: Any = con.execute("SELECT session, sha256 FROM turn WHERE id = ?", (number,)).fetchone()
-        if held is not None and held[0] == session and bytes(held[1]) == digest:
-            return None
-        told_as = int(told["atom"][1:]) if told else None
-        if (
-            session in self._moved
-            or held is not None
-            or con.execute("SELECT 1 FROM turn WHERE session = ? AND position = ?", (session, position)).get
-            or con.execute("SELECT 1 FROM atom WHERE id = ?", (told_as,)).get
-        ):
-            if fields["content"] and not self._is_there(session, position, client, digest, learned):
-                file.again.append(fields)
-                self._moved.add(session)
-            return None
-        with con:
-            con.execute(rows_of_files.INSERT_TURN, row)
-            if why := fields.get("held"):
-                self._refilled.held.append((file.number, fields["turn"], json.dumps(why), learned))
-            if told and told_as is not None:
-                note = (number, file.number, fields["content"], learned, None)
-                rows_of_files.take_told(con, self._refilled, told_as, note, self._renamed(file.number, told))
-        if fields["role"] != "note":
-            citation_rows.note(file.transaction(con), fields["turn"], fields["content"])
-        touch(con, file.number, f"session:{fields['session']}")
-        return True
-
-    def _is_there(self, session: int, position: int, client: str | None, digest: bytes, learned: int) -> bool:
-        """Whether the session had the turn under another number: handed in again since, or taken back before."""
-        return bool(
-            self._con.execute(
-                "SELECT 1 FROM turn WHERE session = ?1 AND sha256 = ?2 AND id <= ?6"
-                " AND (position = ?3 OR client_id = ?4 OR learned_at = ?5)",
-                (session, digest, position, client, learned, self._last),
-            ).get
-        )
-
-    def _renamed(self, space: int, told: Mapping[str, Any]) -> dict[str, Any]:
-        names = self._atoms.get(space, {})
-        lists = {name: [names.get(id, id) for id in told.get(name, ())] for name in ("ends", "supersedes")}
-        return {**told, **{name: ids for name, ids in lists.items() if name in told}}
-
-    def _tell_again(self, file: _File, fields: dict[str, Any]) -> None:
-        """Store a turn whose number is another's now at the end of its session; what was told, as if told now."""
-        con, told = self._con, fields.get("told")
-        learned = datetime.fromisoformat(fields["learned_at"])
-        if told:
-            told = self._renamed(file.number, told)
-            new = NewAtom(
-                **{name: told[name] for name in ("kind", "priority", "confidence", "entity", "relation", "value")},
-                text=fields["content"],
-                session=fields["session"],
-                valid_from=from_ms(told["valid_from"]),
-                valid_to=None if told["valid_to"] is None else from_ms(told["valid_to"]),
-                single_valued=told["single_valued"],
-                because=told.get("because", ""),
-                entities=told["entities"],
-                source=told.get("source", "user"),
-                held=told.get("held", ()),
-            )
-            try:
-                written = atoms.put(file.transaction(con), new, now=learned)
-                self._atoms.setdefault(file.number, {})[told["atom"]] = written.atom.id
-                return
-            except McpMemoryError as error:  # forgotten since: its note is kept, as what was said
-                logger.warning("%s was not told again: %s", told["atom"], error)
-        said = datetime.fromisoformat(fields["said_at"])
-        turn = NewTurn(
-            role=fields["role"],
-            name=fields["name"],
-            content=fields["content"],
-            client_id=fields["client_id"],
-            said_at=said,
-            guessed=evidence_hash(NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])).hex()
-            == fields["sha256"],
-            held=tuple(fields.get("held", ())),
-        )
-        tx = file.transaction(con)
-        stored = turns.insert(tx, fields["session"], [turn], now=learned, hashes=[evidence_hash(turn)])
-        turns.write_journal(tx, stored, now=learned)
-        tx.touch(f"session:{fields['session']}")
-
-    # tasks
-
-    def _canvas(self, file: _File, fields: dict[str, Any]) -> bool | None:
-        con = self._con
-        if "edit" in fields:
-            held = con.execute(
-                "SELECT space, canvas, kind, at FROM canvas_edit WHERE id = ?", (fields["edit"],)
-            ).fetchone()
-            if held is not None and held != (file.number, fields["canvas"], fields["kind"], fields["at"]):
-                return False
-            file.canvases.add(fields["canvas"])
-        elif "canvas" in fields:
-            held = con.execute(
-                "SELECT s.name, c.version FROM canvas c JOIN session s ON s.id = c.session"
-                " WHERE c.space = ? AND c.number = ?",
-                (file.number, fields["canvas"]),
-            ).fetchone()
-            if held is not None and (held[0] != fields["of"] or held[1] > fields["version"]):
-                return False
-            file.canvases.add(fields["canvas"])
-        with con:
-            rows_of_files.take_canvas(con, file.number, fields)
-        return True
-
-    def _record(self, file: _File, fields: dict[str, Any]) -> bool | None:
-        con, session = self._con, session_id(self._con, file.number, fields["session"])
-        held = con.execute("SELECT space, session, node, ref FROM record WHERE id = ?", (fields["record"],)).fetchone()
-        if held is not None and held != (file.number, session, fields["node_id"], fields["ref"]):
+    def _turn(self, lost: Lost, row: Row) -> bool:
+        tx, told = self.tx, statement_of(row.fields) if row.fields.get("told") else None
+        session = str(row.session)
+        here = tx.one("SELECT session, sha256 FROM turn WHERE space = :space AND id = ?", row.key["id"])
+        if here is not None and (here[0], bytes(here[1])) == (tx.session(session), row.values["sha256"]):
             return False
-        with con:
-            rows_of_files.take_record(con, file.number, fields)
-        file.canvases.add(int(fields["node_id"].partition("-")[0]))
+        if (
+            here is not None
+            or session in self._moved
+            or tx.one(
+                "SELECT 1 FROM turn WHERE space = :space AND session = ? AND position = ?",
+                *(tx.session(session), row.values["position"]),
+            )
+            or (told and tx.one("SELECT 1 FROM atom WHERE space = :space AND id = ?", told.number))
+        ):
+            if row.values["content"] and not self._is_there(row):
+                self._again.append((lost, row))
+                self._moved.add(session)
+            return False
+        self._store(row, told)
         return True
 
-    def _pictures(self, file: _File) -> None:
+    def _is_there(self, row: Row) -> bool:
+        """Whether the session had the turn under another number: handed in again since, or taken back before."""
+        values, session = row.values, self.tx.session(str(row.session))
+        return bool(
+            self.tx.one(
+                "SELECT 1 FROM turn WHERE space = :space AND session = ? AND sha256 = ?"
+                " AND (position = ? OR client_id = ? OR learned_at = ?) AND id <= ?",
+                *(session, values["sha256"], values["position"], values["client_id"], values["learned_at"], self._last),
+            )
+        )
+
+    def _store(self, row: Row, told: Statement | None) -> None:
+        self._rows.put(row)
+        if told is not None:
+            self._rows.put_statement(told)
+            for older in told.ends:
+                self._rows.end(older, told)
+        self.tx.touch(f"session:{row.session}")
+
+    def _put_again(self, row: Row, names: dict[str, str]) -> None:
+        """Store a turn whose number is another's now at the end of its session; `names` are statements' new ones."""
+        tx, number = self.tx, self.tx.next("turn")
+        position = tx.get(
+            "SELECT coalesce(max(position), -1) + 1 FROM turn WHERE space = :space AND session = ?",
+            tx.session(str(row.session)),
+        )
+        fields, told = {**row.fields, "turn": f"t{number}", "position": position}, row.fields.get("told")
+        if told:
+            names[told["atom"]] = f"a{tx.next('atom')}"
+            lists = {name: [names.get(id, id) for id in told[name]] for name in ("ends", "supersedes") if name in told}
+            fields["told"] = {**told, **lists, "atom": names[told["atom"]]}
+        self._store(row_of(fields), statement_of(fields) if told else None)
+
+    # tasks, and what was forgotten
+
+    def _others(self, lost: Lost) -> None:
+        """Take lines of which the last about a row counts; what the rows say already brings nothing."""
+        here = {key_of(fields): fields for fields in map(json.loads, lines_of(self.tx, lost.path))}
+        for key, (line, row) in {key_of(row.fields): (line, row) for line, row in self._lines(lost)}.items():
+            if not is_idle(row.fields, key in here) and here.get(key) != row.fields:
+                self._put(lost, line, partial(self._other, lost, row, here.get(key)))
+
+    def _other(self, lost: Lost, row: Row, here: Mapping[str, Any] | None) -> bool:
+        """Raises ValueError where the number is another's, or its row has moved on."""
+        fields = row.fields
+        if here is None:
+            if row.table != "session" and self._rows.is_there(row):
+                raise ValueError
+        else:
+            is_same = all(here[name] == fields[name] for name in _SAME[row.table])
+            if not is_same or here.get("version", 0) > fields.get("version", 0):
+                raise ValueError
+        self._rows.put(row)
+        if number := row.values.get("canvas") or row.key.get("number"):
+            self._canvases[lost].add(int(str(number)))
+        return True
+
+    def _pictures(self, lost: Lost) -> None:
         """Give canvases whose lines came back the drawing of their file, until they are drawn from their records."""
-        for number in file.canvases:
-            for path in (file.folder / "mmds").glob(f"{number:03}-*.mmd"):
+        for number in self._canvases[lost]:
+            for path in (self.tx.folder / "mmds").glob(f"{number:03}-*.mmd"):
                 text = files.content_of(path) or b""
-                status = "doing"
-                if head := _CANVAS.match(text):
-                    with_status: Any = json.loads(head[1])
-                    status = str(with_status.get("status", status))
-                self._con.execute(
-                    "UPDATE canvas SET text = ?, status = ? WHERE space = ? AND number = ?",
-                    (text.decode(errors="replace"), status, file.number, number),
+                head = _CANVAS.match(text)
+                status = str(json.loads(head[1]).get("status", "doing")) if head else "doing"
+                self.tx.run(
+                    "UPDATE canvas SET text = ?, status = ? WHERE space = :space AND number = ?",
+                    *(text.decode(errors="replace"), status, number),
                 )
 
-    # what was forgotten
-
-    def _gone(self, file: _File, fields: dict[str, Any]) -> bool | None:
-        con, number = self._con, int(fields["tombstone"][1:])
-        held = con.execute("SELECT space, at FROM tombstone WHERE id = ?", (number,)).fetchone()
-        if held is not None:
-            if held != (file.number, to_ms(datetime.fromisoformat(fields["at"]))):
-                return False
-            for table in ("turn", "atom", "fact", "ref"):
-                con.execute(f"UPDATE {table} SET tombstone = NULL WHERE tombstone = ?", (number,))
-            con.execute("DELETE FROM forgotten WHERE tombstone = ?", (number,))
-            con.execute("PRAGMA defer_foreign_keys = ON")
-            con.execute("DELETE FROM tombstone WHERE id = ?", (number,))
-        with con:
-            rows_of_files.take_tombstone(con, file.number, fields, is_alone=True)
-            # What is there with its words is not purged: it can be purged again.
-            kept = con.execute(
-                "SELECT EXISTS (SELECT 1 FROM turn WHERE tombstone = ?1 AND content <> '')"
-                " OR EXISTS (SELECT 1 FROM atom WHERE tombstone = ?1 AND text <> '')",
-                (number,),
-            ).get
-            if kept:
-                for table in ("turn", "atom", "ref"):
-                    con.execute(f"UPDATE {table} SET purged_at = NULL WHERE tombstone = ?", (number,))
-                con.execute("UPDATE tombstone SET purged_at = NULL WHERE id = ?", (number,))
-        return True
-
-    # the file
-
-    def _bring_into_step(self, file: _File) -> None:
+    def _bring_into_step(self, lost: Lost) -> None:
         """Have the file end where the rows do; what cannot come back is kept beside it."""
-        target = file.folder / file.lost.path
-        if file.left and not file.lost.aside:
-            files.write_whole(line_files.aside(target, "beyond"), b"".join(file.left))
-        if file.left or file.again or file.torn or file.lost.aside or not target.exists():
-            tx = file.transaction(self._con)
-            tx.files.rewrite(file.lost.path, lines_of(tx, file.lost.path))
+        target, tx = self.tx.folder / lost.path, self.tx
+        left, moved = self._left[lost], any(one == lost for one, _ in self._again)
+        if left and not lost.aside:
+            files.write_whole(line_files.aside(target, "beyond"), b"".join(left))
+        if left or moved or lost in self._torn or lost.aside or not target.exists():
+            tx.files.rewrite(lost.path, lines_of(tx, lost.path))
         else:
-            line_files.note_length(self._con, file.number, file.lost.path, target.stat().st_size)
+            line_files.note_length(self._con, tx.space, lost.path, target.stat().st_size)
+
+
+_SAME = {
+    "record": ("session", "node_id", "ref"),
+    "canvas_edit": ("canvas", "kind", "at"),
+    "canvas": ("of",),
+    "tombstone": ("at",),
+    "session": (),
+}
+"""By table, what two lines about the same row have in common."""

@@ -15,27 +15,24 @@ import apsw
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sql import canvases, chunks, scenes, tombstones
-from mcp_memory.store.sql.line_files import lines_of
+from mcp_memory.store.sql import canvases, chunks, scenes
+from mcp_memory.store.sql.line_files import due, lines_of
 from mcp_memory.store.sql.terms import INDEXED, of_row
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.index import sketch, terms
-from mcp_memory.store.sqlite.rows import from_ms
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.upkeep import derived_rows
 from mcp_memory.store.sqlite.upkeep.snapshots import line_files
 
 __all__ = ["mend", "words"]
 
 SetAside = Callable[[Path], object]
+_BATCH = 2_000
 
 
 def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: bool) -> list[str]:
     """See `Store.repair`."""
     return [
-        *_quotes(con),
         *words(con),
-        *derived_rows.made_again(con),
         *_sketches(con),
         *_line_files(con, home, set_aside, everything=everything),
         *_pages(con, home, set_aside),
@@ -45,46 +42,42 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
 # --- indexes ----------------------------------------------------------------------------------------
 
 
-def _quotes(con: apsw.Connection) -> Iterator[str]:
-    """Give statements that lost their first evidence the one that their own rows name."""
-    bare: Any = con.execute(
-        "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote)"
-        " SELECT a.space, a.id, t.id, a.span_start, a.span_end,"
-        " substr(t.content, a.span_start + 1, a.span_end - a.span_start)"
-        " FROM atom a JOIN turn t ON t.space = a.space AND t.id = a.evidence"
-        f" WHERE {checks.WITHOUT_WORDS} AND t.purged_at IS NULL AND 0 <= a.span_start"
-        " AND a.span_start < a.span_end AND a.span_end <= length(t.content) RETURNING atom"
-    ).fetchall()
-    if bare:
-        yield f"What {', '.join(f'a{atom}' for (atom,) in bare)} rest on is their evidence again."
-
-
 def words(con: apsw.Connection) -> Iterator[str]:
     layers: tuple[Layer, ...] = ("turn", "atom")
     for layer in layers:
-        columns = "content, name" if layer == "turn" else "text, NULL"
-        lacking: Any = con.execute(
-            f"SELECT id, space, {columns} FROM {layer} WHERE {INDEXED[layer]}"
-            f" AND id NOT IN (SELECT id FROM {layer}_terms_docsize)"
-        ).fetchall()
-        for number, space, text, name in lacking:
-            terms.insert(con, layer, space, [(number, of_row(layer, text, name))])
+        if lacking := _index(con, layer):
+            yield f"{lacking} {layer}s are in the word index again."
         surplus: Any = con.execute(
             f"SELECT id FROM {layer}_terms_docsize WHERE id NOT IN (SELECT id FROM {layer} WHERE {INDEXED[layer]})"
         ).fetchall()
         for (number,) in surplus:
             terms.delete(con, layer, number)
-        if lacking:
-            yield f"{len(lacking)} {layer}s are in the word index again."
         if surplus:
             yield f"{len(surplus)} {layer}s that were forgotten are out of the word index."
     torn: Any = con.execute(
-        "SELECT DISTINCT space, ref FROM chunk WHERE id NOT IN (SELECT id FROM chunk_terms_docsize)"
+        "SELECT DISTINCT s.name, c.ref FROM chunk c JOIN space s ON s.id = c.space"
+        " WHERE c.id NOT IN (SELECT id FROM chunk_terms_docsize)"
     ).fetchall()
     for space, ref in torn:
-        chunks.forget(derived_rows.transaction_on(con, space), ref)
+        chunks.forget(SqliteTransaction(con, Path(), space), ref)
     if torn:
         yield f"{len(torn)} results are indexed anew in the background."
+
+
+def _index(con: apsw.Connection, layer: Layer) -> int:
+    """Index the rows that the word index lacks, and return how many."""
+    columns, after, count = "content, name" if layer == "turn" else "text, NULL", 0, 0
+    while True:
+        rows: Any = con.execute(
+            f"SELECT id, space, {columns} FROM {layer} WHERE {INDEXED[layer]} AND id > ?"
+            f" AND id NOT IN (SELECT id FROM {layer}_terms_docsize) ORDER BY id LIMIT {_BATCH}",
+            (after,),
+        ).fetchall()
+        if not rows:
+            return count
+        for number, space, text, name in rows:
+            terms.insert(con, layer, space, [(number, of_row(layer, text, name))])
+        after, count = rows[-1][0], count + len(rows)
 
 
 def _sketches(con: apsw.Connection) -> Iterator[str]:
@@ -105,7 +98,8 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
     lengths: dict[tuple[int, str], int] = {(space, path): length for space, path, length in rows}
     found = {(number, path): name for number, name, path in line_files(con)}
     if everything:
-        found = {**found, **_due(con)}
+        spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
+        found |= {(number, path): name for number, name in spaces for path in due(SqliteTransaction(con, home, name))}
     for (number, path), space in sorted(found.items()):
         target = home / "spaces" / space / path
         size = target.stat().st_size if target.is_file() else -1
@@ -130,24 +124,6 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
             yield f"{space}: {path} {why}."
 
 
-def _due(con: apsw.Connection) -> dict[tuple[int, str], str]:
-    """Return the line files that rows ask for, as `line_files` does those that were written."""
-    due: dict[tuple[int, str], str] = {}
-    spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
-    for number, name in spaces:
-        days: Any = con.execute("SELECT DISTINCT learned_at / 86400000 FROM turn WHERE space = ?", (number,))
-        paths = [f"conversations/{from_ms(day * 86_400_000 + 43_200_000):%Y-%m-%d}.jsonl" for (day,) in days]
-        sessions: Any = con.execute(
-            "SELECT DISTINCT s.name FROM record r JOIN session s ON s.id = r.session WHERE r.space = ?", (number,)
-        )
-        paths += [f"offload-{session}.jsonl" for (session,) in sessions]
-        for table, path in (("canvas", canvases.FILE), ("tombstone", tombstones.FILE)):
-            if con.execute(f"SELECT 1 FROM {table} WHERE space = ? LIMIT 1", (number,)).get:
-                paths.append(path)
-        due.update({(number, path): name for path in paths})
-    return due
-
-
 # --- canvases and scenes ----------------------------------------------------------------------------
 
 
@@ -158,14 +134,14 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
         drawn: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (number,)).fetchall()
         wanted = {folder / canvases.path_of(canvas, label): text.encode() for canvas, label, text in drawn}
         tx = SqliteTransaction(con, home, name)
-        pages = {folder / path: due for path, due in scenes.files_of(tx)}
-        for path, due in {**wanted, **pages}.items():
-            if files.content_of(path) == due and (due is not None or not files.is_there(path)):
+        pages = {folder / path: page for path, page in scenes.files_of(tx)}
+        for path, content in {**wanted, **pages}.items():
+            if files.content_of(path) == content and (content is not None or not files.is_there(path)):
                 continue
             if files.is_there(path):
                 set_aside(path)
-            if due is not None:
-                files.write_whole(path, due)
+            if content is not None:
+                files.write_whole(path, content)
             yield f"{name}: {path.relative_to(folder).as_posix()} is as the database has it."
         for path in checks.stray_scenes(tx):
             set_aside(path)

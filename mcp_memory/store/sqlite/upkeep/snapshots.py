@@ -20,13 +20,11 @@ from mcp_memory.store.sql.line_files import lines_of as line_files_of_rows
 from mcp_memory.store.sqlite import unreadable as forms
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
-from mcp_memory.store.sqlite.upkeep import derived_rows
 
 __all__ = [
     "POINTS_AT_NOTHING",
     "Described",
     "NamedFile",
-    "belongings",
     "check",
     "described",
     "leave_out",
@@ -153,15 +151,6 @@ def leave_out(path: Path) -> list[forms.Unreadable]:
     """Take such values, or their rows, out of a whole database that is a copy; return them."""
     with opened(path, write=True) as con:
         return forms.leave_out(con)
-
-
-def belongings(path: Path, home: Path) -> list[int]:
-    """Give spaces and sessions that a whole database lost their rows back; return those that no file names."""
-    with opened(path, write=True) as con:
-        con.execute("PRAGMA foreign_keys = OFF; BEGIN")
-        derived_rows.give_back(con, home)
-        con.execute("COMMIT")
-        return derived_rows.nameless(con)
 
 
 def _foreign(con: apsw.Connection) -> list[Any]:

@@ -1,0 +1,468 @@
+"""The codec of line files, from lines to rows: `line_files` is the other way.
+
+`row_of` reads a line and proves what can be proven of it; `LineImport` stores rows under the numbers of their lines, as
+a rebuild and the recovery of lost lines do. Explicit statements come with the notes of the journal: `statements` is
+what all notes together come to.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from mcp_memory.core.types import NewTurn
+from mcp_memory.store.evidence import evidence_hash
+from mcp_memory.store.sql import chunks, citation_rows, digests, entities, evidence_rows
+from mcp_memory.store.sql.transaction import Transaction, Value, to_ms
+
+__all__ = [
+    "KINDS",
+    "LineImport",
+    "Row",
+    "Statement",
+    "is_idle",
+    "key_of",
+    "ref_row",
+    "row_of",
+    "statement_of",
+    "statements",
+]
+
+KINDS = {
+    "turn": "turns",
+    "record": "records",
+    "edit": "canvas edits",
+    "canvas": "canvases",
+    "tombstone": "tombstones",
+    "session": "sessions",
+}
+"""By the field that numbers a line, what it is about. A line is of the first that it has."""
+
+_NEW_CANVAS: dict[str, Value] = {"text": "", "status": "doing", "folded": 0, "groups": "{}"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What a line says: `key` finds the row in its table. `fields` is the line."""
+
+    table: str
+    key: dict[str, Value]
+    values: dict[str, Value]
+    session: str | None = None
+    fields: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def key_of(fields: Mapping[str, Any]) -> tuple[str, str]:
+    """Return which row a line is about, as (kind, name for people). Raises KeyError for a line that says none."""
+    name = next(name for name in KINDS if name in fields or name == "session")
+    shown = str(fields[name])
+    return KINDS[name], shown if name in ("turn", "tombstone", "session") else f"{name} {shown}"
+
+
+def is_idle(fields: Mapping[str, Any], is_held: bool) -> bool:
+    """Whether a line says of a session that it has no active canvas, of which the rows say nothing."""
+    return not is_held and "active" in fields and fields["active"] is None and fields.get("activated") is None
+
+
+def row_of(fields: dict[str, Any]) -> Row:
+    """Return the row of a line. Raises KeyError, TypeError, ValueError or OverflowError where it is not sound."""
+    kind, _ = key_of(fields)
+    return _READERS[kind](fields)
+
+
+# --- values of lines --------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _int(value: Any) -> int:
+    if not isinstance(value, int) or abs(value) >= 2**63:
+        raise TypeError
+    return value
+
+
+def _moment(value: Any) -> str:
+    return datetime.fromisoformat(value).isoformat()
+
+
+def _ms(value: Any) -> int:
+    return to_ms(datetime.fromisoformat(value))
+
+
+def _number(value: Any, prefix: str) -> int:
+    if not re.fullmatch(rf"{prefix}\d{{1,18}}", value, re.ASCII):
+        raise ValueError
+    return int(value[1:])
+
+
+def _optional(value: Any, read: Callable[[Any], Value]) -> Value:
+    return None if value is None else read(value)
+
+
+def _turn(fields: dict[str, Any]) -> Row:
+    said, digest = datetime.fromisoformat(fields["said_at"]), bytes.fromhex(fields["sha256"])
+    role, name, content = _text(fields["role"]), _optional(fields["name"], _text), _text(fields["content"])
+    told: Any = fields.get("told")
+    new = NewTurn(role=fields["role"], name=fields["name"], content=content)
+    dated = evidence_hash(replace(new, said_at=said)) == digest
+    if content and not dated and evidence_hash(new) != digest:  # of what was purged, only the hash is left
+        raise ValueError
+    if told is not None:
+        statement_of(fields)
+    return Row(
+        table="turn",
+        key={"id": _number(fields["turn"], "t")},
+        session=_text(fields["session"]),
+        values={
+            "position": _int(fields["position"]),
+            "role": role,
+            "name": name,
+            "content": content,
+            "client_id": _optional(fields["client_id"], _text),
+            "said_at": to_ms(said),
+            "dated": dated,
+            "learned_at": _ms(fields["learned_at"]),
+            "sha256": digest,
+            "told": None if told is None else json.dumps(told),
+        },
+        fields=fields,
+    )
+
+
+def _record(fields: dict[str, Any]) -> Row:
+    texts = ("tool_call", "summary", "result_ref", "ref")
+    return Row(
+        table="record",
+        key={"id": _int(fields["record"])},
+        session=_text(fields["session"]),
+        values={
+            "canvas": int(fields["node_id"].partition("-")[0]),
+            "node": fields["node_id"],
+            **{name: _text(fields[name]) for name in texts},
+            **{name: _optional(fields[name], _text) for name in ("tool_call_id", "summary_by", "step")},
+            **{name: _int(fields[name]) for name in ("score", "tokens_raw", "tokens_kept")},
+            "timestamp": _moment(fields["timestamp"]),
+        },
+        fields=fields,
+    )
+
+
+def _edit(fields: dict[str, Any]) -> Row:
+    return Row(
+        table="canvas_edit",
+        key={"id": _int(fields["edit"])},
+        values={
+            "canvas": _int(fields["canvas"]),
+            "after_record": _int(fields["after"]),
+            **{name: _text(fields[name]) for name in ("kind", "body", "at")},
+            "undone_at": _optional(fields["undone_at"], _text),
+            "work": _optional(fields["work"], lambda work: _number(work, "w")),
+        },
+        fields=fields,
+    )
+
+
+def _canvas(fields: dict[str, Any]) -> Row:
+    return Row(
+        table="canvas",
+        key={"number": _int(fields["canvas"])},
+        session=_text(fields["of"]),
+        values={"label": _text(fields["label"]), **{name: _int(fields[name]) for name in ("updated", "version")}},
+        fields=fields,
+    )
+
+
+def _session(fields: dict[str, Any]) -> Row:
+    return Row(
+        table="session",
+        key={"name": _text(fields["session"])},
+        values={
+            "active_canvas": _optional(fields["active"], _int),
+            "activated_at": _optional(fields["activated"], _int),
+        },
+        fields=fields,
+    )
+
+
+def _tombstone(fields: dict[str, Any]) -> Row:
+    for digest in fields["digests"]:
+        bytes.fromhex(digest)
+    took = {"ids": [_text(id) for id in fields["ids"]], "how": fields["how"]}
+    return Row(
+        table="tombstone",
+        key={"id": _number(fields["tombstone"], "x")},
+        values={
+            "reason": _text(fields["reason"]),
+            "at": _ms(fields["at"]),
+            "undone_at": _optional(fields["undone_at"], _ms),
+            "purged_at": _optional(fields["purged_at"], _ms),
+            "took": json.dumps(took),
+        },
+        fields=fields,
+    )
+
+
+def ref_row(fields: dict[str, Any], path: str) -> Row:
+    """Return the row of a result by the front matter of its file."""
+    masked: Any = fields.get("masked")
+    return Row(
+        table="ref",
+        key={"id": _text(fields["ref"])},
+        values={
+            "path": path,
+            **{name: _text(fields[name]) for name in ("tool", "session", "sha256", "content_type")},
+            "tool_call_id": _optional(fields["tool_call_id"], _text),
+            "arguments": json.dumps(fields["arguments"]),
+            "timestamp": _moment(fields["timestamp"]),
+            "bytes": _int(fields["bytes"]),
+            "masked": json.dumps(masked) if masked else None,
+        },
+    )
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Row]] = {
+    "turns": _turn,
+    "records": _record,
+    "canvas edits": _edit,
+    "canvases": _canvas,
+    "sessions": _session,
+    "tombstones": _tombstone,
+}
+
+
+# --- explicit statements ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """An explicit statement: the values of its atom and of its fact, and what its note says besides.
+
+    `ends` are the numbers of the atoms that it ended.
+    """
+
+    number: int
+    values: dict[str, Value]
+    fact: dict[str, Value] | None
+    names: Sequence[str] = ()
+    held: Sequence[str] = ()
+    ends: Sequence[int] = ()
+    because: str | None = None
+
+    def ended(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """Return how an older atom that began at `valid_from` ends by this one."""
+        until = max(_int(self.values["valid_from"]), _int(values["valid_from"]))
+        return {"valid_to": until, "superseded_by": self.number, "closed_because": self.because}
+
+
+def statement_of(fields: Mapping[str, Any]) -> Statement:
+    """Return what the line of a note says, before anything ended it."""
+    told: Any = fields["told"]
+    text, by = _text(fields["content"]), told.get("by")
+    fact: dict[str, Value] | None = None
+    if told["entity"] and told["relation"] and told["value"]:
+        fact = {name: told[name] for name in ("entity", "relation", "value", "single_valued")}
+    return Statement(
+        number=_number(told["atom"], "a"),
+        values={
+            "kind": _text(told["kind"]),
+            "text": text,
+            "priority": _int(told["priority"]),
+            "confidence": told["confidence"],
+            "evidence": _number(fields["turn"], "t"),
+            "span_start": 0,
+            "span_end": len(text),
+            "valid_from": _int(told["valid_from"]),
+            "valid_to": _optional(told.get("until"), _int),
+            "superseded_by": _optional(by, lambda id: _number(id, "a")),
+            "closed_because": None,
+            "learned_at": _ms(fields["learned_at"]),
+            "source": told.get("source", "user"),
+        },
+        fact=fact,
+        names=[*told["entities"], *([told["entity"]] if fact else [])],
+        held=told.get("held", ()),
+        ends=[_number(id, "a") for id in told.get("ends", told["supersedes"])],
+        because=told.get("because") or None,
+    )
+
+
+def statements(notes: Iterable[Mapping[str, Any]]) -> dict[int, Statement]:
+    """Return what the notes of a space come to, by number: each ends what its line says that it ended."""
+    found: dict[int, Statement] = {}
+    for one in sorted(map(statement_of, notes), key=lambda one: one.number):
+        found[one.number] = one
+        for older in one.ends:
+            if older in found:
+                values = found[older].values
+                found[older] = replace(found[older], values={**values, **one.ended(values)})
+    return found
+
+
+# --- storing ----------------------------------------------------------------------------------------
+
+
+class LineImport:
+    """Rows on their way from lines into the tables of a space. `finish` stores what only all of them tell."""
+
+    def __init__(self, tx: Transaction) -> None:
+        tx.make_space()
+        self.tx = tx
+        self.kept: dict[str, int] = {}
+        """Tombstones that were purged where their rows are here with their words: forgotten, and how many rows."""
+        self._statements: dict[int, Statement] = {}
+
+    def put(self, row: Row) -> None:
+        """Store a row, or change the one that there is; what it stands for beside its table too."""
+        tx, values = self.tx, dict(row.values)
+        if row.session is not None:
+            values["session"] = tx.make_session(row.session)
+        if row.table == "session":
+            tx.make_session(str(row.key["name"]))
+        is_new = not self.is_there(row)
+        if is_new:
+            tx.insert(row.table, **row.key, **values, **(_NEW_CANVAS if row.table == "canvas" else {}))
+        else:
+            where = _pairs(row.key, " AND ")
+            sql = f"UPDATE {row.table} SET {_pairs(values, ', ')} WHERE space = :space AND {where}"
+            tx.run(sql, *values.values(), *row.key.values())
+        match row.table:
+            case "turn":
+                self._put_turn(row, is_new=is_new)
+            case "tombstone":
+                self._mark(row)
+            case _:
+                pass
+
+    def is_there(self, row: Row) -> bool:
+        where = _pairs(row.key, " AND ")
+        return self.tx.one(f"SELECT 1 FROM {row.table} WHERE space = :space AND {where}", *row.key.values()) is not None
+
+    def put_statement(self, new: Statement) -> None:
+        """Store an explicit statement whose note is there; its fact follows with `finish`."""
+        tx = self.tx
+        values = {**new.values, "folded": digests.folded(str(new.values["text"]))}
+        note, text = int(str(values["evidence"])), str(values["text"])
+        if tx.one("SELECT 1 FROM atom WHERE space = :space AND id = ?", new.number):
+            columns = _pairs(values, ", ")
+            tx.run(f"UPDATE atom SET {columns} WHERE space = :space AND id = ?", *values.values(), new.number)
+            tx.index.remove("atom", [new.number])
+        else:
+            tx.insert("atom", id=new.number, **values)
+        evidence_rows.add(tx, new.number, [(note, 0, len(text), text)])
+        self._hold(f"a{new.number}", new.held, at=values["learned_at"])
+        self._statements[new.number] = new
+
+    def end(self, older: int, by: Statement) -> None:
+        """End an atom by a statement that was told later."""
+        since = self.tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", older)
+        if since is not None:
+            ended = by.ended({"valid_from": since})
+            self.tx.run(
+                f"UPDATE atom SET {_pairs(ended, ', ')} WHERE space = :space AND id = ?", *ended.values(), older
+            )
+
+    def finish(self) -> None:
+        """Store facts and whom they are about, when it is known what was forgotten and what ended."""
+        tx = self.tx
+        tx.run(
+            "UPDATE fact SET valid_to = (SELECT a.valid_to FROM atom a WHERE a.space = fact.space AND a.id = fact.atom)"
+            ", tombstone = (SELECT a.tombstone FROM atom a WHERE a.space = fact.space AND a.id = fact.atom)"
+            " WHERE space = :space AND EXISTS (SELECT 1 FROM atom a WHERE a.space = fact.space AND a.id = fact.atom"
+            " AND (a.valid_to IS DISTINCT FROM fact.valid_to OR a.tombstone IS DISTINCT FROM fact.tombstone))"
+        )
+        for number, one in self._statements.items():
+            self._put_fact(number, one.fact)
+            if tx.one("SELECT 1 FROM mention WHERE space = :space AND atom = ?", number) is None:
+                entities.mention(tx, number, one.names)
+        self._statements.clear()
+
+    def _put_fact(self, atom: int, fact: dict[str, Value] | None) -> None:
+        tx = self.tx
+        since, until, tombstone = tx.all(
+            "SELECT valid_from, valid_to, tombstone FROM atom WHERE space = :space AND id = ?", atom
+        )[0]
+        values = {**(fact or {}), "valid_from": since, "valid_to": until, "tombstone": tombstone}
+        if fact is None:
+            tx.run("DELETE FROM fact WHERE space = :space AND atom = ?", atom)
+            return
+        values["entity_key"] = entities.key(str(fact["entity"]))
+        if tx.one("SELECT 1 FROM fact WHERE space = :space AND atom = ?", atom):
+            tx.run(f"UPDATE fact SET {_pairs(values, ', ')} WHERE space = :space AND atom = ?", *values.values(), atom)
+        else:
+            tx.insert("fact", atom=atom, **values)
+
+    def _put_turn(self, row: Row, *, is_new: bool) -> None:
+        id, fields = f"t{row.key['id']}", row.fields
+        if not is_new:
+            self.tx.index.remove("turn", [int(id[1:])])
+        elif fields["role"] != "note":
+            citation_rows.note(self.tx, id, fields["content"])
+        self._hold(id, fields.get("held", ()), at=row.values["learned_at"])
+
+    def _hold(self, id: str, why: Sequence[str], *, at: Value) -> None:
+        if why:
+            self.tx.run(
+                "INSERT INTO held (space, id, reasons, at) VALUES (:space, ?, ?, ?) ON CONFLICT DO NOTHING",
+                *(id, json.dumps(list(why)), at),
+            )
+
+    def _mark(self, row: Row) -> None:
+        """Take what a tombstone names out, or bring it back where that was undone."""
+        tx, number, purged = self.tx, int(str(row.key["id"])), row.values["purged_at"]
+        for table in ("turn", "atom", "ref"):
+            tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
+        tx.run("DELETE FROM forgotten WHERE space = :space AND tombstone = ?", number)
+        if row.values["undone_at"] is not None:
+            return
+        for id in row.fields["ids"]:
+            if id.startswith("r-"):
+                self._mark_ref(id, row)
+            else:
+                table, layer = ("turn", "turn") if id.startswith("t") else ("atom", "atom")
+                tx.run(f"UPDATE {table} SET tombstone = ? WHERE space = :space AND id = ?", number, int(id[1:]))
+                tx.index.remove(layer, [int(id[1:])])
+        tx.many(
+            "INSERT INTO forgotten (space, digest, tombstone) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING",
+            [(bytes.fromhex(digest), number) for digest in row.fields["digests"]],
+        )
+        if purged is not None:
+            self._mark_purged(number, purged)
+
+    def _mark_purged(self, number: int, purged: Value) -> None:
+        """Note which rows of a tombstone are empty; where others have their words still, it can be purged again."""
+        tx, count = self.tx, 0
+        for table, words in (("turn", "content"), ("atom", "text"), ("ref", "path")):
+            tx.run(
+                f"UPDATE {table} SET purged_at = CASE WHEN {words} = '' THEN ? END"
+                " WHERE space = :space AND tombstone = ?",
+                *(purged, number),
+            )
+            count += tx.get(
+                f"SELECT count(*) FROM {table} WHERE space = :space AND tombstone = ? AND {words} <> ''", number
+            )
+        if count:
+            self.kept[f"x{number}"] = count
+            tx.run("UPDATE tombstone SET purged_at = NULL WHERE space = :space AND id = ?", number)
+
+    def _mark_ref(self, id: str, row: Row) -> None:
+        tx, at = self.tx, row.fields["at"]
+        if row.values["purged_at"] is not None:  # by its husk it is known when it comes again
+            tx.run(
+                "INSERT INTO ref (space, id, path, tool, arguments, session, timestamp, bytes, sha256, content_type)"
+                " VALUES (:space, ?, '', '', 'null', '', ?, 0, '', '') ON CONFLICT DO NOTHING",
+                *(id, _moment(at)),
+            )
+        tx.run("UPDATE ref SET tombstone = ? WHERE space = :space AND id = ?", row.key["id"], id)
+        chunks.forget(tx, id)
+
+
+def _pairs(values: Iterable[str], between: str) -> str:
+    return between.join(f"{name} = ?" for name in values)
