@@ -152,22 +152,20 @@ _HAN = "[一二三四五六七八九十两兩]{1,3}"
 _ORDINAL = r"(?:st|nd|rd|th|er|º|ª|ème|e|\.|-?го)?"
 
 
-def _rows(kind: str) -> tuple[str, ...]:
-    return tuple(forms_of(kind).values())
-
-
 @cache
-def _table(rows: tuple[str, ...]) -> dict[str, int]:
-    return {name: index for index, row in enumerate(rows) for name in row.split("|")}
+def _table(kind: str) -> dict[str, int]:
+    """Return the names of months or weekdays, with their places from 0."""
+    return {name: place for place, row in enumerate(forms_of(kind).values()) for name in row.split("|")}
 
 
-def _names(rows: tuple[str, ...]) -> str:
-    return "|".join(sorted((re.escape(name) for name in _table(rows)), key=len, reverse=True))
+def _names(kind: str) -> str:
+    return "|".join(sorted((re.escape(name) for name in _table(kind)), key=len, reverse=True))
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    month, weekday = _names(_rows("month")), _names(_rows("weekday"))
+    month, weekday = _names("month"), _names("weekday")
+    dense_weekdays = "|".join(name for name in _table("weekday") if name > "\u3000")
     ending = r"(?:[яьаею]|\.)?(?![^\W\d_])"
     units = "|".join(_escaped(names) for names in (*forms_of("unit").values(), *forms_of("currency").values()))
     signs = "|".join(re.escape(sign) for sign in ("R$", "€", "$", "£", "₽", "¥", "₩"))
@@ -179,7 +177,7 @@ def _pattern() -> re.Pattern[str]:
         |(?P<dm>(?<![A-Za-z0-9_.,])(?P<dm_d>[0-3]?\d){_ORDINAL}\s(?:of\s|de\s|do\s)?(?P<dm_m>{month}){ending})
         |(?P<md>(?<!\w)(?P<md_m>{month})\.?\s(?:the\s)?(?P<md_d>[0-3]?\d)(?:st|nd|rd|th)?(?![\w:]|[.,]\d))
         |(?P<num>(?<![A-Za-z0-9_.,/])(?P<num_d>[0-3]?\d)(?:\.(?P<num_m>[01]?\d)\.(?:\d{{2,4}})?|/(?P<num_s>[01]?\d)(?:/\d{{2,4}})?)(?![\w/]|[.,]\d))
-        |(?P<weekday>(?<![^\W\d_])(?:{weekday})(?![^\W\d_])|(?:{"|".join(_dense_weekdays())})日?)
+        |(?P<weekday>(?<![^\W\d_])(?:{weekday})(?![^\W\d_])|(?:{dense_weekdays})日?)
         |(?P<clock>(?<![A-Za-z0-9_.,:])(?P<ck_h>[0-2]?\d)(?:(?:[:h]|\.(?=\d\d(?:\s?uhr|\s?[ap]\.?m\b)))(?P<ck_m>[0-5]\d)(?:\s?uhr)?(?P<ck_p>\s?[ap]\.?m\b\.?)?|(?P<ck_q>\s?[ap]\.?m\b\.?)|\s?(?:{_CLOCK_WORD}))(?!\w(?<![가-힣一-龥ぁ-ん])|[.,]\d))
         |(?P<han>{_HAN}[点點](?:半)?)
         |(?P<noon>(?<!\w)(?:{_escaped(_NOON)})(?!\w))
@@ -202,11 +200,7 @@ _MORNING = re.compile(r"(?:上午|早上|午前|오전)$")
 @cache
 def _named() -> Forms:
     """Return the values that have no digit."""
-    return Forms([*_rows("weekday"), _NOON])
-
-
-def _dense_weekdays() -> list[str]:
-    return [name for name in _table(_rows("weekday")) if name > "\u3000"]
+    return Forms([*forms_of("weekday").values(), _NOON])
 
 
 def _escaped(names: str) -> str:
@@ -232,23 +226,18 @@ def _unit(written: str) -> str:
 
 def _read(match: re.Match[str]) -> Iterator[StatedValue]:
     at = match.span()
-    match match.lastgroup if match.lastgroup in _DATES else _outer(match):
+    match match.lastgroup:  # the group around all others, which ends last
         case "iso" | "cjk" as name:
             yield from _date(match[f"{name}_m"], match[f"{name}_d"], at)
         case "dm" | "md" as name:
-            yield from _date(str(_table(_rows("month"))[match[f"{name}_m"].casefold()] + 1), match[f"{name}_d"], at)
+            yield from _date(str(_table("month")[match[f"{name}_m"].casefold()] + 1), match[f"{name}_d"], at)
         case "num" if _is_version(match):
             yield from _version(match, match[0].rstrip("."))
         case "num":
             yield from _date(match["num_m"] or match["num_s"], match["num_d"], at)
         case "weekday":
-            name = match[0].casefold()
-            yield StatedValue(
-                "weekday",
-                float(_table(_rows("weekday")).get(name, _table(_rows("weekday")).get(name.removesuffix("日"), 7))),
-                "",
-                at,
-            )
+            table, name = _table("weekday"), match[0].casefold()
+            yield StatedValue("weekday", float(table.get(name, table.get(name.removesuffix("日"), 7))), "", at)
         case "clock":
             yield from _clock(match, at)
         case "han":
@@ -263,14 +252,6 @@ def _read(match: re.Match[str]) -> Iterator[StatedValue]:
             yield from _amount(match, at)
         case _:
             pass
-
-
-_DATES = frozenset(["iso", "cjk", "dm", "md", "num"])
-_OUTER = ("iso", "cjk", "dm", "md", "num", "weekday", "clock", "han", "noon", "ordinal", "amount")
-
-
-def _outer(match: re.Match[str]) -> str:
-    return next(name for name in _OUTER if match[name] is not None)
 
 
 def _date(month: str, day: str, at: tuple[int, int]) -> Iterator[StatedValue]:
@@ -350,8 +331,6 @@ def _scale(written: str | None) -> float:
 
 def _han(written: str) -> int:
     digits = [_HAN_DIGITS[sign] for sign in written if sign in _HAN_DIGITS]
-    return (
-        sum(digits)
-        if 10 in digits and digits[0] in (10,)
-        else (digits[0] * 10 + sum(digits[2:]) if 10 in digits else digits[0])
-    )
+    if 10 not in digits:
+        return digits[0]
+    return sum(digits) if digits[0] == 10 else digits[0] * 10 + sum(digits[2:])

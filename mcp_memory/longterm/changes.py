@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from mcp_memory.language.words import fold, function_words, languages_of
@@ -61,13 +61,14 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
     if newer == older:
         return 0.0
     near = _UNKNOWN if cosine is None else cosine
-    pairs = (Comparison(new, old) for new in _first(newer) for old in _first(older))
-    return max((_slot(pair, near) for pair in pairs if pair.may_contradict), default=0.0)
+    pairs = ((new, old) for new in _first(newer) for old in _first(older))
+    return max((_slot(Comparison(*pair), near) for pair in pairs if _may_contradict(*pair)), default=0.0)
 
 
 def announces_change(text: str) -> bool:
     """Tell whether a text can make `replaces` return True; a fast check."""
-    return says_changed(text[:_READ])
+    text = text[:_READ]
+    return _forms("changed").are_in(text) or _forms("former").are_in(text)
 
 
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
@@ -157,114 +158,42 @@ _SOLE = _HELD | {"rent", "due", "open"}
 """Relations that are a slot without further words."""
 
 
-@dataclass(frozen=True)
+def _may_contradict(newer: ValueClause, older: ValueClause) -> bool:
+    """Tell whether two clauses have anything that could contradict; most pairs do not, and this is fast."""
+    if newer.changed or newer.former or not newer.kinds.isdisjoint(older.kinds):
+        return True
+    return not (newer.relations & older.relations).isdisjoint(_HELD)
+
+
 class Comparison:
-    """How a newer statement stands to an older one, worked out as far as it is asked for."""
+    """How a newer clause relates to an older one."""
 
-    newer: ValueClause
-    older: ValueClause
+    def __init__(self, newer: ValueClause, older: ValueClause) -> None:
+        self.changed = newer.changed or bool(newer.former)  # the newer says that something is otherwise than before
+        self.revoked = any(_revokes(gone, value) for gone in newer.former for value in older.values)
+        differing, self.equal = _compared(newer.values, older.values)
+        self.values = bool(differing)
+        # Only numbers after a name differ, and nothing says that it is a product ("Step 4" and "Step 5").
+        self.numbered = differing == {"version"} and "tool" not in newer.relations | older.relations
 
-    @property
-    def may_contradict(self) -> bool:
-        """Whether they have anything that could contradict; most pairs do not, and this is fast."""
-        return self.changed or self.held or not self.newer.kinds.isdisjoint(self.older.kinds)
+        relations = newer.relations & older.relations
+        self.relation, self.tool = bool(relations), "tool" in relations
+        self.held = not relations.isdisjoint(_HELD)
+        is_slot = not relations.isdisjoint(_SOLE)
+        self.sole = is_slot and not (newer.words or older.words)  # all that both say of what the value is of
+        self.alone = is_slot and not (newer.words and older.words)  # all that one of them says of it
 
-    @property
-    def values(self) -> bool:
-        """Whether their values of a kind differ throughout."""
-        return bool(self._values[0])
+        self.same_names = not newer.names.isdisjoint(older.names)
+        self.more_names = bool(newer.names - older.names)
+        self.other_names = self.more_names and bool(older.names - newer.names)
+        one_name = min(len(newer.names), len(older.names)) == 1  # with more, and none shared, they have two subjects
+        self.names = self.held and self.other_names and (self.same_names or one_name)
 
-    @property
-    def numbered(self) -> bool:
-        """Whether only numbers after a name differ, and nothing says that it is a product ("Step 4" and "Step 5")."""
-        return self._values[0] == {"version"} and "tool" not in self.newer.relations | self.older.relations
-
-    @property
-    def equal(self) -> bool:
-        """Whether they have an equal value."""
-        return self._values[1]
-
-    @cached_property
-    def names(self) -> bool:
-        """Whether the names of a relation differ."""
-        mine, theirs = self.newer.names, self.older.names
-        if not (self.held and self.other_names):
-            return False
-        return bool(mine & theirs) or min(len(mine), len(theirs)) == 1  # else they speak of two subjects
-
-    @property
-    def other_names(self) -> bool:
-        return self.more_names and bool(self.older.names - self.newer.names)
-
-    @property
-    def more_names(self) -> bool:
-        return bool(self.newer.names - self.older.names)
-
-    @property
-    def same_names(self) -> bool:
-        return not self.newer.names.isdisjoint(self.older.names)
-
-    @property
-    def relation(self) -> bool:
-        return bool(self._relations)
-
-    @property
-    def held(self) -> bool:
-        """Whether they share a relation whose value is a name."""
-        return not self._relations.isdisjoint(_HELD)
-
-    @property
-    def tool(self) -> bool:
-        return "tool" in self._relations
-
-    @property
-    def sole(self) -> bool:
-        """Whether a shared relation is all that both say of what the value is of."""
-        return not (self.newer.words or self.older.words) and not self._relations.isdisjoint(_SOLE)
-
-    @property
-    def alone(self) -> bool:
-        """Whether a shared relation is all that one of them says of what the value is of."""
-        return not (self.newer.words and self.older.words) and not self._relations.isdisjoint(_SOLE)
-
-    @property
-    def dense(self) -> bool:
-        """Whether both are in scripts without spaces."""
-        mine, theirs = self.newer.words, self.older.words
-        return bool(mine and theirs) and min(mine) > "\u0e00" and min(theirs) > "\u0e00"
-
-    @property
-    def common(self) -> int:
-        """How many words of the one have one like them in the other, the fewer."""
-        return min(self._alike)
-
-    @property
-    def apart(self) -> int:
-        """How many words each of the two has and the other has not, the fewer."""
-        had, has = self._alike
-        return min(len(self.newer.words) - had, len(self.older.words) - has)
-
-    @property
-    def changed(self) -> bool:
-        """Whether the newer says that something is otherwise than before."""
-        return self.newer.changed or bool(self.newer.former)
-
-    @cached_property
-    def revoked(self) -> bool:
-        """Whether the newer says that a value of the older is no longer so."""
-        return any(_revokes(gone, value) for gone in self.newer.former for value in self.older.values)
-
-    @cached_property
-    def _values(self) -> tuple[set[ValueKind], bool]:
-        return _compared(self.newer.values, self.older.values)
-
-    @cached_property
-    def _relations(self) -> frozenset[str]:
-        return self.newer.relations & self.older.relations
-
-    @cached_property
-    def _alike(self) -> tuple[int, int]:
-        return words_alike(self.newer.words, self.older.words)
+        had, has = words_alike(newer.words, older.words)
+        self.common = min(had, has)
+        self.apart = min(len(newer.words) - had, len(older.words) - has)
+        in_both = newer.words and older.words
+        self.dense = bool(in_both) and min(*newer.words, *older.words) > "\u0e00"  # scripts without spaces
 
 
 def _compared(newer: tuple[StatedValue, ...], older: tuple[StatedValue, ...]) -> tuple[set[ValueKind], bool]:
@@ -310,13 +239,11 @@ def statements(text: str) -> tuple[ValueClause, ...]:
     """Return the statements of a text, in order, one a clause."""
     german = "de" in languages_of(_WORD.findall(text)[:60])
     return tuple(
-        _statement(clause, sentence, german=german) for sentence in _sentences(text) for clause in _clauses(sentence)
+        _statement(clause, sentence, german=german)
+        for sentence in map(str.strip, _sentences(text))
+        if sentence
+        for clause in _clauses(sentence)
     )
-
-
-def says_changed(text: str) -> bool:
-    """Tell whether a text has a word of change or negation: else no statement of it is `changed` or has `former`."""
-    return _changed().are_in(text) or _denied().are_in(text)
 
 
 def words_alike(some: frozenset[str], others: frozenset[str]) -> tuple[int, int]:
@@ -361,9 +288,9 @@ def _sentences(text: str) -> Iterator[str]:
     for part in _SENTENCE.split(text):
         begun = f"{begun} {part}" if begun else part
         if not _ABBREVIATED.search(begun[-12:]):
-            yield from _told(begun)
+            yield begun
             begun = ""
-    yield from _told(begun)
+    yield begun
 
 
 def _clauses(sentence: str) -> Iterator[str]:
@@ -384,7 +311,7 @@ def _clauses(sentence: str) -> Iterator[str]:
 
 
 def _says(part: str) -> bool:
-    plain = _changed().taken_out(_blanked(part, [value.at for value in values_in(part)]))
+    plain = _forms("changed").taken_out(_blanked(part, [value.at for value in values_in(part)]))
     return bool(_content(_without(_relations_in(plain), plain)))
 
 
@@ -398,19 +325,14 @@ def _without(relations: Mapping[str, Forms], text: str) -> str:
     return text
 
 
-def _told(sentence: str) -> Iterator[str]:
-    if sentence.strip():
-        yield sentence.strip()
-
-
 def _statement(text: str, sentence: str, *, german: bool) -> ValueClause:
     values = values_in(text)
     bare = _blanked(text, [value.at for value in values])
-    changed = _changed().are_in(sentence)
+    changed = _forms("changed").are_in(sentence)
     names = list(_names(bare, german=german))
-    plain = _changed().taken_out(_blanked(bare, names))
+    plain = _forms("changed").taken_out(_blanked(bare, names))
     apart, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
-    plain = _without(overlapping, _changed().taken_out(_without(apart, plain)))
+    plain = _without(overlapping, _forms("changed").taken_out(_without(apart, plain)))
     former = [value for value in values if _is_former(text, value, changed=changed)]
     return ValueClause(
         text=text,
@@ -431,7 +353,7 @@ def _is_former(text: str, value: StatedValue, *, changed: bool) -> bool:
     """Tell whether the words around a value say that it held before: not 14, instead of 14, moved from 14 to 12."""
     start, end = value.at
     before, after = text[max(0, start - _FORMER_REACH) : start], text[end : end + 12]
-    if _denied().are_in(before) and _former().search(before):
+    if _forms("former").are_in(before) and _former().search(before):
         return True
     return changed and bool(_from().search(before)) and bool(_to().match(after))
 
@@ -455,8 +377,8 @@ def _names(text: str, *, german: bool) -> Iterator[tuple[int, int]]:
 
 def _content(text: str) -> frozenset[str]:
     words = (word if word.isalpha() else _CLITIC.sub("", word) for word in _WORD.findall(fold(text)))
-    found = {word for word in words if word < "\u0e00" and len(word) > 1}
-    return frozenset(found - _idle()).union(_dense_words(text)) if not text.isascii() else frozenset(found - _idle())
+    found = frozenset(word for word in words if word < "\u0e00" and len(word) > 1) - _idle()
+    return found if text.isascii() else found.union(_dense_words(text))
 
 
 def _dense_words(text: str) -> Iterator[str]:
@@ -496,13 +418,8 @@ def _idle() -> frozenset[str]:
 
 
 @cache
-def _changed() -> Forms:
-    return Forms(forms_of("changed").values())
-
-
-@cache
-def _denied() -> Forms:
-    return Forms(forms_of("former").values())
+def _forms(kind: str) -> Forms:
+    return Forms(forms_of(kind).values())
 
 
 @cache

@@ -58,7 +58,8 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> Extractio
     if waits is None:
         return None
     most = max(1, desk.settings.batch_turns >> smaller)
-    batch = next_batch(desk.store, desk.space, waits.session, waits.start, most=most, background=0)
+    end = waits.start + _MOST_READ
+    batch = read_batch(desk.store, desk.space, waits.session, waits.start, end, most=most)
     return (
         ExtractionBasis(session=waits.session, start=waits.start, stop=batch.stop) if batch.stop > waits.start else None
     )
@@ -92,14 +93,8 @@ def _backlog(desk: SearchContext, session: str) -> Backlog | None:
 
 
 def _read_batch(desk: SearchContext, basis: ExtractionBasis) -> TurnBatch:
-    return batch_of(
-        desk.store,
-        desk.space,
-        basis.session,
-        basis.start,
-        basis.stop,
-        background=desk.settings.background_turns,
-    )
+    background = desk.settings.background_turns
+    return read_batch(desk.store, desk.space, basis.session, basis.start, basis.stop, background=background)
 
 
 def _people(names: Names) -> str:
@@ -235,6 +230,7 @@ BACKGROUND_CHARS = 500  # of a turn that was read before
 _MOST_READ = 1_000  # turns at once, where nearly all are noise
 _PAGE = 100
 _LOOK_BACK = 40
+_TALK = ("user", "assistant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,42 +245,19 @@ class TurnBatch:
     """The position after the last turn that is passed."""
 
 
-def next_batch(store: Store, space: str, session: str, start: int, *, most: int, background: int) -> TurnBatch:
-    """Return the batch that begins at a position: up to `most` turns that say something."""
-    stop = start + _MOST_READ
-    aside: set[str] = set()
-    stream = _turns(store, space, session, start, stop, aside)
-    return _batch(store, space, session, start, stream, aside, most=most, background=background)
-
-
-def batch_of(store: Store, space: str, session: str, start: int, stop: int, *, background: int) -> TurnBatch:
-    """Return the batch between two positions."""
-    aside: set[str] = set()
-    stream = _turns(store, space, session, start, stop, aside)
-    return _batch(store, space, session, start, stream, aside, most=None, background=background)
-
-
-def _batch(
-    store: Store,
-    space: str,
-    session: str,
-    start: int,
-    stream: Iterator[Turn],
-    aside: set[str],
-    *,
-    most: int | None,
-    background: int,
+def read_batch(
+    store: Store, space: str, session: str, start: int, stop: int, *, most: int | None = None, background: int = 0
 ) -> TurnBatch:
+    """Return the batch between two positions; with `most`, up to so many turns that say something."""
     back = max(0, start - _LOOK_BACK)
-    before = [turn for turn in _turns(store, space, session, back, start, aside) if _is_talk(turn)]
-    before = [turn for turn in before if turn.id not in aside]
+    before = [turn for turn, held in _turns(store, space, session, back, start) if turn.role in _TALK and not held]
     said = list(before)
     new: list[Turn] = []
     read = skipped = characters = 0
-    stop = start
-    for turn in stream:
-        if _is_talk(turn):
-            noise = turn.id in aside or small_talk_kind(turn, said[-1] if said else None) is not None
+    end = start
+    for turn, held in _turns(store, space, session, start, stop):
+        if turn.role in _TALK:
+            noise = held or small_talk_kind(turn, said[-1] if said else None) is not None
             size = len(_shortened(turn))
             full = most is not None and new and (len(new) == most or characters + size > MAX_CHARS)
             if full and not noise:
@@ -294,25 +267,21 @@ def _batch(
             if not noise:
                 new.append(turn)
                 characters += size
-        stop = turn.position + 1
+        end = turn.position + 1
     telling = [
         turn for turn, prior in zip(before, [None, *before], strict=False) if small_talk_kind(turn, prior) is None
     ]
     return TurnBatch(
-        turns=new, background=telling[-background:] if background else [], read=read, skipped=skipped, stop=stop
+        turns=new, background=telling[-background:] if background else [], read=read, skipped=skipped, stop=end
     )
 
 
-def _is_talk(turn: Turn) -> bool:
-    return turn.role in ("user", "assistant")
-
-
-def _turns(store: Store, space: str, session: str, start: int, stop: int, aside: set[str]) -> Iterator[Turn]:
-    """Yield the turns between two positions; `aside` gets those that are held for review."""
+def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[tuple[Turn, bool]]:
+    """Yield the turns between two positions, and whether each is held for review."""
     while start < stop:
         page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
-        aside |= quarantined_ids(store, space, [turn.id for turn in page])
-        yield from (turn for turn in page if turn.position < stop)
+        held = quarantined_ids(store, space, [turn.id for turn in page])
+        yield from ((turn, turn.id in held) for turn in page if turn.position < stop)
         if not page:
             return
         start = page[-1].position + 1

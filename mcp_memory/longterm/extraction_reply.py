@@ -28,32 +28,12 @@ _KINDS: dict[str, Kind] = {
     "instruction": "instruction", "instruct": "instruction", "rule": "instruction",
 }  # fmt: skip
 _WEIGHTS = {
-    "critical": 95,
-    "core": 90,
-    "high": 85,
-    "important": 85,
-    "medium": 70,
-    "ordinary": 70,
-    "normal": 70,
-    "low": 40,
-}
+    "critical": 95, "core": 90, "high": 85, "important": 85, "medium": 70, "ordinary": 70, "normal": 70, "low": 40,
+}  # fmt: skip
 _STATED = {"stated", "explicit", "direct", "certain", "sure", "high", "true", "yes"}
 _NOTHING = {
-    "",
-    "null",
-    "none",
-    "nil",
-    "n/a",
-    "na",
-    "unknown",
-    "undefined",
-    "-",
-    "?",
-    "now",
-    "present",
-    "ongoing",
-    "current",
-}
+    "", "null", "none", "nil", "n/a", "na", "unknown", "undefined", "-", "?", "now", "present", "ongoing", "current",
+}  # fmt: skip
 
 
 def _text(value: Any) -> str:

@@ -385,13 +385,9 @@ class _Plain:
     """A text as it is compared, and for each character of that where it comes from."""
 
     def __init__(self, original: str) -> None:
-        characters: list[str] = []
-        spans: list[tuple[int, int]] = []
-        for character, span in _tidied(_plain_pieces(original)):
-            characters.append(character)
-            spans.append(span)
-        self.text = "".join(characters)
-        self._spans = spans
+        pieces = list(_tidied(original))
+        self.text = "".join(character for character, _ in pieces)
+        self._spans = [span for _, span in pieces]
 
     def find(self, wanted: str, after: int = 0) -> tuple[int, int] | None:
         """Return the span in the original of text that is plain already, beginning at `after` or later."""
@@ -421,12 +417,6 @@ def _plain(content: str) -> _Plain:
     return _Plain(content)
 
 
-def _plain_pieces(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    for at, original in enumerate(text):
-        for character in _simple(original):
-            yield character, (at, at + 1)
-
-
 @lru_cache(maxsize=8192)
 def _simple(character: str) -> str:
     if character in _DROPPED:
@@ -439,19 +429,22 @@ def _simple(character: str) -> str:
     return "".join(" " if c.isspace() else _SPELLED.get(c, c) for c in folded if c not in _DROPPED)
 
 
-def _tidied(pieces: Iterator[tuple[str, tuple[int, int]]]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the characters with one space, and no other, between words of scripts that have spaces; dashes singly."""
+def _tidied(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the characters as they are compared, each with its span in the text.
+
+    Between words of scripts that have spaces stands one space, and no other; dashes stand singly.
+    """
     last, space = "", None
-    for character, span in pieces:
-        if character == " ":
-            space = space or span
-            continue
-        if character == "-" == last:
-            continue
-        if space and last and not _joins(last) and not _joins(character):
-            yield " ", space
-        yield character, span
-        last, space = character, None
+    for at, original in enumerate(text):
+        for character in _simple(original):
+            span = at, at + 1
+            if character == " ":
+                space = space or span
+            elif not (character == last == "-"):
+                if space and last and not _joins(last) and not _joins(character):
+                    yield " ", space
+                yield character, span
+                last, space = character, None
 
 
 def _joins(character: str) -> bool:

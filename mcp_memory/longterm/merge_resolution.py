@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
 from mcp_memory.core.text import iso, one_line, well_formed
 from mcp_memory.core.types import SAID_BY, Atom, Evidence, Kind, Source
@@ -34,7 +34,8 @@ from mcp_memory.longterm.verification.trust import (
     quarantined,
     with_allowed_kind,
 )
-from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome
+from mcp_memory.models.stage import Applied
+from mcp_memory.store.protocol import Draft, Merging, NewAtom
 from mcp_memory.suspicion import flags
 
 __all__ = [
@@ -52,50 +53,47 @@ _ACTIONS: dict[str, Action] = {
 _KINDS = ("persona", "episodic", "instruction")
 
 
+def _id(value: Any, letter: str) -> str:
+    """`a12`, `[A12]` and, where only one sort is meant, `12`."""
+    text = str(value).strip(" \t\n[](){}\"'`.:").casefold()
+    return letter + text if text.isdigit() else text
+
+
+def _ids(value: Any) -> list[str]:
+    listed = cast("list[Any]", value) if isinstance(value, list) else [value]
+    written = " ".join(str(one) for one in listed if isinstance(one, str | int))
+    return [_id(part, "a") for part in re.split(r"[\s,;]+", written) if part]
+
+
+def _known_kind(value: Any) -> str | None:
+    kind = str(value).strip().casefold()
+    return kind if kind in _KINDS else None
+
+
+def _whole_number(value: Any) -> int | None:
+    found = re.fullmatch(r"\s*(-?\d{1,6})(\.\d*)?\s*", str(value))
+    return int(found[1]) if found else None
+
+
+Words = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
+
+
 class Decision(BaseModel):
     """The resolution of one new statement."""
 
-    draft: str = Field(description="Id of the new statement, such as d7")
-    action: Action = "add"
-    targets: list[str] = Field([], description="Ids that it is compared with: held ones (a12) or new ones (d3)")
-    text: str = Field("", description="For merge, and for update where it reads better: the statement in full")
-    kind: Kind | None = None
-    priority: int | None = Field(None, description="0 to 100; left out, it stays as it is")
-    reason: str = Field("", description="Why, in one short sentence")
-
-    @field_validator("draft", mode="before")
-    @classmethod
-    def _draft(cls, value: Any) -> Any:
-        return _id(value, "d")
-
-    @field_validator("action", mode="before")
-    @classmethod
-    def _action(cls, value: Any) -> Any:
-        return _ACTIONS.get(str(value).strip().casefold(), "add")
-
-    @field_validator("targets", mode="before")
-    @classmethod
-    def _targets(cls, value: Any) -> Any:
-        listed = cast("list[Any]", value) if isinstance(value, list) else [value]
-        written = " ".join(str(one) for one in listed if isinstance(one, str | int))
-        return [_id(part, "a") for part in re.split(r"[\s,;]+", written) if part]
-
-    @field_validator("text", "reason", mode="before")
-    @classmethod
-    def _text(cls, value: Any) -> Any:
-        return value if isinstance(value, str) else ""
-
-    @field_validator("kind", mode="before")
-    @classmethod
-    def _kind(cls, value: Any) -> Any:
-        kind = str(value).strip().casefold()
-        return kind if kind in _KINDS else None
-
-    @field_validator("priority", mode="before")
-    @classmethod
-    def _priority(cls, value: Any) -> Any:
-        found = re.fullmatch(r"\s*(-?\d{1,6})(\.\d*)?\s*", str(value))
-        return int(found[1]) if found else None
+    draft: Annotated[
+        str, BeforeValidator(lambda value: _id(value, "d")), Field(description="Id of the new statement, such as d7")
+    ]
+    action: Annotated[Action, BeforeValidator(lambda value: _ACTIONS.get(str(value).strip().casefold(), "add"))] = "add"
+    targets: Annotated[list[str], BeforeValidator(_ids)] = Field(
+        [], description="Ids that it is compared with: held ones (a12) or new ones (d3)"
+    )
+    text: Words = Field("", description="For merge, and for update where it reads better: the statement in full")
+    kind: Annotated[Kind | None, BeforeValidator(_known_kind)] = None
+    priority: Annotated[int | None, BeforeValidator(_whole_number)] = Field(
+        None, description="0 to 100; left out, it stays as it is"
+    )
+    reason: Words = Field("", description="Why, in one short sentence")
 
 
 class MergeReply(BaseModel):
@@ -111,12 +109,6 @@ class MergeReply(BaseModel):
             return value
         items = cast("list[Any]", value)
         return [item for item in items if isinstance(item, Decision) or (isinstance(item, dict) and "draft" in item)]
-
-
-def _id(value: Any, letter: str) -> str:
-    """`a12`, `[A12]` and, where only one sort is meant, `12`."""
-    text = str(value).strip(" \t\n[](){}\"'`.:").casefold()
-    return letter + text if text.isdigit() else text
 
 
 _STATED = 0.9
@@ -257,7 +249,7 @@ def resolved_atom(draft: NewAtom, fate: Resolution, said_at: Mapping[str, dateti
         confidence=min(part.confidence for part in told) if joined or kept else max(part.confidence for part in parts),
         valid_from=_since(draft, fate, text, said_at),
         valid_to=None if joined else draft.valid_to,
-        evidence=_together([*(part.evidence for part in parts), *(held.evidence for held in kept)]),
+        evidence=tuple(dict.fromkeys(one for source in (*parts, *kept) for one in source.evidence)),
         entities=_names(told),
         supersedes=tuple(one.id for one in old),
         because=_because(draft, fate),
@@ -357,10 +349,6 @@ def _goes_on(fate: Resolution, text: str, kind: Kind) -> list[Atom]:
     return [one for one in old if one.fact and fold(one.fact.value) in words and kind in (one.kind, "persona")]
 
 
-def _together(evidence: Iterable[Sequence[Evidence]]) -> tuple[Evidence, ...]:
-    return tuple(dict.fromkeys(one for some in evidence for one in some))
-
-
 def _names(parts: Sequence[NewAtom | Atom]) -> tuple[str, ...]:
     names: dict[str, str] = {}
     for part in parts:
@@ -380,16 +368,6 @@ class MergeContext:
     """When the turns were said that they rest on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeResult:
-    """The rows to commit, and sentences about kept and refused ones."""
-
-    merged: list[Merging]
-    outcome: Outcome
-    kept: list[str]
-    refused: list[str]
-
-
 def same_statement(shown: MergeContext, draft: str) -> str | None:
     """Return the atom or the earlier draft with the same content in the same words: no question is needed."""
     earlier = list(takewhile(lambda id: id != draft, shown.drafts))
@@ -400,11 +378,12 @@ def same_statement(shown: MergeContext, draft: str) -> str | None:
     return None
 
 
-def resolve_merge(shown: MergeContext, decisions: Iterable[Decision]) -> MergeResult:
-    """Return what the decisions come to."""
+def resolve_merge(shown: MergeContext, decisions: Iterable[Decision]) -> tuple[list[Merging], Applied]:
+    """Return the rows to commit, and what was kept and refused of the decisions."""
     settling = _Resolver(shown)
     settling.take(decisions)
-    done = MergeResult(merged=[], outcome={}, kept=[], refused=settling.refused)
+    merged: list[Merging] = []
+    done = Applied(outcome={}, refused=settling.refused)
     for id in shown.drafts:
         fate, leader = settling.fates[id], settling.fates[settling.leader(id)]
         if leader.waits:
@@ -412,11 +391,11 @@ def resolve_merge(shown: MergeContext, decisions: Iterable[Decision]) -> MergeRe
             continue
         atom = settling.atom(id) if fate.action != "skip" else None
         onto = [held.atom.id for held in leader.onto] if leader.action == "skip" else []
-        done.merged.append(Merging(draft=id, atom=atom, onto=onto))
+        merged.append(Merging(draft=id, atom=atom, onto=onto))
         what, line = _told(id, fate, atom, onto)
         done.outcome[what] = done.outcome.get(what, 0) + 1
         done.kept.append(line)
-    return done
+    return merged, done
 
 
 class _Resolver:
@@ -579,15 +558,8 @@ class _Resolver:
 
 
 def _fate(said: Decision, onto: Sequence[MergeTarget], text: str, *, waits: bool = False) -> Resolution:
-    return Resolution(
-        action=said.action,
-        onto=onto,
-        waits=waits,
-        text=text,
-        kind=said.kind,
-        priority=said.priority,
-        reason=said.reason,
-    )
+    given = said.model_dump(include={"action", "kind", "priority", "reason"})
+    return Resolution(onto=onto, waits=waits, text=text, **given)
 
 
 def _told(id: str, fate: Resolution, atom: NewAtom | None, onto: Sequence[str]) -> tuple[str, str]:

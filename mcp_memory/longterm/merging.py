@@ -18,7 +18,7 @@ from mcp_memory.longterm.similarity import near_statements
 from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
-from mcp_memory.store.protocol import Work
+from mcp_memory.store.protocol import NewAtom, Work
 from mcp_memory.store.values import Merge
 
 __all__ = ["MERGE", "MergeBasis"]
@@ -86,12 +86,10 @@ def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply 
     if decisions and not any(decision.draft in shown.drafts for decision in decisions):
         known = ", ".join(shown.drafts)
         raise InvalidInput(f"No decision names a new statement. Put its id into `draft`: one of {known}.")
-    done = resolve_merge(shown, decisions)
-    texts = [merging.atom.text for merging in done.merged if merging.atom is not None]
-    desk.store.commit(
-        desk.space, work.id, Merge(merged=done.merged, vectors=desk.of_rows(texts)), outcome=done.outcome, now=desk.now
-    )
-    return Applied(outcome=done.outcome, kept=done.kept, refused=done.refused)
+    merged, done = resolve_merge(shown, decisions)
+    vectors = desk.of_rows([merging.atom.text for merging in merged if merging.atom is not None])
+    desk.store.commit(desk.space, work.id, Merge(merged=merged, vectors=vectors), outcome=done.outcome, now=desk.now)
+    return done
 
 
 # --- what is shown ----------------------------------------------------------------------------------
@@ -117,26 +115,20 @@ def _shown(desk: SearchContext, basis: MergeBasis) -> MergeContext:
 
 
 def _held_line(held: MergeTarget) -> str:
-    atom = held.atom
-    marks = [_kind(atom.kind, atom.priority), f"since {atom.valid_from:%Y-%m-%d}", *(["told"] if held.told else [])]
-    return f"{atom.id} [{', '.join(marks)}] {_said(atom.text, _fact_of(atom))}"
+    return _line(held.atom.id, held.atom, ", told" if held.told else "")
 
 
 def _draft_line(shown: MergeContext, id: str) -> str:
-    atom, near_statements = shown.drafts[id].atom, _to_compare(shown, id)
-    fact = f"{atom.entity} | {atom.relation} | {atom.value}" if atom.entity else ""
-    marks = [_kind(atom.kind, atom.priority), f"since {atom.valid_from:%Y-%m-%d}"]
+    near_statements = _to_compare(shown, id)
     compare = f" -> compare with {', '.join(near_statements)}" if near_statements else ""
-    return f"{id} [{', '.join(marks)}] {_said(atom.text, fact)}{compare}"
+    return _line(id, shown.drafts[id].atom) + compare
 
 
-def _kind(kind: str, priority: int) -> str:
-    return f"{kind}, always" if priority < 0 else f"{kind}, priority {priority}"
-
-
-def _fact_of(atom: Atom) -> str:
-    fact = atom.fact
-    return f"{fact.entity} | {fact.relation} | {fact.value}" if fact else ""
+def _line(id: str, atom: Atom | NewAtom, told: str = "") -> str:
+    standing = "always" if atom.priority < 0 else f"priority {atom.priority}"
+    fact = atom.fact if isinstance(atom, Atom) else atom
+    parts = f"{fact.entity} | {fact.relation} | {fact.value}" if fact and fact.entity else ""
+    return f"{id} [{atom.kind}, {standing}, since {atom.valid_from:%Y-%m-%d}{told}] {_said(atom.text, parts)}"
 
 
 def _said(text: str, fact: str) -> str:

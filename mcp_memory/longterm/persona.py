@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from difflib import unified_diff
-from itertools import accumulate
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
@@ -22,7 +21,15 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.scenes import ended_atoms, find_scene, is_joined, readable_scenes, slug_of
+from mcp_memory.longterm.scenes import (
+    ended_atoms,
+    find_scene,
+    forgotten,
+    is_joined,
+    read_to,
+    readable_scenes,
+    slug_of,
+)
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
@@ -187,7 +194,7 @@ def without_forgotten(store: Store, space: str, version: PersonaVersion) -> Pers
     A line that names a scene and no atom is based on everything in that scene when the page was written: the forgotten
     part may be just the content of the line.
     """
-    gone = _forgotten(store, space, cited(version.text))
+    gone = forgotten(store, space, cited(version.text))
     text = without(version.text, gone)
     scenes = {scene.slug: scene for scene in store.scenes(space)}
     shaken = {name for name in links(text) if _is_shaken(store, space, scenes, name, version)}
@@ -199,33 +206,23 @@ def _is_shaken(store: Store, space: str, scenes: Mapping[str, Scene], name: str,
     scene = find_scene(scenes, name)
     told = store.scene_versions(space, scene.slug if scene else slug_of(name))
     then = next((one for one in told if one.updated <= version.at), None)
-    return then is None or bool(_forgotten(store, space, then.atoms))
-
-
-def _forgotten(store: Store, space: str, ids: Sequence[str]) -> set[str]:
-    return set(ids) - {atom.id for atom in store.atoms(space, ids) if not atom.held}
+    return then is None or bool(forgotten(store, space, then.atoms))
 
 
 def sound_scenes(store: Store, space: str) -> list[Scene]:
     """Return the scenes without forgotten evidence; the others are about to be rewritten."""
     scenes = store.scenes(space)
-    gone = _forgotten(store, space, [id for scene in scenes for id in scene.atoms])
+    gone = forgotten(store, space, [id for scene in scenes for id in scene.atoms])
     return [scene for scene in scenes if not gone.intersection(scene.atoms)]
 
 
 def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple[Atom, Atom | None]]:
     """Return the outdated statements of the current page, each with its replacement."""
-    return ended_atoms(store, space, cited(written.text), after=last_read(store, space))
-
-
-def last_read(store: Store, space: str) -> int:
-    """Return the number of the last atom that was there when a model last wrote the page."""
-    state = store.stage_states(space).get("persona")
-    return state.position if state else 0
+    return ended_atoms(store, space, cited(written.text), after=read_to(store, space, "persona"))
 
 
 def _told_since(store: Store, space: str) -> list[Atom]:
-    new = store.atoms_since(space, last_read(store, space), limit=_SINCE_READ)
+    new = store.atoms_since(space, read_to(store, space, "persona"), limit=_SINCE_READ)
     notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in new]) if turn.role == "note"}
     told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes and fit_for_pages(atom)]
     return sorted(told, key=lambda atom: (atom.kind != "instruction", -int(atom.id[1:])))
@@ -268,23 +265,12 @@ def listed_page(store: Store, space: str) -> str:
     if not any(told.values()):
         return EMPTY
     lines: dict[Kind, list[str]] = {kind: [_line(kind, atom) for atom in atoms] for kind, atoms in told.items()}
-    lengths = {kind: [0, *accumulate(len(line) + 1 for line in held)] for kind, held in lines.items()}
     shown: dict[Kind, int] = {kind: len(held) for kind, held in lines.items()}
-
-    def length() -> int:
-        """Of the page as it would be; it is composed once, for there may be hundreds of lines to leave out."""
-        parts = [len("# Persona")]
-        for kind, heading in _HEADINGS:
-            if lines[kind]:
-                rest = _rest(kind, len(lines[kind]) - shown[kind])
-                parts.append(len(f"## {heading}\n\n") + lengths[kind][shown[kind]] + (len(rest) if rest else -1))
-        return sum(parts) + 2 * (len(parts) - 1) + 1
-
-    while length() > MAX_CHARS:
+    while len(page := _compose(lines, shown)) > MAX_CHARS:
         # Shorten the longest section first: a person's traits do not give way to a long diary.
         longest = max(shown, key=lambda kind: (shown[kind], kind == "episodic"))
         shown[longest] -= 1
-    return _compose(lines, shown)
+    return page
 
 
 def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
@@ -297,13 +283,10 @@ def _compose(lines: Mapping[Kind, Sequence[str]], shown: Mapping[Kind, int]) -> 
     parts = ["# Persona"]
     for kind, heading in _HEADINGS:
         if held := lines[kind]:
-            rest = _rest(kind, len(held) - shown[kind])
-            parts.append(f"## {heading}\n\n" + "\n".join([*held[: shown[kind]], *([rest] if rest else [])]))
+            more = len(held) - shown[kind]
+            rest = [f"- … and {more} more: memory_search kind={kind}"] if more else []
+            parts.append(f"## {heading}\n\n" + "\n".join([*held[: shown[kind]], *rest]))
     return "\n\n".join(parts) + "\n"
-
-
-def _rest(kind: Kind, more: int) -> str:
-    return f"- … and {more} more: memory_search kind={kind}" if more else ""
 
 
 def _line(kind: Kind, atom: Atom) -> str:
@@ -415,7 +398,7 @@ def trigger(store: Store, space: str, settings: Settings) -> str | None:
     if state is not None and state.wanted:
         return state.wanted
     held = _held(store, space)
-    new = len(store.atoms_since(space, last_read(store, space), limit=settings.persona_every))
+    new = len(store.atoms_since(space, read_to(store, space, "persona"), limit=settings.persona_every))
     scenes = store.scenes(space)
     if held is None and scenes:
         return "there are scenes, and no page yet"
@@ -446,7 +429,7 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> PersonaBa
     shown: list[Scene] = []
     if mode == "incremental":
         many = max(1, _NEW >> smaller)
-        new = store.atoms_since(space, last_read(store, space), limit=many)
+        new = store.atoms_since(space, read_to(store, space, "persona"), limit=many)
         if len(new) == many:
             upto = int(new[-1].id[1:])  # the rest counts as new next time
         atoms = [atom for atom in new if atom.valid_to is None and fit_for_pages(atom)]

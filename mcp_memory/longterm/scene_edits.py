@@ -23,6 +23,7 @@ from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.scenes import MERGED_INTO, USER, find_scene, free_slug, slug_of
 from mcp_memory.longterm.verification.trust import attributed
 from mcp_memory.models.llm import without_fence
+from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import (
     cited,
     covered,
@@ -35,22 +36,16 @@ from mcp_memory.store.citations import (
     unwrapped,
     without,
 )
-from mcp_memory.store.protocol import Outcome, SceneEdit
+from mcp_memory.store.protocol import SceneEdit
 from mcp_memory.suspicion import flags
 
-__all__ = ["MAX_CHARS", "CheckedEdits", "SceneReply", "SceneRound", "check_edits", "unnamed"]
+__all__ = ["MAX_CHARS", "SceneReply", "SceneRound", "check_edits", "unnamed"]
 
 
 _ACTIONS = {
-    "add": "create",
-    "new": "create",
-    "insert": "create",
-    "edit": "update",
-    "rewrite": "update",
-    "modify": "update",
-    "combine": "merge",
-    "remove": "delete",
-}
+    "add": "create", "new": "create", "insert": "create", "edit": "update", "rewrite": "update", "modify": "update",
+    "combine": "merge", "remove": "delete",
+}  # fmt: skip
 
 
 def _action(value: Any) -> Any:
@@ -176,16 +171,11 @@ class SceneRound:
     is_entity: Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedEdits:
-    edits: list[SceneEdit]
-    kept: list[str]
-    refused: list[str]
-    outcome: Outcome
+def check_edits(reply: SceneReply, given: SceneRound) -> tuple[list[SceneEdit], Applied]:
+    """Return the edits to commit, and what was kept and refused.
 
-
-def check_edits(reply: SceneReply, given: SceneRound) -> CheckedEdits:
-    """Return the edits that a reply comes to. InvalidInput names all that is wrong with it, and how to mend it."""
+    InvalidInput names all that is wrong with a reply, and how to mend it.
+    """
     draft = _PageDrafts(given)
     for edit in reply.edits:
         draft.take(edit)
@@ -210,12 +200,14 @@ def check_edits(reply: SceneReply, given: SceneRound) -> CheckedEdits:
         "deleted": len(draft.gone),
         "atoms": len(told),
     }
-    return CheckedEdits(
-        edits=[*draft.pages.values(), *draft.gone.values(), *seen_again],
-        kept=[*map(_page_kept, draft.pages.values()), *(f"{one.slug}: {one.reason}." for one in draft.gone.values())],
-        refused=draft.refused,
-        outcome={what: count for what, count in outcome.items() if count},
-    )
+    kept = [
+        f"{page.slug} ({page.action}): {page.title}, told from {', '.join(page.atoms)}."
+        for page in draft.pages.values()
+    ]
+    kept += [f"{one.slug}: {one.reason}." for one in draft.gone.values()]
+    counts = {what: count for what, count in outcome.items() if count}
+    edits = [*draft.pages.values(), *draft.gone.values(), *seen_again]
+    return edits, Applied(outcome=counts, kept=kept, refused=draft.refused)
 
 
 def _leave_out_orders(draft: _PageDrafts) -> None:
@@ -232,10 +224,6 @@ def _leave_out_orders(draft: _PageDrafts) -> None:
             draft.refused += [
                 f"Left out of {slug}, for it reads like an order: {one_line(line, 80)!r}." for line in ordered
             ]
-
-
-def _page_kept(page: SceneEdit) -> str:
-    return f"{page.slug} ({page.action}): {page.title}, told from {', '.join(page.atoms)}."
 
 
 def _as_it_was(scene: Scene) -> SceneEdit:

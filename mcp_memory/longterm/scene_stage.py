@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, Atom, Scene
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.scene_edits import MAX_CHARS, CheckedEdits, SceneReply, SceneRound, check_edits
+from mcp_memory.longterm.scene_edits import MAX_CHARS, SceneReply, SceneRound, check_edits
 from mcp_memory.longterm.scenes import (
     USER,
     ended_atoms,
@@ -22,6 +22,7 @@ from mcp_memory.longterm.scenes import (
     entity_called,
     is_joined,
     is_stale,
+    read_to,
     readable_scenes,
     stale,
 )
@@ -58,8 +59,7 @@ class SceneBasis(BaseModel):
 def plan(desk: SearchContext, *, session: str | None, smaller: int) -> SceneBasis | None:
     """Return the next round: the oldest atoms that no round has seen, or else the pages that are due for rewriting."""
     store, space = desk.store, desk.space
-    state = store.stage_states(space).get("scenes")
-    after = state.position if state else 0
+    after = read_to(store, space, "scenes")
     new = store.atoms_since(space, after, limit=max(1, _ATOMS >> smaller))
     scenes = _standing(store, space)
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
@@ -195,19 +195,19 @@ def _one_line(text: str) -> str:
 
 def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
     """Check the edits and store them together. InvalidInput says how to mend what cannot be stored."""
-    done = check_edits(reply, _round(desk, basis)) if reply else CheckedEdits(edits=[], kept=[], refused=[], outcome={})
+    edits, done = check_edits(reply, _round(desk, basis)) if reply else ([], Applied(outcome={}))
     desk.store.commit(
         desk.space,
         work.id,
         SceneChanges(
-            edits=done.edits,
+            edits=edits,
             upto=basis.upto,
             wanted=one_line(reply.persona_update, _LINE) or None if reply and _worth_a_page(desk) else None,
         ),
         outcome=done.outcome,
         now=desk.now,
     )
-    return Applied(outcome=done.outcome, kept=done.kept, refused=done.refused)
+    return done
 
 
 def _worth_a_page(desk: SearchContext) -> bool:
@@ -215,9 +215,8 @@ def _worth_a_page(desk: SearchContext) -> bool:
 
     Models ask for it nearly every time.
     """
-    state = desk.store.stage_states(desk.space).get("persona")
     many = max(1, desk.settings.persona_every // 2)
-    new = len(desk.store.atoms_since(desk.space, state.position if state else 0, limit=many))
+    new = len(desk.store.atoms_since(desk.space, read_to(desk.store, desk.space, "persona"), limit=many))
     return new >= min(many, desk.store.counts(desk.space).current / 3)
 
 
@@ -301,14 +300,8 @@ def _near(desk: SearchContext, scenes: Mapping[str, Scene], new: Sequence[Atom])
 
 def _alike(desk: SearchContext, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Counter[str]:
     """Return the pages that tell atoms like this one; the most alike count for most."""
-    alike = desk.search(
-        desk.space,
-        "atom",
-        atom.text,
-        embed=desk.of_query,
-        filters=Filters(unheld=True),
-        limit=_ALIKE,
-    )
+    filters = Filters(unheld=True)
+    alike = desk.search(desk.space, "atom", atom.text, embed=desk.of_query, filters=filters, limit=_ALIKE)
     points: Counter[str] = Counter()
     for rank, id in enumerate(id for hit in alike if (id := hit.id) in tellers):
         for slug in tellers[id]:

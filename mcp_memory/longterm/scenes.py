@@ -14,15 +14,15 @@ from itertools import count
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.types import Atom, Scene
+from mcp_memory.core.types import Atom, Scene, Stage
 from mcp_memory.language.words import fold
 from mcp_memory.store.citations import cited, left_of, links
 from mcp_memory.store.protocol import SceneEdit, Store
 
 __all__ = [
-    "MERGED_INTO", "USER", "ended_atoms", "ended_since", "entity_called", "find_scene", "free_slug", "is_joined",
-    "is_stale", "readable_scenes", "related", "rendered_page", "resolve", "restored", "slug_of", "stale", "versions",
-    "without_forgotten",
+    "MERGED_INTO", "USER", "ended_atoms", "ended_since", "entity_called", "find_scene", "forgotten", "free_slug",
+    "is_joined", "is_stale", "read_to", "readable_scenes", "related", "rendered_page", "resolve", "restored", "slug_of",
+    "stale", "versions", "without_forgotten",
 ]  # fmt: skip
 
 USER = "user"
@@ -75,8 +75,18 @@ def without_forgotten(store: Store, space: str, scene: Scene) -> Scene:
 
 
 def _gone(store: Store, space: str, scene: Scene) -> set[str]:
-    named = {*scene.atoms, *cited(scene.body)}
-    return named - {atom.id for atom in store.atoms(space, named) if not atom.held}
+    return forgotten(store, space, {*scene.atoms, *cited(scene.body)})
+
+
+def forgotten(store: Store, space: str, ids: Collection[str]) -> set[str]:
+    """Return those of the atoms that are forgotten or quarantined."""
+    return set(ids) - {atom.id for atom in store.atoms(space, ids) if not atom.held}
+
+
+def read_to(store: Store, space: str, stage: Stage) -> int:
+    """Return the number of the last atom that was there when a stage last ran."""
+    state = store.stage_states(space).get(stage)
+    return state.position if state else 0
 
 
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
