@@ -22,13 +22,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from typing import Any, Literal, get_args
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.service.compression.message_lists import ListMessage, units
+from mcp_memory.store.values import MessageEdit
 
 Level = Literal["none", "mild", "aggressive", "emergency"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -52,15 +53,34 @@ class PlanItem:
     """Of each part."""
     before: str
     after: str
-    """Its place in the conversation, see `messages`; the same where it names none."""
+    """Its place in the conversation, see `message_lists`; the same for a system message, which names none."""
     places: tuple[int, ...]
-    """Where what it stands for is in the list that was given."""
-    edited: frozenset[int] = frozenset()
-    """The parts that were put away before."""
-    calls: int = 0
-    """Calls of the model that it stands for."""
-    is_note: bool = False
-    """Whether it is ours, in place of messages that went."""
+    """The places in the given list of the messages that it represents."""
+    edit: MessageEdit | None = None
+    texts: Mapping[int, str] = field(default_factory=dict[int, str])
+    """What to write into the parts of the message at `places[0]`."""
+    new_note: str | None = None
+    """What to write in place of all its messages; None where the note is in the list already."""
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is a note of ours, in place of removed messages."""
+        return self.edit is not None and self.edit.note is not None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the user says it."""
+        return self.message.is_said_by_user and not self.is_note
+
+    @property
+    def calls(self) -> int:
+        """Calls of the model that it stands for."""
+        return self.edit.calls if self.edit and self.is_note else int(self.message.role == "assistant")
+
+    @property
+    def edited(self) -> Collection[int]:
+        """The parts that were put away before."""
+        return self.edit.texts if self.edit else ()
 
     @property
     def total(self) -> int:
@@ -74,7 +94,12 @@ class Replacement:
     item: int
     part: int
     how: Literal["result", "call", "middle"]
+    tokens: int
     limit: int
+
+    @property
+    def saved(self) -> int:
+        return self.tokens - self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,42 +111,23 @@ class Removal:
     limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditPlan:
-    level: Level
-    puts: tuple[Replacement, ...] = ()
-    cuts: tuple[Removal, ...] = ()
-
-
 def make_plan(
-    items: Sequence[PlanItem],
-    rules: CompressionRules,
-    *,
-    overhead: int = 0,
-    level: Level | None = None,
-    in_use: Iterable[tuple[int, int]] = (),
+    items: Sequence[PlanItem], rules: CompressionRules, *, overhead: int = 0, level: Level | None = None
 ) -> EditPlan:
-    """Decide what to edit. `level` asks for one, whatever the size; `in_use` are parts (item, part) to spare at `mild`.
+    """Decide what to edit. `level` asks for one, whatever the size.
 
     `overhead`: tokens of the prompt that are not in the list, such as the definitions of tools.
     """
-    draft = _PlanDraft(items, rules, overhead)
-    reached = level or draft.level()
-    match reached:
-        case "none":
-            pass
-        case "mild":
-            draft.put_what_pays(set(in_use))
-        case "aggressive" | "emergency":
-            draft.put(draft.old_parts(draft.kept_from))
-            draft.cut_oldest(before=draft.kept_from, least=LEAST_CUT)
-            if reached == "emergency":
-                draft.force()
-    return EditPlan(level=reached, puts=tuple(sorted(draft.standing_puts(), key=_order)), cuts=tuple(draft.cuts))
-
-
-def _order(put: Replacement) -> tuple[int, int]:
-    return put.item, put.part
+    plan = EditPlan(items, rules, overhead)
+    plan.level = level or plan.level
+    if plan.level == "mild":
+        plan.put_what_pays()
+    elif plan.level != "none":
+        plan.put(plan.old_parts())
+        plan.cut_oldest(before=plan.kept_from, least=LEAST_CUT)
+        if plan.level == "emergency":
+            plan.force()
+    return plan
 
 
 def sent_before(items: Sequence[PlanItem]) -> int:
@@ -130,76 +136,72 @@ def sent_before(items: Sequence[PlanItem]) -> int:
     return 0 if last is None or items[last].is_note else last
 
 
-class _PlanDraft:
-    """A plan that grows, with what the list would then come to."""
+class EditPlan:
+    """The edits to make, and the tokens that the list has with them. `level` is what its size asks for."""
 
     def __init__(self, items: Sequence[PlanItem], rules: CompressionRules, overhead: int) -> None:
         self.items = items
         self.rules = rules
-        self.units = units([item.message for item in items])
-        self.calls = sum(item.calls for item in items)
-        self.puts: dict[tuple[int, int], Replacement] = {}
         self.cuts: list[Removal] = []
         self.total = overhead + sum(item.total for item in items)
-        said = [at for at, item in enumerate(items) if item.message.is_said_by_user and not item.is_note]
-        self.pinned = {*said[:1], *said[-1:], *(at for at, item in enumerate(items) if item.message.role == "system")}
-        self.kept_from = self._kept_from(rules.keep_calls)
-
-    def level(self) -> Level:
-        share = self.total / self.rules.window
-        if share >= self.rules.emergency:
-            return "emergency"
-        if share >= self.rules.aggressive:
-            return "aggressive"
-        return "mild" if share >= self.rules.mild else "none"
-
-    def standing_puts(self) -> list[Replacement]:
-        """Those of messages that do not go altogether."""
-        gone = {at for cut in self.cuts for at in range(cut.start, cut.end)}
-        return [put for put in self.puts.values() if put.item not in gone]
-
-    def _kept_from(self, calls: int) -> int:
+        self.level: Level = rules.level(self.total)
+        self._units = units([item.message for item in items])
+        self._puts: dict[tuple[int, int], Replacement] = {}
+        asked = [at for at, item in enumerate(items) if item.is_asked]
+        self._pinned = {
+            *asked[:1],
+            *asked[-1:],
+            *(at for at, item in enumerate(items) if item.message.role == "system"),
+        }
+        self.kept_from = 0
         """The first item of the newest calls."""
-        for unit in reversed(self.units):
-            calls -= sum(self.items[at].calls for at in unit if not self.items[at].is_note)
+        calls = rules.keep_calls
+        for unit in reversed(self._units):
+            calls -= sum(items[at].calls for at in unit if not items[at].is_note)
             if calls <= 0:
-                return unit.start
-        return 0
+                self.kept_from = unit.start
+                break
+
+    @property
+    def puts(self) -> list[Replacement]:
+        """The replacements in messages that stay, in order."""
+        gone = self._gone()
+        return [self._puts[place] for place in sorted(self._puts) if place[0] not in gone]
+
+    def _gone(self) -> set[int]:
+        return {at for cut in self.cuts for at in range(cut.start, cut.end)}
 
     # --- mild ---------------------------------------------------------------------------------------
 
-    def old_parts(self, before: int) -> list[Replacement]:
-        """The parts that something shorter can stand for, oldest first."""
-        found: list[Replacement] = []
-        for at, item in enumerate(self.items[:before]):
+    def old_parts(self) -> Iterator[Replacement]:
+        """Yield the parts before the newest calls that something shorter can stand for, oldest first."""
+        limits = {"result": self.rules.result_tokens, "call": self.rules.call_tokens}
+        for at, item in enumerate(self.items[: self.kept_from]):
             for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
-                limit = {"result": self.rules.result_tokens, "call": self.rules.call_tokens}.get(part.kind)
-                if limit is not None and tokens > 1.5 * limit and place not in item.edited:
-                    found.append(Replacement(at, place, "result" if part.kind == "result" else "call", limit))
-        return found
-
-    def saved(self, put: Replacement) -> int:
-        return self.items[put.item].tokens[put.part] - put.limit
+                if part.kind in ("result", "call") and place not in item.edited and tokens > 1.5 * limits[part.kind]:
+                    yield Replacement(at, place, part.kind, tokens, limits[part.kind])
 
     def put(self, puts: Iterable[Replacement]) -> None:
         for put in puts:
-            self.total -= self.saved(put)
-            self.puts[put.item, put.part] = put
+            self.total -= put.saved
+            self._puts[put.item, put.part] = put
 
-    def put_what_pays(self, in_use: set[tuple[int, int]]) -> None:
+    def put_what_pays(self) -> None:
         """The batch, from some place on, that gains most; none where none gains."""
-        free = [put for put in self.old_parts(self.kept_from) if (put.item, put.part) not in in_use]
-        saved = dict.fromkeys(range(len(self.items)), 0)
+        spared = in_use(self.items, self.rules.keep_calls)
+        free = [put for put in self.old_parts() if (put.item, put.part) not in spared]
+        saved = [0] * len(self.items)
         for put in free:
-            saved[put.item] += self.saved(put)
-        sizes = [item.total - saved[at] for at, item in enumerate(self.items)]
+            saved[put.item] += put.saved
+        sizes = [item.total - less for item, less in zip(self.items, saved, strict=True)]
         behind = [*accumulate(reversed(sizes))][::-1]  # from each item on, once all are put away
         unsent = sum(sizes[sent_before(self.items) :])
+        calls = sum(item.calls for item in self.items)
         best, start = 0.0, None
         removed = 0
         for at in sorted({put.item for put in free}, reverse=True):
             removed += saved[at]
-            gain = self.rules.gain(removed=removed, behind=max(0, behind[at] - unsent), calls=self.calls)
+            gain = self.rules.gain(removed=removed, behind=max(0, behind[at] - unsent), calls=calls)
             if gain > best:
                 best, start = gain, at
         if start is not None:
@@ -213,10 +215,10 @@ class _PlanDraft:
         most = int(self.rules.canvas * self.rules.window)
         runs: list[list[int]] = [[]]
         freed = 0
-        for unit in self.units:
+        for unit in self._units:
             if unit.stop > before or self.total - freed + min(most, freed // 2) <= goal:
                 break
-            if any(at in self.pinned for at in unit):
+            if any(at in self._pinned for at in unit):
                 runs.append([])
                 continue
             runs[-1] += unit
@@ -237,37 +239,36 @@ class _PlanDraft:
 
     def _size(self, at: int) -> int:
         """Of an item with what the draft puts away."""
-        item = self.items[at]
-        puts = (self.puts.get((at, place)) for place in range(len(item.tokens)))
-        return item.total - sum(self.saved(put) for put in puts if put)
+        puts = (self._puts.get((at, place)) for place in range(len(self.items[at].tokens)))
+        return self.items[at].total - sum(put.saved for put in puts if put)
 
     # --- emergency ----------------------------------------------------------------------------------
 
     def force(self) -> None:
         """Whatever it takes to come down to the target: all but the newest unit goes, then the largest texts."""
         goal = self.rules.target * self.rules.window
-        newest = self.units[-1].start if self.units else 0
+        newest = self._units[-1].start if self._units else 0
         if self.total > goal:
             self.total += sum(self._of(cut.start, cut.end) - cut.limit for cut in self.cuts)
             self.cuts = []
             self.cut_oldest(before=newest)
         while self.total > goal:
-            largest = max(self._shortenable(goal), key=self.saved, default=None)
-            if largest is None or self.saved(largest) <= LEAST:
+            largest = max(self._shortenable(goal), key=lambda put: put.saved, default=None)
+            if largest is None or largest.saved <= LEAST:
                 return
             self.put([largest])
 
     def _shortenable(self, goal: float) -> Iterable[Replacement]:
         """Yield the remaining parts that can be shortened, each by as much as would suffice."""
-        gone = {at for cut in self.cuts for at in range(cut.start, cut.end)}
+        gone = self._gone()
         for at, item in enumerate(self.items):
             if at in gone or item.is_note or item.message.role == "system":
                 continue
             for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
                 limit = max(LEAST, int(tokens - (self.total - goal)))
-                if (at, place) in self.puts or part.kind == "fixed" or (place in item.edited and tokens <= 4 * LEAST):
+                if (at, place) in self._puts or part.kind == "fixed" or (place in item.edited and tokens <= 4 * LEAST):
                     continue
-                yield Replacement(at, place, "call" if part.kind == "call" else "middle", limit)
+                yield Replacement(at, place, "call" if part.kind == "call" else "middle", tokens, limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +312,15 @@ class CompressionRules:
                 f"mild ({self.mild}), aggressive ({self.aggressive}) and emergency ({self.emergency}) have to grow in "
                 f"this order, and target ({self.target}) cannot be over aggressive."
             )
+
+    def level(self, tokens: int) -> Level:
+        """Return the level that a list of `tokens` requires."""
+        share = tokens / self.window
+        if share >= self.emergency:
+            return "emergency"
+        if share >= self.aggressive:
+            return "aggressive"
+        return "mild" if share >= self.mild else "none"
 
     def gain(self, *, removed: int, behind: int, calls: int) -> float:
         """Return the saving of a batch beyond `worth` times its cost, in tokens at full price.

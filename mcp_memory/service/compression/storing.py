@@ -44,20 +44,8 @@ SMALL = 60
 """Tokens; a result that goes with its message has a node of its own if it is larger."""
 
 _STAND_IN = re.compile(r"\[(?P<node>\d{3,}-N\d+) (?P<ref>r-[0-9a-f]{12,64})\b[^\n]*\]\n(?P<summary>[^\n]*)")
+_DATA_URL = re.compile(r"data:([\w/+.-]+);base64,")
 _REF = re.compile(r"\br-[0-9a-f]{12,64}\b")
-
-
-def stood_in(text: str) -> re.Match[str] | None:
-    """Whether a result is what already stands in for one that was offloaded, and of which node and ref."""
-    return _STAND_IN.match(text)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResult:
-    """The replacement text, and the refs of the stored originals."""
-
-    text: str
-    refs: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,33 +60,27 @@ class MessageStorage:
     items: Sequence[PlanItem]
     keep_secrets: bool = False
 
-    def put_away(self, put: Replacement) -> StoredResult:
-        """Store a part and return its replacement. Raises Refused where it was forgotten."""
+    def put_away(self, put: Replacement) -> tuple[str, str]:
+        """Store a part and return its replacement, and the ref. Raises Refused where it was forgotten."""
         part = self.items[put.item].message.parts[put.part]
-        match put.how:
-            case "result":
-                return self._result(put, part)
-            case "call":
-                ref = self._ref(
-                    part.text.encode("utf-8", "surrogatepass"), f"{part.tool} arguments", "application/json"
-                )
-                shown = shorter_arguments(part.text, ref=ref, limit=put.limit, counter=self.counter)
-            case "middle":
-                ref = self._ref(part.text.encode("utf-8", "surrogatepass"), part.tool or "message", "text/plain")
-                shown = middle(part.text, ref=ref, limit=put.limit, counter=self.counter)
-        return StoredResult(shown, (ref,))
+        if put.how == "result":
+            return self._result(put.item, part, put.limit)
+        if put.how == "call":
+            ref = self._ref(part.text, f"{part.tool} arguments", "application/json")
+            return shorter_arguments(part.text, ref=ref, limit=put.limit, counter=self.counter), ref
+        ref = self._ref(part.text, part.tool or "message", "text/plain")
+        return middle(part.text, ref=ref, limit=put.limit, counter=self.counter), ref
 
-    def note(self, cut: Removal) -> StoredResult:
-        """Store whole messages, and return the note that stands for them. Raises Refused as `put_away` does."""
+    def note(self, cut: Removal) -> tuple[str, tuple[str, ...]]:
+        """Store whole messages; return the note that stands for them, and the refs. Raises Refused as `put_away`."""
         going = self.items[cut.start : cut.end]
         pointers = {
-            (at, place): self._pointer_of(Replacement(at, place, "result", SMALL))
-            for at in range(cut.start, cut.end)
-            for place, part in enumerate(self.items[at].message.parts)
-            if part.kind == "result" and self.items[at].tokens[place] > SMALL
+            (at, place): self._pointer_of(at, part)
+            for at, item in enumerate(going, cut.start)
+            for place, part in enumerate(item.message.parts)
+            if part.kind == "result" and item.tokens[place] > SMALL
         }
-        script = "\n".join(self._transcript(cut, pointers))
-        ref = self._ref(script.encode("utf-8", "surrogatepass"), "conversation", "text/plain")
+        ref = self._ref("\n".join(self._transcript(cut, pointers)), "conversation", "text/plain")
         turns = self._turns(going)
         numbers = sorted({number_of(node) for node, _ in pointers.values() if node != FORGOTTEN})
         shown = earlier_note(
@@ -110,50 +92,41 @@ class MessageStorage:
             counter=self.counter,
         )
         earlier = [id for item in going if item.is_note for id in _REF.findall(item.message.parts[0].text)]
-        return StoredResult(shown, tuple(dict.fromkeys([ref, *earlier])))
+        return shown, tuple(dict.fromkeys([ref, *earlier]))
 
     # --- results ------------------------------------------------------------------------------------
 
-    def _result(self, put: Replacement, part: MessagePart) -> StoredResult:
-        call = self._call_of(put.item, part)
-        arguments = mask_values(_value(call.text)) if call else None
-        tool = (call.tool if call else "") or part.tool or "tool"
-        raw, (node, ref), summary = part.text, ("", ""), ""
-        if (found := stood_in(part.text)) and (held := self._held(found["ref"])) is not None:
-            raw, (node, ref), summary = held, (found["node"], found["ref"]), found["summary"]
-        else:
-            node, ref, summary = self._offloaded(put, part, tool, arguments)
-        readable = mask(raw)  # before lines are cut: half a secret would not be known as one
-
-        def preview(chars: int) -> str:
-            made = synopsise(
-                readable, tool=tool, arguments=arguments, talk=self._talk_since(put.item), budget_chars=chars
-            )
-            return mask(made.preview)
-
-        shown = result_record(
-            node=node, ref=ref, summary=summary, preview=preview, limit=put.limit, counter=self.counter
+    def _result(self, at: int, part: MessagePart, limit: int) -> tuple[str, str]:
+        """Return the record of a result and as much of a preview as fits, and its ref."""
+        raw, node, ref, summary = self._offloaded(at, part)
+        bare = stand_in(node=node, ref=ref, summary=summary, preview="").rstrip("\n")
+        room = limit - self.counter.count(bare) - 1
+        if room < 12:
+            return (bare if room >= 0 else self.counter.cut(bare, limit)), ref
+        tool, arguments = self._call_of(at, part)
+        made = synopsise(  # of a masked text, before lines are cut: half a secret would not be known as one
+            mask(raw), tool=tool, arguments=arguments, talk=self._talk_since(at), budget_chars=room * 3
         )
-        return StoredResult(shown, (ref,))
+        shown = f"{bare}\n{mask(made.preview)}"
+        return shown if self.counter.fits(shown, limit) else self.counter.cut(shown, limit).rstrip(), ref
 
-    def _pointer_of(self, put: Replacement) -> tuple[str, str]:
+    def _pointer_of(self, at: int, part: MessagePart) -> tuple[str, str]:
         try:
-            return self._node_of(put)
+            _, node, ref, _ = self._offloaded(at, part)
         except Refused:  # its words are not to be kept in another place either
             return FORGOTTEN, ""
-
-    def _node_of(self, put: Replacement) -> tuple[str, str]:
-        """The node and ref of a result, which is offloaded unless it was."""
-        part = self.items[put.item].message.parts[put.part]
-        if (found := stood_in(part.text)) and self._held(found["ref"]) is not None:
-            return found["node"], found["ref"]
-        call = self._call_of(put.item, part)
-        tool = (call.tool if call else "") or part.tool or "tool"
-        node, ref, _ = self._offloaded(put, part, tool, _value(call.text) if call else None)
         return node, ref
 
-    def _offloaded(self, put: Replacement, part: MessagePart, tool: str, arguments: object) -> tuple[str, str, str]:
-        asked = next((said(item.message) for item in self._before(put.item) if _is_asked(item)), "")
+    def _offloaded(self, at: int, part: MessagePart) -> tuple[str, str, str, str]:
+        """Return the text, node, ref and summary of a result, which is offloaded unless it was."""
+        if found := _STAND_IN.match(part.text):
+            try:
+                raw = self.store.read_ref(self.space, found["ref"]).decode("utf-8", "replace")
+                return raw, found["node"], found["ref"], found["summary"]
+            except NotFound:
+                pass
+        asked = next((said(item.message) for item in reversed(self.items[:at]) if item.is_asked), "")
+        tool, arguments = self._call_of(at, part)
         done = offload(
             self.store,
             self.space,
@@ -168,34 +141,26 @@ class MessageStorage:
             counter=self.counter,
             now=self.now,
             goal_hint=one_line(mask(asked), 120),
-            talk=self._talk_since(put.item),
+            talk=self._talk_since(at),
         )
-        return done.node, done.ref, done.summary
+        return part.text, done.node, done.ref, done.summary
 
-    def _held(self, ref: str) -> str | None:
-        try:
-            return self.store.read_ref(self.space, ref).decode("utf-8", "replace")
-        except NotFound:
-            return None
-
-    def _call_of(self, at: int, result: MessagePart) -> MessagePart | None:
-        calls = (part for item in self._before(at) for part in item.message.parts if part.kind == "call")
-        return next((part for part in calls if part.call_id == result.call_id), None)
-
-    def _before(self, at: int) -> Iterator[PlanItem]:
-        """The items before a place, the nearest first; a list may have tens of thousands."""
-        return (self.items[place] for place in range(at - 1, -1, -1))
+    def _call_of(self, at: int, result: MessagePart) -> tuple[str, Any]:
+        """Return the tool and the arguments of the call that a result answers."""
+        calls = (part for item in reversed(self.items[:at]) for part in item.message.parts if part.kind == "call")
+        call = next((part for part in calls if part.call_id == result.call_id), None)
+        tool = (call.tool if call else "") or result.tool or "tool"
+        return tool, mask_values(_value(call.text)) if call else None
 
     def _talk_since(self, at: int) -> str:
         """Return the newest words and calls of the model after a result: parts it has used may be used again."""
         later: list[str] = []
         room = TALK_CHARS
-        for place in range(len(self.items) - 1, at - 1, -1):
-            message = self.items[place].message
+        for item in reversed(self.items[at:]):
             if room <= 0:
                 break
-            if message.role == "assistant":
-                spoken = [part.text[:1_000] for part in message.parts if part.kind in ("text", "call")]
+            if item.message.role == "assistant":
+                spoken = [part.text[:1_000] for part in item.message.parts if part.kind in ("text", "call")]
                 later += reversed(spoken)
                 room -= sum(len(text) + 1 for text in spoken)
         return "\n".join(reversed(later))[-TALK_CHARS:]
@@ -207,22 +172,18 @@ class MessageStorage:
             message = self.items[at].message
             for place, part in enumerate(message.parts):
                 who = " ".join(word for word in (message.role, part.kind, part.tool, part.call_id) if word)
-                pointer = pointers.get((at, place))
                 yield f"=== {who}"
-                if pointer:
-                    yield f"{pointer[0]} {pointer[1]}"
-                elif part.kind == "fixed":
-                    yield self._block(part)
+                if (at, place) in pointers:
+                    yield " ".join(pointers[at, place])
                 else:
-                    yield part.text
+                    yield self._block(part.text) if part.kind == "fixed" else part.text
 
-    def _block(self, part: MessagePart) -> str:
+    def _block(self, block: str) -> str:
         """A block that is no text: itself where it is short, a ref of its bytes where it holds a file."""
-        block = _value(part.text)
-        data = _bytes_in(block)
-        if data is None and len(part.text) <= 4_000:
-            return part.text
-        kind, content = data or ("application/json", part.text.encode("utf-8", "surrogatepass"))
+        file = _file_in(_value(block))
+        if file is None and len(block) <= 4_000:
+            return block
+        kind, content = file or ("application/json", block)
         try:
             return self._ref(content, "attachment", kind)
         except Refused:
@@ -263,7 +224,8 @@ class MessageStorage:
             drawn.append(f"Canvas {shown.canvas} ({shown.mmd_file_path}):\n{shown.text.rstrip()}")
         return "\n".join(reversed(drawn))
 
-    def _ref(self, data: bytes, tool: str, content_type: str) -> str:
+    def _ref(self, content: str | bytes, tool: str, content_type: str) -> str:
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         if len(data) > MAX_BYTES:
             raise InvalidInput(
                 f"A message is over {MAX_BYTES // 2**20} MB: no model reads it and it cannot be put away. Leave it out."
@@ -282,10 +244,6 @@ class MessageStorage:
         return self.store.put_ref(self.space, new).id
 
 
-def _is_asked(item: PlanItem) -> bool:
-    return item.message.is_said_by_user and not item.is_note
-
-
 def said(message: ListMessage) -> str:
     return "\n".join(part.text for part in message.parts if part.kind == "text")
 
@@ -294,7 +252,7 @@ def _words_of_user(item: PlanItem, turns: dict[str, str]) -> Iterator[tuple[str,
     """Yield the user's words in a message, each with the id of its turn; of a note, the words that it quotes."""
     if item.is_note:
         yield from told_before(item.message.parts[0].text)
-    elif _is_asked(item):
+    elif item.is_asked:
         yield turns.get(item.after, ""), said(item.message)
 
 
@@ -305,14 +263,12 @@ def _value(text: str) -> Any:
         return text
 
 
-def _bytes_in(block: Any) -> tuple[str, bytes] | None:
+def _file_in(block: Any) -> tuple[str, bytes] | None:
     """Return the type and content of a file that a block holds in base64, for either API."""
     match block:
         case {"source": {"type": "base64", "data": str(data), "media_type": str(kind)}}:
             pass
-        case {"image_url": {"url": str(url)}} if found := re.match(r"data:([\w/+.-]+);base64,", url):
-            kind, data = found[1], url[found.end() :]
-        case {"file": {"file_data": str(url)}} if found := re.match(r"data:([\w/+.-]+);base64,", url):
+        case {"image_url": {"url": str(url)}} | {"file": {"file_data": str(url)}} if found := _DATA_URL.match(url):
             kind, data = found[1], url[found.end() :]
         case _:
             return None
@@ -329,20 +285,6 @@ _STRINGS = (600, 300, 160, 80, 40, 0)
 _SAID_HEAD = "What the user said there:"
 _SAID_LINE = re.compile(r"- (?:(t\d+) )?(.*)")
 _SAID = (400, 200, 100, 50)
-
-
-def result_record(
-    *, node: str, ref: str, summary: str, preview: Callable[[int], str], limit: int, counter: TokenCounter
-) -> str:
-    """Return the replacement of a result: its record, and as much of a preview as fits (`preview` takes a size in
-    characters).
-    """
-    bare = stand_in(node=node, ref=ref, summary=summary, preview="").rstrip("\n")
-    room = limit - counter.count(bare) - 1
-    if room < 12:
-        return bare if room >= 0 else counter.cut(bare, limit)
-    shown = f"{bare}\n{preview(room * 3)}"
-    return shown if counter.fits(shown, limit) else counter.cut(shown, limit).rstrip()
 
 
 def shorter_arguments(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
