@@ -212,7 +212,7 @@ def replayed(
             items.append(_edited(message, position, at, edit, counter))
         elif at == run[0].start:
             span, note = run
-            message = ListMessage(role="user", parts=(MessagePart(kind="text", text=note.note or ""),))
+            message = ListMessage(role="user", parts=(MessagePart("text", note.note or ""),))
             is_here = position.edit is not None and position.edit.note == note.note
             items.append(
                 PlanItem(

@@ -32,7 +32,7 @@ _RECALLED = re.compile(r"<mcp-memory-recall (?!part=\"earlier\")[^>]*>.*?</mcp-m
 """What recall puts into a message, for a while; not the notes that `texts` puts in place of messages."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MessagePart:
     """One text of a message. `fixed` is a block that is no text (an image, a signature): `text` is its JSON."""
 
@@ -134,12 +134,8 @@ def _plain(given: object) -> Block:
     message: Block = dict(cast("Mapping[str, Any]", given))
     for key in ("content", "tool_calls"):
         if isinstance(message.get(key), list):
-            message[key] = [_plain(each) if _is_object(each) else each for each in message[key]]
+            message[key] = [_plain(each) if hasattr(each, "model_dump") else each for each in message[key]]
     return message
-
-
-def _is_object(given: object) -> bool:
-    return hasattr(given, "model_dump")
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -155,7 +151,7 @@ def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Me
         case None | "":
             pass
         case str():
-            yield ("content",), MessagePart(kind="text", text=content)
+            yield ("content",), MessagePart("text", content)
         case list():
             for at, block in enumerate(cast("list[Any]", content)):
                 yield from _block(("content", at), block)
@@ -179,63 +175,44 @@ def _called(address: Address, call: Block) -> tuple[Address, MessagePart]:
     """A call of OpenAI's: of a function, of a custom tool whose input is any text, or bare."""
     kind = next((key for key in ("function", "custom") if isinstance(call.get(key), dict)), None)
     called: Block = call[kind] if kind else call
-    text, key = _arguments(called)
-    part = MessagePart(kind="call", text=text, call_id=str(call.get("id") or ""), tool=_name(called))
-    return (*address, *([kind] if kind else []), key), part
-
-
-def _arguments(called: Block) -> tuple[str, str]:
     key = "arguments" if "arguments" in called else "input"
-    return _json(called.get(key)), key
+    id, tool = str(call.get("id") or ""), str(called.get("name") or "")
+    return (*address, *([kind] if kind else []), key), MessagePart("call", _json(called.get(key)), id, tool)
 
 
 def _block(address: Address, block: Any) -> Iterator[tuple[Address, MessagePart]]:
     match block:
         case {"type": "text", "text": str(text)}:
-            yield (*address, "text"), MessagePart(kind="text", text=text)
+            yield (*address, "text"), MessagePart("text", text)
         case {"type": "tool_use"}:
-            text = _json(block.get("input"))
-            yield (
-                (*address, "input"),
-                MessagePart(kind="call", text=text, call_id=str(block.get("id")), tool=_name(block)),
-            )
+            id, tool = str(block.get("id")), str(block.get("name") or "")
+            yield (*address, "input"), MessagePart("call", _json(block.get("input")), id, tool)
         case {"type": "tool_result"}:
             yield from _result((*address, "content"), block.get("content"), str(block.get("tool_use_id") or ""), "")
         case str():
-            yield address, MessagePart(kind="text", text=block)
+            yield address, MessagePart("text", block)
         case _:
-            yield address, MessagePart(kind="fixed", text=_json(_unmarked(block)))
-
-
-def _name(block: Mapping[str, Any]) -> str:
-    return str(block.get("name") or "")
+            yield address, MessagePart("fixed", _unmarked(block))
 
 
 def _result(address: Address, content: object, call_id: str, tool: str) -> Iterator[tuple[Address, MessagePart]]:
     """A result is one text or several blocks; each text of it is a part, each of the rest is fixed."""
-    if not isinstance(content, list):
-        text = content if isinstance(content, str) else "" if content is None else _json(content)
-        yield address, MessagePart(kind="result", text=text, call_id=call_id, tool=tool)
+    if not isinstance(content, list) or not content:
+        yield address, MessagePart("result", _json("" if content is None or content == [] else content), call_id, tool)
         return
-    blocks = cast("list[Any]", content)
-    if not blocks:
-        yield address, MessagePart(kind="result", text="", call_id=call_id, tool=tool)
-    for at, block in enumerate(blocks):
+    for at, block in enumerate(cast("list[Any]", content)):
         match block:
             case {"type": "text", "text": str(text)}:
-                yield (*address, at, "text"), MessagePart(kind="result", text=text, call_id=call_id, tool=tool)
+                yield (*address, at, "text"), MessagePart("result", text, call_id, tool)
             case _:
-                yield (
-                    (*address, at),
-                    MessagePart(kind="fixed", text=_json(_unmarked(block)), call_id=call_id, tool=tool),
-                )
+                yield (*address, at), MessagePart("fixed", _unmarked(block), call_id, tool)
 
 
-def _unmarked(block: object) -> object:
-    """Without the mark that says where a cache ends: callers move it along from call to call."""
+def _unmarked(block: object) -> str:
+    """Return a block as JSON, without the mark where a cache ends: callers move it along from call to call."""
     if isinstance(block, dict):
-        return {key: value for key, value in cast("Block", block).items() if key != "cache_control"}
-    return block
+        block = {key: value for key, value in cast("Block", block).items() if key != "cache_control"}
+    return _json(block)
 
 
 def _json(value: object) -> str:
