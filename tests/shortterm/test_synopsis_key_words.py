@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.shortterm.synopsis.json_values import TooLong, render
-from mcp_memory.shortterm.synopsis.preview import GAP, PreviewPart, gist, terms_in
+from mcp_memory.shortterm.synopsis.page import PageLine, terms_in
+from mcp_memory.shortterm.synopsis.preview import GAP, gist
 
 CODE = """\
 # A ferry that is late tells the harbour master.
@@ -24,8 +25,8 @@ def close(gate):
 """
 
 
-def pieces_of(text: str) -> list[PreviewPart]:
-    return [PreviewPart(at, line, str(at)) for at, line in enumerate(text.split("\n"), start=1)]
+def pieces_of(text: str) -> list[PageLine]:
+    return [PageLine(at, line, str(at)) for at, line in enumerate(text.split("\n"), start=1)]
 
 
 def test_each_word_is_said_once_behind_the_line_where_it_stands_first() -> None:
@@ -43,23 +44,23 @@ def test_where_room_is_short_what_is_said_in_words_stays_and_long_names_go() -> 
 
 def test_what_a_clause_says_stays_together_and_values_side_by_side_need_no_comma() -> None:
     prose = [
-        PreviewPart(1, "The board of the ferry company meets on Monday, and Anna Lindqvist brings the timetable.", "1")
+        PageLine(1, "The board of the ferry company meets on Monday, and Anna Lindqvist brings the timetable.", "1")
     ]
     told = gist(prose, known=["ferry"], breaks=[], span=1, room=200)
     assert [run.text for run in told] == ["board company meets Monday, Anna Lindqvist brings timetable"]
-    row = [PreviewPart(0, "UM3OG5 gift_card_649 Oslo", "[0]")]
+    row = [PageLine(0, "UM3OG5 gift_card_649 Oslo", "[0]")]
     assert gist(row, known=[], breaks=[], span=1, room=90, listed=False)[0].text == "UM3OG5 gift_card_649 Oslo"
 
 
 def test_of_names_that_differ_in_numbers_a_few_are_said_and_of_values_all() -> None:
-    pieces = [PreviewPart(n, f"test_row_{n}", f"[{n}]") for n in range(9)]
+    pieces = [PageLine(n, f"test_row_{n}", f"[{n}]") for n in range(9)]
     assert len(gist(pieces, known=[], breaks=[], span=1, room=900)) == 3
     assert len(gist(pieces, known=[], breaks=[], span=1, room=900, numbers=1.0)) == 9
 
 
 def test_ids_go_before_addresses_in_values() -> None:
-    piece = PreviewPart(0, "QKRY03 12:30:00 https://a.example/very/long/path/to/nothing", "$")
-    assert gist([piece], known=[], breaks=[], span=1, room=14, numbers=1.0) == [PreviewPart(0, "QKRY03", "$")]
+    piece = PageLine(0, "QKRY03 12:30:00 https://a.example/very/long/path/to/nothing", "$")
+    assert gist([piece], known=[], breaks=[], span=1, room=14, numbers=1.0) == [PageLine(0, "QKRY03", "$")]
 
 
 @given(
@@ -71,14 +72,14 @@ def test_ids_go_before_addresses_in_values() -> None:
 def test_a_gist_fits_its_room_and_says_nothing_twice_or_that_is_known(
     lines: list[str], known: list[str], room: int, span: int
 ) -> None:
-    pieces = [PreviewPart(at, line, str(at)) for at, line in enumerate(lines)]
+    pieces = [PageLine(at, line, str(at)) for at, line in enumerate(lines)]
     told = gist(pieces, known=known, breaks=[], span=span, room=room)
     words = [word.removesuffix(",") for run in told for word in run.text.split(" ")]
     said = [word.lower() for word in words]
     assert sum(len(run.name) + len(run.text) + GAP for run in told) <= room
     assert len(said) == len(set(said))
     assert not {word.lower() for word in known} & set(said)
-    assert [run.at for run in told] == sorted({run.at for run in told})
+    assert [run.number for run in told] == sorted({run.number for run in told})
     assert set(words) <= {w for line in lines for w in terms_in(line)}
 
 

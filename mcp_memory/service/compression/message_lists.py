@@ -198,7 +198,8 @@ def _block(address: Address, block: Any) -> Iterator[tuple[Address, MessagePart]
 def _result(address: Address, content: object, call_id: str, tool: str) -> Iterator[tuple[Address, MessagePart]]:
     """A result is one text or several blocks; each text of it is a part, each of the rest is fixed."""
     if not isinstance(content, list) or not content:
-        yield address, MessagePart("result", _json("" if content is None or content == [] else content), call_id, tool)
+        text = "" if content is None or isinstance(content, list) else _json(content)
+        yield address, MessagePart("result", text, call_id, tool)
         return
     for at, block in enumerate(cast("list[Any]", content)):
         match block:

@@ -14,8 +14,8 @@ from functools import cache
 from itertools import pairwise
 
 from mcp_memory.language import patterns_of
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
-from mcp_memory.shortterm.synopsis.preview import SynopsisDraft, line_part, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, listed
+from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +48,9 @@ def _languages() -> tuple[ProgrammingLanguage, ...]:
     )
 
 
-@cache
-def _by_ending() -> dict[str, ProgrammingLanguage]:
-    return {ending: language for language in _languages() for ending in language.endings}
-
-
 IMPORTS = 160
 ENDING = re.compile(r"\.(\w{1,5})\b(?![\w/])")
+FILE = re.compile(r"[\w./~@+-]{2,200}\.\w{1,5}\b")
 TYPED = re.compile(r"\s*(?:export )?(?:interface|type) \w+|import type|.*\)\s*: [\w<>\[\]]+ (?:=>|\{)|\s*private ")
 MARKDOWN = re.compile(r"#{2,6} \S|```|\s*[-*] \[|\[[^\]]+\]\(")
 
@@ -71,7 +67,7 @@ def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     if defined:
         summary = f"{title}: defines {listed(names, 5)}" + (f" of {len(defined)}" if len(defined) > len(names) else "")
     else:
-        best = max(page.sample, key=lambda line: (focus.of(line.text), -line.number))
+        [best] = focus.best(page.sample, 1, lambda line: line.text)
         summary = f"{title}, no definition: {clip(best.text.strip(), 100)}"
     facts = [clip(f"imports: {listed(imported, 14)}", IMPORTS)] if imported else []
     return SynopsisDraft(
@@ -80,7 +76,7 @@ def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         summary=summary,
         use="names",
         score=3 if len(page.lines) > 60 else 4,
-        facts=tuple(facts),
+        facts=facts,
         picks=_picks(page, [line for line, _ in defined], focus),
     )
 
@@ -88,22 +84,19 @@ def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 def _guess(page: ResultPage, focus: Focus) -> ProgrammingLanguage | None:
     if len(page.sample) < 3:
         return None
-    by_ending = _by_ending()
-    named = [by_ending[e] for e in reversed(ENDING.findall(focus.call)) if e in by_ending]
-    for language in named:
-        if page.share(language.typical) >= 0.3 or (
-            page.share(language.typical) > 0.15 and page.share(language.defines)
-        ):
+    by_ending = {ending: language for language in _languages() for ending in language.endings}
+    for language in (by_ending[ending] for ending in reversed(ENDING.findall(focus.call)) if ending in by_ending):
+        typical = page.share(language.typical)
+        if typical >= 0.3 or (typical > 0.15 and page.share(language.defines)):
             return language
     if sum(1 for line in page.sample if MARKDOWN.match(line.text)) > 1:
         return None
-    scored = [
-        (page.share(language.typical) + page.share(language.defines), -at, language)
-        for at, language in enumerate(_languages())
-        if page.share(language.typical) >= 0.5
-        and (page.share(language.defines) > 0 or page.share(language.imports) > 0)
-    ]
-    best = max(scored, key=lambda item: item[:2])[2] if scored else None
+    best, most = None, 0.0
+    for language in _languages():
+        typical = page.share(language.typical)
+        score = typical + page.share(language.defines)
+        if typical >= 0.5 and score > most and (score > typical or page.share(language.imports) > 0):
+            best, most = language, score
     typed = best is by_ending["js"] and any(TYPED.match(line.text) for line in page.sample)
     return by_ending["ts"] if typed else best
 
@@ -122,9 +115,7 @@ def _extent(page: ResultPage) -> str:
 
 def _path(focus: Focus, language: ProgrammingLanguage) -> str:
     """The last file of that language that the call names."""
-    paths = [
-        p for p in re.findall(r"[\w./~@+-]{2,200}\.\w{1,5}\b", focus.call) if p.rsplit(".", 1)[1] in language.endings
-    ]
+    paths = [path for path in FILE.findall(focus.call) if path.rsplit(".", 1)[1] in language.endings]
     return clip(paths[-1], 80) if paths else ""
 
 
@@ -166,14 +157,14 @@ def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     if not files:
         return None
     added, removed = sum(f.added for f in files), sum(f.removed for f in files)
-    named = [f.path.rsplit("/", 1)[-1] if len(files) > 3 else f.path for f in focus_first(files, focus)]
-    inside = [name for f in files for name in f.inside]
+    nearest = focus.ranked(sorted(files, key=lambda f: -(f.added + f.removed)), lambda f: f.path)
+    named = [f.path.rsplit("/", 1)[-1] if len(files) > 3 else f.path for f in nearest]
     summary = f"diff of {len(files)} file{'s' * (len(files) != 1)}, +{added} −{removed}: {listed(named, 4)}"
-    if inside:
-        summary += f"; in {listed(list(dict.fromkeys(inside)), 3)}"
+    if inside := dict.fromkeys(name for f in files for name in f.inside):
+        summary += f"; in {listed(list(inside), 3)}"
     commits = [m[1][:10] for line in page.sample if (m := COMMIT.match(line.text))]
     facts = [f"commit {listed(commits, 3)}"] if commits else []
-    for f in focus_first(files, focus)[:25]:
+    for f in nearest[:25]:
         told = f"{f.path} +{f.added} −{f.removed}{f.what} (line {f.at})"
         facts.append(told + (f": {listed(f.inside, 6)}" if f.inside else ""))
     if len(files) > 25:
@@ -183,15 +174,10 @@ def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         content_type="text/x-diff",
         summary=summary,
         score=4,
-        facts=tuple(facts),
+        facts=facts,
         picks=picks,
-        pieces=tuple(line_part(line) for line in page.lines if line.number in picks and not HUNK.match(line.text)),
+        pieces=tuple(line for line in page.lines if line.number in picks and not HUNK.match(line.text)),
     )
-
-
-def focus_first(files: list[Changed], focus: Focus) -> list[Changed]:
-    """Those that the call asked for, then the largest changes."""
-    return sorted(files, key=lambda f: (-focus.of(f.path), -(f.added + f.removed)))
 
 
 def _read(page: ResultPage) -> tuple[list[Changed], dict[int, float]]:

@@ -11,10 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, cast
 
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
-from mcp_memory.shortterm.synopsis.preview import SUMMARY, PreviewPart, SynopsisDraft, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, listed
+from mcp_memory.shortterm.synopsis.preview import SUMMARY, SynopsisDraft
 
 IN_FILE = re.compile(
     r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:\n]{0,250}?[\w)\]])(?P<mark>[:])(?:(?P<line>\d+):(?:\d+:)?)?(?P<text>.*)"
@@ -82,14 +83,14 @@ def _read_hits(lines: Sequence[PageLine]) -> tuple[list[SearchHit], int]:
     return hits, missed
 
 
-def _pieces(hits: Sequence[SearchHit], summary: str) -> Iterator[PreviewPart]:
+def _pieces(hits: Sequence[SearchHit], summary: str) -> Iterator[PageLine]:
     """Yield the hits by the names that the next call will use: `path:line`, or the line in a single file.
 
     Of a path in the summary, its last part is enough.
     """
     for hit in hits:
         path = hit.path.rsplit("/", 1)[-1] if hit.path in summary else hit.path
-        yield PreviewPart(hit.at, hit.text, ":".join(part for part in (path, hit.line) if part) or str(hit.at))
+        yield PageLine(hit.at, hit.text, ":".join(part for part in (path, hit.line) if part) or str(hit.at))
 
 
 def _found(real: list[SearchHit], by_file: dict[str, list[SearchHit]], focus: Focus) -> str:
@@ -98,7 +99,7 @@ def _found(real: list[SearchHit], by_file: dict[str, list[SearchHit]], focus: Fo
         best = focus.best((" ".join(hit.text.split()) for hit in real), 2)
         return f"{len(real)} matches {where}: {clip('; '.join(clip(text, 60) for text in best), 120)}"
     counts = {path: sum(1 for hit in hits if not hit.context) for path, hits in by_file.items()}
-    ranked = sorted((path for path in counts if path), key=lambda p: (-focus.of(p), -counts[p]))
+    ranked = focus.ranked(sorted(filter(None, counts), key=lambda path: -counts[path]))
     many = f"{len(real)} match{'es' * (len(real) != 1)} in {len(ranked)} file{'s' * (len(ranked) != 1)}"
     return f"{many}: {listed([f'{path} ({counts[path]})' for path in ranked], 3)}"
 
@@ -174,17 +175,19 @@ def _field(value: Any, key: str) -> Any:
 
 
 def _draft(entries: Sequence[ListingEntry], focus: Focus) -> SynopsisDraft:
-    parents = {entry.path.rpartition("/")[0] for entry in entries}
-    files = [entry for entry in entries if not entry.folder and entry.path not in parents]
+    names: dict[str, list[ListingEntry]] = {}
+    for entry in entries:
+        names.setdefault(entry.path.rpartition("/")[0], []).append(entry)
+    files = [entry for entry in entries if not entry.folder and entry.path not in names]
     kinds = Counter(_extension(entry.path) for entry in files)
-    folders = Counter(entry.path.rpartition("/")[0] or "." for entry in entries)
-    notable = [entry.path for entry in entries if NOTABLE.search(entry.path)]
-    asked = [entry for entry in entries if focus.of(entry.path) > 0]
-    best = [entry.path for entry in sorted(asked, key=lambda e: (-focus.of(e.path), len(e.path), e.at))[:8]]
-    shown = list(dict.fromkeys([*best[:4], *notable[:4], *(entry.path for entry in entries[:4])]))
+    folders = {folder or "." for folder in names}
+    paths = [entry.path for entry in entries]
+    notable = [path for path in paths if NOTABLE.search(path)]
+    shown = list(dict.fromkeys([*focus.nearest(sorted(paths, key=len))[:4], *notable[:4], *paths[:4]]))
     count = f"{len(entries):,} entries" if len(files) < len(entries) else f"{len(files):,} files"
     by_kind = ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common(3))
-    base = _common(list(folders)) if len(folders) > 1 else next(iter(folders))
+    ends = zip(min(folders).split("/"), max(folders).split("/"), strict=False)
+    base = "/".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     where = f" under {base}" if base not in ("", ".") else ""
     facts: list[str] = []
     if sized := [entry for entry in files if entry.size]:
@@ -194,23 +197,14 @@ def _draft(entries: Sequence[ListingEntry], focus: Focus) -> SynopsisDraft:
         kind="listing",
         summary=f"{count}{where} ({by_kind}): {listed(shown, 5)}",
         score=6 if len(entries) <= 8 else 4,
-        facts=tuple(facts),
+        facts=facts,
         use="data",
-        pieces=tuple(_by_folder(entries)),
+        pieces=[
+            PageLine(inside[0].at, " ".join(entry.path.rpartition("/")[2] for entry in inside), f"{folder or '.'}/")
+            for folder, inside in names.items()
+        ],
         parts=True,
     )
-
-
-def _by_folder(entries: Sequence[ListingEntry]) -> Iterator[PreviewPart]:
-    """Each folder with the names in it."""
-    names: dict[str, list[str]] = {}
-    first: dict[str, int] = {}
-    for entry in entries:
-        folder, _, name = entry.path.rpartition("/")
-        names.setdefault(folder, []).append(name)
-        first.setdefault(folder, entry.at)
-    for folder, held in names.items():
-        yield PreviewPart(first[folder], " ".join(held), f"{folder or '.'}/")
 
 
 def _read_entries(lines: Sequence[PageLine]) -> tuple[list[ListingEntry], int]:
@@ -250,24 +244,10 @@ def _is_path(text: str) -> bool:
 
 
 def _extension(path: str) -> str:
-    name = path.rsplit("/", 1)[-1]
-    dot = name.rfind(".")
-    return name[dot:].lower() if dot > 0 and len(name) - dot <= 9 else "without extension"
-
-
-def _common(folders: list[str]) -> str:
-    """Return the longest common folder."""
-    split = [path.split("/") for path in (min(folders), max(folders))]
-    same = 0
-    while same < min(map(len, split)) and split[0][same] == split[1][same]:
-        same += 1
-    return "/".join(split[0][:same])
+    stem, dot, ending = path.rpartition("/")[2].rpartition(".")
+    return f"{dot}{ending}".lower() if stem and len(ending) <= 8 else "without extension"
 
 
 def _bytes(text: str) -> float:
-    number = (
-        float(re.sub(r"[^\d.]", "", text.replace(",", "")).strip(".").replace("..", ".") or 0)
-        if text.count(".") < 2
-        else 0.0
-    )
+    number = 0.0 if text.count(".") > 1 else float(re.sub(r"[^\d.]", "", text).strip(".") or 0)
     return number * 1024 ** (" KMGT".find(text[-1]) if text[-1] in "KMGT" else 0)

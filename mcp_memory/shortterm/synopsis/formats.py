@@ -73,8 +73,8 @@ def describe_fields(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     keys = list(dict.fromkeys(key for _, key, _ in fields))
     if len(fields) < 4 or len(fields) < 0.6 * filled or len(keys) < 0.4 * len(fields):
         return None
-    ranked = sorted(range(len(fields)), key=lambda i: (-focus.of(f"{fields[i][1]} {fields[i][2]}"), i))[:6]
-    told = ", ".join(f"{fields[i][1]} {clip(fields[i][2], 40)}" for i in sorted(ranked))
+    best = focus.best(fields, 6, lambda field: f"{field[1]} {field[2]}")
+    told = ", ".join(f"{key} {clip(value, 40)}" for _, key, value in best)
     return SynopsisDraft(
         kind="fields",
         summary=f"{len(fields):,} fields: {told}",
@@ -94,7 +94,7 @@ def describe_rest(page: ResultPage, focus: Focus) -> SynopsisDraft:
         return _one_long_line(page, focus)
     troubles = [line for line in page.lines if TROUBLE.search(line.text)]
     first, last = page.sample[0], page.sample[-1]
-    best = max(page.lines, key=lambda line: (focus.of(line.text), -line.number))
+    [best] = focus.best(page.lines, 1, lambda line: line.text)
     told = [f"{page.total_lines:,} lines"] if page.total_lines > 1 else []
     if troubles:
         told.append(f"line {troubles[-1].number}: {clip(troubles[-1].text.strip(), 90)}")

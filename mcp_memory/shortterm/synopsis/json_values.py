@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from mcp_memory.shortterm.synopsis.file_lists import describe_tree
-from mcp_memory.shortterm.synopsis.page import Focus, ResultPage, clean, clip, one_line, size
-from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clean, clip, one_line, size
+from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 from mcp_memory.shortterm.synopsis.tables import columns_told
 
 BARE = re.compile(r"[\w.:/@+-]{1,80}\Z")
@@ -163,7 +163,7 @@ DIGIT = re.compile(r"\d\d")
 WORD = re.compile(r"[^\W\d_]{2,}")
 
 
-def parts_of(value: Any) -> Iterator[PreviewPart]:
+def parts_of(value: Any) -> Iterator[PageLine]:
     """Yield the rows of arrays of objects, and every other value of an object."""
     whole = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
     at = 0
@@ -171,27 +171,26 @@ def parts_of(value: Any) -> Iterator[PreviewPart]:
         items = cast("list[Any]", one) if isinstance(one, list) else []
         if items and isinstance(items[0], (dict, list)):
             for index, item in enumerate(items[: ROWS - at]):
-                yield PreviewPart(at, " ".join(_leaves(item)), f"{key}[{index}]")
+                yield PageLine(at, " ".join(_leaves(item)), f"{key}[{index}]")
                 at += 1
         else:
-            yield PreviewPart(at, " ".join(_leaves(one)), clip(one_line(key), 60) or "$")
+            yield PageLine(at, " ".join(_leaves(one)), clip(one_line(key), 60) or "$")
             at += 1
 
 
-def is_prose(parts: Sequence[PreviewPart]) -> bool:
+def is_prose(parts: Sequence[PageLine]) -> bool:
     """Tell whether they hold more running text than values, as the hits of a search do."""
     told = sum(len(part.text) for part in parts)
     return told > PROSE_CHARS and sum(len(word) for part in parts for word in WORD.findall(part.text)) > 0.6 * told
 
 
-def with_addresses(parts: Sequence[PreviewPart], focus: Focus) -> Iterator[PreviewPart]:
+def with_addresses(parts: Sequence[PageLine], focus: Focus) -> Iterator[PageLine]:
     """Yield the parts; the few nearest to the question with the address where they can be read."""
-    ranked = sorted(parts, key=lambda part: (-focus.of(part.text), part.at))
-    near = {part.at for part in ranked[:ADDRESSES]}
+    near = {part.number for part in focus.ranked(parts, lambda part: part.text)[:ADDRESSES]}
     for part in parts:
         found = ADDRESS.search(part.text)
-        shown = found[0] if found and part.at in near and len(found[0]) <= LONGEST_ADDRESS else ""
-        yield PreviewPart(part.at, ADDRESS.sub(" ", part.text), f"{part.name} {shown}".rstrip())
+        shown = found[0] if found and part.number in near and len(found[0]) <= LONGEST_ADDRESS else ""
+        yield PageLine(part.number, ADDRESS.sub(" ", part.text), f"{part.name} {shown}".rstrip())
 
 
 def columns_of(value: Any, focus: Focus) -> list[str]:

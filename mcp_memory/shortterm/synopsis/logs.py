@@ -11,38 +11,20 @@ too. One pass over the lines of the page.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from mcp_memory.language import patterns_of
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
-from mcp_memory.shortterm.synopsis.preview import SynopsisDraft, line_part
+from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 
 FOREIGN = re.compile(
     r"site-packages|dist-packages|/lib/python\d|node_modules|node:|<frozen|<string>|/usr/(?:local/)?(?:lib|go)/"
     r"|/rustc/|\.cargo/registry|^(?:java|javax|jdk|sun|kotlin|scala|org\.junit|org\.springframework)\."
     r"|importlib/|/runtime/(?:panic|proc|asm)"
 )
-PY_START = re.compile(r"(?P<pad>[ |+]*)Traceback \(most recent call last\):")
-PY_FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<name>\S+))?')
-RAISED = re.compile(r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
-JS_RAISED = re.compile(
-    r"(?:Uncaught |\[cause\]: )?(?P<type>[A-Z]\w*(?:Error|Exception)|Error)(?: \[\w+\])?: (?P<message>.*)"
-)
-JS_FRAME = re.compile(
-    r"\s+at (?:async )?(?:(?P<name>[^()\s]+(?: \[as \w+\])?) )?\(?(?P<path>[^()\s]+?):(?P<line>\d+):\d+\)?$"
-)
-JAVA_RAISED = re.compile(
-    r'(?:Exception in thread "[^"]*" |Caused by: )?(?P<type>[a-z]\w*(?:\.[\w$]+)+(?:Exception|Error)\w*)'
-    r"(?:: (?P<message>.*))?$"
-)
-JAVA_FRAME = re.compile(r"\s+at (?P<name>[\w.$<>/]+)\((?P<path>[\w.]+):(?P<line>\d+)\)")
-GO_RAISED = re.compile(r"(?P<type>panic|fatal error): (?P<message>.*)")
-GO_FRAME = re.compile(r"\t(?P<path>\S+\.go):(?P<line>\d+)")
-RUST_RAISED = re.compile(
-    r"thread '[^']*' (?:\(\d+\) )?(?P<type>panicked) at (?:'(?P<message>.*)', )?(?P<path>\S+?):(?P<line>\d+):\d+:?$"
-)
-RUST_FRAME = re.compile(r"\s+at (?P<path>\S+\.rs):(?P<line>\d+)(?::\d+)?$")
+TRACEBACK = re.compile(r"(?P<pad>[ |+]*)Traceback \(most recent call last\):")
 LONGEST_TRACE = 400
 HEADLINE, FRAMES = 120, 4
 FRAME = re.compile(r'\s*(?:File "|Traceback \(|During handling of|The above exception was|[~^ ]+$|at \S+ ?\()')
@@ -85,92 +67,94 @@ class Trace:
         return tuple(frame for frame in self.frames if frame.own) or self.frames
 
 
+@dataclass(frozen=True, slots=True)
+class TraceForm:
+    """How a language writes a trace; `gap` lines between two frames may be none."""
+
+    language: str
+    gap: int
+    raised: re.Pattern[str]
+    frame: re.Pattern[str]
+
+
+@cache
+def _trace_forms() -> list[TraceForm]:
+    """Read `stack_traces.txt`."""
+    blocks = list(patterns_of("mcp_memory.shortterm.synopsis", "stack_traces.txt"))
+    forms: list[TraceForm] = []
+    for (head, raised), (_, frame) in zip(blocks[::2], blocks[1::2], strict=True):
+        language, _, gap = head.removeprefix("raised ").partition(", gap ")
+        forms.append(TraceForm(language, int(gap or 0), re.compile(raised), re.compile(frame)))
+    return forms
+
+
 def find_traces(lines: Sequence[PageLine]) -> list[Trace]:
     """All traces in order. Chained exceptions are one trace each."""
+    python, *others = _trace_forms()
     found: list[Trace] = []
     at = 0
     while at < len(lines):
         text = lines[at].text
-        trace, after = None, at + 1
-        if "Traceback" in text and (start := PY_START.search(text)):
-            trace, after = _python(lines, at, start["pad"])
+        read: tuple[Trace | None, int] | None = None
+        if "Traceback" in text and (start := TRACEBACK.search(text)):
+            read = _error_last(python, lines, at, start["pad"])
         elif "rror" in text or "xception" in text or text.startswith(("panic", "fatal", "thread '")):
-            trace, after = _others(lines, at)
+            read = next((one for form in others if (one := _error_first(form, lines, at))), None)
+        trace, at = read or (None, at + 1)
         if trace:
             found.append(trace)
-        at = after
     return found
 
 
-def _python(lines: Sequence[PageLine], start: int, pad: str) -> tuple[Trace | None, int]:
+def _error_last(form: TraceForm, lines: Sequence[PageLine], start: int, pad: str) -> tuple[Trace | None, int]:
     frames: list[Frame] = []
     end = min(len(lines), start + LONGEST_TRACE)
     for at in range(start + 1, end):
         text = lines[at].text.removeprefix(pad)
-        if frame := PY_FRAME.match(text):
-            frames.append(_frame(frame, lines[at].number))
-        elif text and not text[0].isspace() and (raised := RAISED.match(text)):
-            trace = Trace(
-                language="Python", exception=raised["type"], message=(raised["message"] or "").strip(),
-                frames=tuple(reversed(frames)), first=lines[start].number, last=lines[at].number,
-            )  # fmt: skip
-            return trace, at + 1
-        elif text.strip() and not text[0].isspace():
+        if frame := form.frame.match(text):
+            frames.append(_frame(frame, lines[at]))
+        elif text and not text[0].isspace():
+            if raised := form.raised.match(text):
+                return _trace(form, raised, frames[::-1], lines[start], lines[at]), at + 1
             return None, at
     return None, end
 
 
-def _others(lines: Sequence[PageLine], start: int) -> tuple[Trace | None, int]:
-    """A line that names an error, followed by frames of the same language."""
-    text = lines[start].text.lstrip()
-    for language, raised_by, frame_of in (
-        ("Java", JAVA_RAISED, JAVA_FRAME),
-        ("JavaScript", JS_RAISED, JS_FRAME),
-        ("Go", GO_RAISED, GO_FRAME),
-        ("Rust", RUST_RAISED, RUST_FRAME),
-    ):
-        raised = raised_by.match(text)
-        if not raised:
-            continue
-        patience = 8 if language in ("Go", "Rust") else 3
-        frames, last = _frames(lines, start, frame_of, until=raised_by, patience=patience)
-        message = raised["message"] or ""
-        if language == "Rust":
-            frames.insert(0, _frame(raised, lines[start].number))
-            message = message or _next_text(lines, start)
-        if frames:
-            trace = Trace(
-                language=language, exception=raised["type"], message=message.strip(), frames=tuple(frames),
-                first=lines[start].number, last=lines[last].number,
-            )  # fmt: skip
-            return trace, last + 1
-    return None, start + 1
-
-
-def _frames(
-    lines: Sequence[PageLine], start: int, pattern: re.Pattern[str], *, until: re.Pattern[str], patience: int
-) -> tuple[list[Frame], int]:
-    """Frames after a line, until the next exception or until `patience` lines in a row are none."""
-    frames: list[Frame] = []
-    last, missed = start, 0
+def _error_first(form: TraceForm, lines: Sequence[PageLine], start: int) -> tuple[Trace, int] | None:
+    """A line that names an error, followed by frames, until the next error or a gap that is too long."""
+    raised = form.raised.match(lines[start].text.lstrip())
+    if not raised:
+        return None
+    frames = [_frame(raised, lines[start])] if form.language == "Rust" else []
+    last = start
     for at in range(start + 1, min(len(lines), start + LONGEST_TRACE)):
-        if frame := pattern.match(lines[at].text):
-            frames.append(_frame(frame, lines[at].number))
-            last, missed = at, 0
-        else:
-            missed += 1
-            if missed > patience or until.match(lines[at].text.lstrip()):
-                break
-    return frames, last
+        if frame := form.frame.match(lines[at].text):
+            frames.append(_frame(frame, lines[at]))
+            last = at
+        elif at - last > form.gap or form.raised.match(lines[at].text.lstrip()):
+            break
+    if not frames:
+        return None
+    message = lines[start + 1].text if form.language == "Rust" and start + 1 < len(lines) else ""
+    return _trace(form, raised, frames, lines[start], lines[last], message), last + 1
 
 
-def _frame(found: re.Match[str], at: int) -> Frame:
+def _trace(
+    form: TraceForm, raised: re.Match[str], frames: list[Frame], first: PageLine, last: PageLine, message: str = ""
+) -> Trace:
+    return Trace(
+        language=form.language,
+        exception=raised["type"],
+        message=(raised["message"] or message).strip(),
+        frames=tuple(frames),
+        first=first.number,
+        last=last.number,
+    )
+
+
+def _frame(found: re.Match[str], line: PageLine) -> Frame:
     groups = found.groupdict()
-    return Frame(path=groups["path"], line=groups["line"], name=groups.get("name") or "", at=at)
-
-
-def _next_text(lines: Sequence[PageLine], start: int) -> str:
-    return lines[start + 1].text if start + 1 < len(lines) else ""
+    return Frame(path=groups["path"], line=groups["line"], name=groups.get("name") or "", at=line.number)
 
 
 def describe_trace(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
@@ -184,15 +168,16 @@ def describe_trace(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     if covered < 0.25 * len(page.lines) and not (ends_in_it and covered >= 3):
         return None
     last = traces[-1]
-    own = last.own_frames
-    places = str(own[0]) + (f", called from {own[-1]}" if len(own) > 1 else "") if own else ""
-    summary = f"{clip(last.headline, HEADLINE)} ({places})" if places else last.headline
-    facts = [f"{last.headline} (line {last.last})"] if len(last.headline) > HEADLINE else []
-    facts += ["at " + " ← ".join(str(frame) for frame in last.own_frames[:FRAMES])] if len(own) > 1 else []
-    facts += [
-        f"before it: {clip(cause.headline, 200)}" + "".join(f", {frame}" for frame in cause.own_frames[:2])
-        for cause in reversed(traces[:-1][-4:])
-    ]
+    summary, facts, own = last.headline, list[str](), last.own_frames
+    if own:
+        called = "".join(f", called from {frame}" for frame in own[1:][-1:])
+        summary = f"{clip(summary, HEADLINE)} ({own[0]}{called})"
+    if len(last.headline) > HEADLINE:
+        facts.append(f"{last.headline} (line {last.last})")
+    if len(own) > 1:
+        facts.append("at " + " ← ".join(map(str, own[:FRAMES])))
+    for cause in reversed(traces[:-1][-4:]):
+        facts.append(", ".join([f"before it: {clip(cause.headline, 200)}", *map(str, cause.own_frames[:2])]))
     picks: dict[int, float] = {}
     for trace in traces[-3:]:
         after = int(trace.language == "Python")  # the source of a frame stands below it
@@ -202,9 +187,9 @@ def describe_trace(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         kind="traceback",
         summary=summary,
         score=8,
-        facts=tuple(facts),
+        facts=facts,
         picks=picks,
-        pieces=tuple(line_part(line) for line in page.lines if not FRAME.match(line.text)),
+        pieces=tuple(line for line in page.lines if not FRAME.match(line.text)),
     )
 
 
@@ -227,29 +212,26 @@ def describe_log(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     begins = sum(1 for line in page.sample if TIME.match(line.text.lstrip()) or START.match(line.text) or _access(line))
     if begins < 0.5 * len(page.sample):
         return None
-    levels: Counter[str] = Counter()
-    templates: Counter[str] = Counter()
-    first_of: dict[str, PageLine] = {}
-    by_level: dict[str, list[PageLine]] = {}
+    levels: dict[str, list[PageLine]] = {}
+    messages: dict[str, list[PageLine]] = {}
     for line in page.lines:
-        if not line.text.strip():
-            continue
-        if level := _level(line):
-            levels[level] += 1
-            by_level.setdefault(level, []).append(line)
-        template = CHANGING.sub("#", line.text[:240])
-        templates[template] += 1
-        first_of.setdefault(template, line)
+        if line.text.strip():
+            messages.setdefault(_template(line), []).append(line)
+            if level := _level(line):
+                levels.setdefault(level, []).append(line)
     traces = find_traces(page.lines)
-    errors = by_level.get("FATAL", []) + by_level.get("ERROR", [])
-    facts = [*_overview(page, levels), *_errors(errors, traces, templates, first_of)]
-    facts += _repeated(templates, first_of, focus)
+    errors = levels.get("FATAL", []) + levels.get("ERROR", [])
+    times = [m["when"] for line in page.lines if (m := TIME.search(line.text[:60]))]
+    counts = sorted(((len(lines), level) for level, lines in levels.items()), key=lambda one: -one[0])
+    facts = [f"levels: {', '.join(f'{n:,} {level}' for n, level in counts[:8])}" if counts else ""]
+    facts.append(f"from {times[0]} to {times[-1]}" if times else "")
+    facts += [*_errors(errors, traces, messages), *_repeated(messages, focus)]
     return SynopsisDraft(
         kind="log",
-        summary=_summary(page, levels, errors, traces),
+        summary=_summary(page, times, levels, errors, traces),
         score=4,
-        facts=tuple(facts),
-        picks=_picks(by_level, traces, templates, first_of),
+        facts=facts,
+        picks=_picks(levels, traces, messages),
     )
 
 
@@ -266,6 +248,10 @@ def _level(line: PageLine) -> str:
     return ""
 
 
+def _template(line: PageLine) -> str:
+    return CHANGING.sub("#", line.text[:240])
+
+
 def _message(line: PageLine) -> str:
     """A log line without its time and level."""
     text = TIME.sub("", line.text, count=1).strip(" ])\t")
@@ -273,68 +259,44 @@ def _message(line: PageLine) -> str:
     return (text[found.end() :] if found else text).strip(" ]):|-\t")
 
 
-def _times(page: ResultPage) -> tuple[str, str] | None:
-    found = [m["when"] for line in page.lines if (m := TIME.search(line.text[:60]))]
-    return (found[0], found[-1]) if found else None
-
-
-def _overview(page: ResultPage, levels: Counter[str]) -> list[str]:
-    told = ", ".join(f"{n:,} {level}" for level, n in levels.most_common(8))
-    times = _times(page)
-    return [f"levels: {told}" if told else "", f"from {times[0]} to {times[1]}" if times else ""]
-
-
-def _errors(
-    errors: list[PageLine], traces: list[Trace], templates: Counter[str], first_of: dict[str, PageLine]
-) -> list[str]:
+def _errors(errors: list[PageLine], traces: list[Trace], messages: dict[str, list[PageLine]]) -> Iterator[str]:
     """List each different error once, the commonest first, with its line and count; then the exceptions."""
-    kinds = {CHANGING.sub("#", line.text[:240]) for line in errors}
-    ranked = sorted(kinds, key=lambda k: (-templates[k], first_of[k].number))
-    facts = [
-        f"error ×{templates[kind]:,}, first at line {first_of[kind].number}: {clip(_message(first_of[kind]), 160)}"
-        for kind in ranked[:5]
-    ]
+    alike = [messages[template] for template in {_template(line) for line in errors}]
+    for lines in sorted(alike, key=lambda lines: (-len(lines), lines[0].number))[:5]:
+        yield f"error ×{len(lines):,}, first at line {lines[0].number}: {clip(_message(lines[0]), 160)}"
     raised = {trace.headline: trace for trace in traces}
-    facts += [
-        f"raised: {clip(headline, 140)}" + "".join(f" at {frame}" for frame in trace.own_frames[:2])
-        for headline, trace in list(raised.items())[-3:]
-    ]
-    return facts
+    for headline, trace in list(raised.items())[-3:]:
+        yield " at ".join([f"raised: {clip(headline, 140)}", *map(str, trace.own_frames[:2])])
 
 
-def _repeated(templates: Counter[str], first_of: dict[str, PageLine], focus: Focus) -> list[str]:
-    repeated = [(t, n) for t, n in templates.most_common(6) if n > 2]
-    repeated.sort(key=lambda item: -focus.of(item[0]))
-    return [f"repeated ×{n:,}: {clip(_message(first_of[t]), 110)}" for t, n in repeated[:4]]
+def _repeated(messages: dict[str, list[PageLine]], focus: Focus) -> list[str]:
+    commonest = sorted(messages, key=lambda template: -len(messages[template]))[:6]
+    repeated = focus.ranked(template for template in commonest if len(messages[template]) > 2)
+    return [f"repeated ×{len(messages[t]):,}: {clip(_message(messages[t][0]), 110)}" for t in repeated[:4]]
 
 
 def _picks(
-    by_level: dict[str, list[PageLine]], traces: list[Trace], templates: Counter[str], first_of: dict[str, PageLine]
+    levels: dict[str, list[PageLine]], traces: list[Trace], messages: dict[str, list[PageLine]]
 ) -> dict[int, float]:
     """Weigh errors and unusual lines."""
-    picks = {line.number: 1.0 / n for t, n in templates.items() if n <= 3 for line in (first_of[t],)}
+    picks = {lines[0].number: 1.0 / len(lines) for lines in messages.values() if len(lines) <= 3}
     for level, weight in (("WARN", 2.0), ("5xx", 3.0), ("4xx", 1.5), ("ERROR", 4.0), ("FATAL", 6.0)):
-        seen: set[str] = set()
-        for line in by_level.get(level, []):
-            template = CHANGING.sub("#", line.text[:240])
-            if template not in seen:
-                picks[line.number] = weight
-                seen.add(template)
-        for line in by_level.get(level, [])[-1:]:
-            picks[line.number] = weight + 1
+        if lines := levels.get(level):
+            firsts = {_template(line): line.number for line in reversed(lines)}
+            picks |= dict.fromkeys(firsts.values(), weight) | {lines[-1].number: weight + 1}
     picks.update({trace.last: 5.0 for trace in traces[-3:]})
     return picks
 
 
-def _summary(page: ResultPage, levels: Counter[str], errors: list[PageLine], traces: list[Trace]) -> str:
-    many = f"log of {page.total_lines:,} lines"
-    times = _times(page)
-    span = f", {times[0][:19]} to {times[1][:19]}" if times else ""
-    counts = ", ".join(f"{levels[k]:,} {k}" for k in ("FATAL", "ERROR", "WARN", "5xx", "4xx") if levels[k])
+def _summary(
+    page: ResultPage, times: list[str], levels: dict[str, list[PageLine]], errors: list[PageLine], traces: list[Trace]
+) -> str:
+    span = f", {times[0][:19]} to {times[-1][:19]}" if times else ""
+    counts = ", ".join(f"{len(levels[k]):,} {k}" for k in ("FATAL", "ERROR", "WARN", "5xx", "4xx") if k in levels)
     if errors:
         last = f"; last error (line {errors[-1].number}): {clip(_message(errors[-1]), 80)}"
     elif traces:
         last = f"; raised {clip(traces[-1].headline, 80)}"
     else:
         last = "" if counts else ", no errors"
-    return f"{many}{span}" + (f": {counts}" if counts else "") + last
+    return f"log of {page.total_lines:,} lines{span}" + (f": {counts}" if counts else "") + last

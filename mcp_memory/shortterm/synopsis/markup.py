@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from html import unescape
 
-from mcp_memory.shortterm.synopsis.page import Focus, ResultPage, clip, one_line
-from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft, counted, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, counted, listed, one_line
+from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 
 LINKS = 4
 READ = 200_000
@@ -142,9 +142,9 @@ def describe_html(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         summary=f"page “{clip(title, 80)}”: {about}",
         score=3,
         use="text",
-        facts=tuple(_facts(reader, focus)),
+        facts=_facts(reader, focus),
         picks={at: 3.0 / int(tag[1]) for tag, at, _ in headings},
-        pieces=tuple(PreviewPart(at, text, str(at)) for at, text in sorted(told.items())),
+        pieces=[PageLine(at, text) for at, text in sorted(told.items())],
     )
 
 
@@ -153,8 +153,8 @@ def _facts(reader: Reading, focus: Focus) -> list[str]:
     counts = ((len(links), "link"), (reader.tables, "table"), (reader.forms, "form"))
     facts = [clip(one_line(reader.description), 160)] if reader.description else []
     facts += [told] if (told := ", ".join(counted(n, what) for n, what in counts if n)) else []
-    near = sorted(links, key=lambda link: -focus.of(f"{link[0]} {link[1]}"))[:LINKS]
-    return facts + [f"{clip(text, 40)} <{clip(to, 120)}>" for text, to in near if focus.of(f"{text} {to}") > 0]
+    near = focus.nearest(links, " ".join)[:LINKS]
+    return facts + [f"{clip(text, 40)} <{clip(to, 120)}>" for text, to in near]
 
 
 HEADING = re.compile(r"(?P<level>#{1,6})\s+(?P<title>\S.*?)\s*#*$")
@@ -199,22 +199,19 @@ def describe_markdown(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     summary = f"“{clip(title, 80)}”, {counted(len(headings), 'section')}" + (f": {listed(picked, 6)}" if picked else "")
     if about:
         summary = f"“{clip(title, 60)}”: {clip(about, 120)}"
-    ranked = sorted(dict.fromkeys(links), key=lambda link: -focus.of(" ".join(link)))[:MARKDOWN_LINKS]
-    near = [(text, to) for text, to in ranked if focus.of(f"{text} {to}") > 0 and len(to) <= LONGEST_LINK]
+    near = focus.nearest(dict.fromkeys(links), " ".join)[:MARKDOWN_LINKS]
     languages = sorted({language for language in fences if language})
     facts = [f"{counted(len(fences), 'code block')} ({listed(languages, 4)})"] if languages else []
-    facts += [f"{clip(text, 40)} <{to}>" for text, to in near]
+    facts += [f"{clip(text, 40)} <{to}>" for text, to in near if len(to) <= LONGEST_LINK]
     return SynopsisDraft(
         kind="markdown",
         content_type="text/markdown",
         summary=summary if sections or about else f"“{clip(title, 80)}”: {clip(opening, 100)}",
         use="text",
         score=3,
-        facts=tuple(facts),
+        facts=facts,
         picks={at: 3.0 / level for level, at, text in headings if text != title},
-        pieces=tuple(
-            PreviewPart(line.number, LINK.sub(r"\g<text>", line.text), str(line.number)) for line in page.lines
-        ),
+        pieces=[PageLine(line.number, LINK.sub(r"\g<text>", line.text)) for line in page.lines],
     )
 
 

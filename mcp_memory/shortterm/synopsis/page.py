@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import log2
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 HEAD, HEAD_LINES = 400_000, 6_000
 TAIL, TAIL_LINES = 100_000, 2_000
@@ -38,10 +37,17 @@ NUMBERED = re.compile(r"\s*(\d{1,7})(?:\t|→|\s?[|│] ?|:\s)(.*)", re.S)
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """One line of the raw text; `text` is cleaned and at most `WIDTH` characters."""
+    """A line of the raw text, or a part of a structure. `number` orders and groups."""
 
     number: int
     text: str
+    """Of a line: cleaned, and at most `WIDTH` characters."""
+    name: str = ""
+    """Of a part: the name that the next call will use; a line is named by its number."""
+
+    @property
+    def label(self) -> str:
+        return self.name or str(self.number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +72,6 @@ class ResultPage:
         filled = [line for line in self.lines[:SAMPLE] if line.text.strip()]
         return tuple(filled + [line for line in self.lines[SAMPLE:][-SAMPLE // 4 :] if line.text.strip()])
 
-    @cached_property
-    def numbers(self) -> list[int]:
-        return [line.number for line in self.lines]
-
-    def line(self, number: int) -> PageLine | None:
-        at = bisect_left(self.numbers, number)
-        return self.lines[at] if at < len(self.lines) and self.lines[at].number == number else None
-
     def share(self, pattern: re.Pattern[str]) -> float:
         """The part of the sampled lines that the pattern matches from their start, 0 to 1."""
         return sum(1 for line in self.sample if pattern.match(line.text)) / max(1, len(self.sample))
@@ -96,6 +94,16 @@ def one_line(text: str) -> str:
 def clip(text: str, limit: int) -> str:
     """At most `limit` characters, with an ellipsis where some were cut."""
     return text if len(text) <= limit else text[: max(0, limit - 1)].rstrip() + "…"[: max(0, limit)]
+
+
+def counted(number: int, noun: str, ending: str = "s") -> str:
+    return f"{number:,} {noun}{ending * (number != 1)}"
+
+
+def listed(items: Sequence[str], limit: int) -> str:
+    """The first few, and how many more."""
+    more = len(items) - limit
+    return ", ".join(items[:limit]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def size(chars: int) -> str:
@@ -179,6 +187,7 @@ def _unnumber(page: ResultPage) -> ResultPage:
     return replace(page, lines=lines, first_file_line=given[0], text="\n".join(line.text for line in lines))
 
 
+Item = TypeVar("Item")
 WORD = re.compile(r"[^\W\d]\w{2,60}|\d{3,}")
 PATH = re.compile(r"(?:[\w.~*-]{0,80}/)+[\w.~*-]{0,120}")
 KEPT_WORDS = 60
@@ -212,14 +221,21 @@ class Focus:
             return 0.0
         return sum(self.weights.get(word, 0.0) for word in {m.lower() for m in self.pattern.findall(text)})
 
-    def weigh(self, texts: Iterable[str]) -> list[float]:
+    def weigh(self, texts: Sequence[str]) -> list[float]:
         return [self.of(text) for text in texts]
 
-    def best(self, texts: Iterable[str], limit: int) -> list[str]:
-        """Return the texts nearest to the call, in their own order; the first ones where all are equal."""
-        items = list(texts)
-        ranked = sorted(range(len(items)), key=lambda i: (-self.of(items[i]), i))[:limit]
-        return [items[i] for i in sorted(ranked)]
+    def nearest(self, items: Iterable[Item], text: Callable[[Item], str] = str) -> list[Item]:
+        """Return the items that have to do with the call, the nearest first, equally near ones in their order."""
+        return self.ranked([item for item in items if self.of(text(item)) > 0], text)
+
+    def ranked(self, items: Iterable[Item], text: Callable[[Item], str] = str) -> list[Item]:
+        """Return all items, those nearest to the call first, equally near ones in their order."""
+        return sorted(items, key=lambda item: -self.of(text(item)))
+
+    def best(self, items: Iterable[Item], limit: int, text: Callable[[Item], str] = str) -> list[Item]:
+        """Return the items nearest to the call, in their own order; the first ones where all are equal."""
+        ranked = self.ranked(enumerate(items), lambda numbered: text(numbered[1]))[:limit]
+        return [item for _, item in sorted(ranked, key=lambda numbered: numbered[0])]
 
 
 def focus_on(lines: Iterable[PageLine], *, arguments: object, talk: str) -> Focus:
@@ -275,16 +291,18 @@ OWNERS = re.compile(r"(?:self|this|cls)\.")
 
 def terms_in(text: str) -> list[str]:
     """Words of four letters and more, codes and numbers of three, names and paths; in order."""
-    return [term for term, _ in located_terms(text)]
+    return [term for term, _ in located_terms([text])[0]]
 
 
-def located_terms(text: str) -> list[tuple[str, str]]:
-    """Return each term with the text between it and the one before."""
-    located: list[tuple[str, str]] = []
+def located_terms(texts: Sequence[str]) -> list[list[tuple[str, str]]]:
+    """Return the terms of each text, each with the text between it and the one before."""
+    return [list(_located_terms(text)) for text in texts]
+
+
+def _located_terms(text: str) -> Iterator[tuple[str, str]]:
     end = 0
     for found in TERM.finditer(text):
         term = OWNERS.sub("", found[0]).strip("./-,:")
         if 3 < len(term) <= LONGEST or (len(term) == 3 and CODE.fullmatch(term)):
-            located.append((term, text[end : found.start()]))
+            yield term, text[end : found.start()]
             end = found.start() + len(found[0].rstrip("./-,:"))
-    return located

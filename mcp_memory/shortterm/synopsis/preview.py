@@ -16,6 +16,7 @@ and values are needed again name by name, so their room grows with them. Running
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from mcp_memory.shortterm.synopsis.page import (
     ResultPage,
     clean,
     clip,
+    counted,
     located_terms,
     one_line,
     terms_in,
@@ -62,20 +64,6 @@ GOLDEN = 0.618033988749895
 """Multiples of it, without their whole part, lie evenly: of words worth the same, some of every part are taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewPart:
-    """A line, or a part of a structure: its name and its text. `at` orders and groups."""
-
-    at: int
-    text: str
-    name: str = ""
-
-
-def line_part(line: PageLine) -> PreviewPart:
-    """Return a line under its number."""
-    return PreviewPart(line.number, line.text, str(line.number))
-
-
 @dataclass(slots=True)
 class _GistWord:
     at: int
@@ -87,7 +75,7 @@ class _GistWord:
 
 
 def gist(
-    pieces: Sequence[PreviewPart],
+    pieces: Sequence[PageLine],
     *,
     known: Iterable[str],
     breaks: Iterable[int],
@@ -95,7 +83,7 @@ def gist(
     room: int,
     numbers: float = COUNTED,
     listed: bool = True,
-) -> list[PreviewPart]:
+) -> list[PageLine]:
     """Return runs of key words, each named after its first part; with `GAP` for each at most `room` characters.
 
     `known` are words to leave out, `breaks` places that end a run, `span` its longest reach, `numbers` the worth of a
@@ -113,27 +101,27 @@ def gist(
         if len(word) < left:
             chosen.append(word)
             left -= len(word) + 1
-    least, most, best = 0, len(chosen), list[PreviewPart]()
+    least, most, best = 0, len(chosen), list[PageLine]()
     while least < most:  # the most words that fit with the frames of their runs
         some = (least + most + 1) // 2
-        told = _told(pieces, {word: words[word] for word in chosen[:some]}, ends, span, listed)
-        if sum(len(run.name) + len(run.text) + GAP for run in told) <= room:
-            least, best = some, told
+        runs = _runs(pieces, {word: words[word] for word in chosen[:some]}, ends, span, listed)
+        if sum(len(run.name) + len(run.text) + GAP for run in runs) <= room:
+            least, best = some, runs
         else:
             most = some - 1
     return best
 
 
-def _words(pieces: Sequence[PreviewPart], known: set[str], numbers: float) -> dict[str, _GistWord]:
+def _words(pieces: Sequence[PageLine], known: set[str], numbers: float) -> dict[str, _GistWord]:
+    """Return the words to choose from, in order, each where it is said first."""
     plain = function_words_of([word for piece in pieces[:200] for word in WORDS.findall(piece.text)])
     found: dict[str, _GistWord] = {}
     said: Counter[str] = Counter()
-    spelt: dict[str, str] = {}
     alike: Counter[str] = Counter()
-    for piece in pieces:
+    for piece, terms in zip(pieces, located_terms([piece.text for piece in pieces]), strict=True):
         spoken = _is_spoken(piece.text)
         between = "."
-        for term, gap in located_terms(piece.text):
+        for term, gap in terms:
             between += gap
             low = term.lower()
             if low in known or low in plain or low in KEYWORDS:
@@ -141,21 +129,19 @@ def _words(pieces: Sequence[PreviewPart], known: set[str], numbers: float) -> di
                 continue
             said[low] += 1
             stem = DIGITS.sub("#", low)
-            if low not in spelt and numbers < 1.0 and not low.isdigit():
+            if said[low] == 1 and numbers < 1.0 and not low.isdigit():
                 alike[stem] += 1
-            if low in spelt or alike[stem] > ALIKE:
-                spelt.setdefault(low, term)
+            if said[low] > 1 or alike[stem] > ALIKE:
                 between += term
                 continue
-            spelt[low] = term
             joined = spoken and not STOPS.search(between) and len(between.split()) <= SKIPPED
-            found[term] = _GistWord(piece.at, len(found), _worth(term, numbers), spoken, joined)
+            found[term] = _GistWord(piece.number, len(found), _worth(term, numbers), spoken, joined)
             between = ""
             if len(found) >= SEEN:
                 break
-    for low, term in spelt.items():
-        if term in found and found[term].spoken:
-            found[term].worth *= SPOKEN * REPEATED[min(said[low], len(REPEATED)) - 1]
+    for term, word in found.items():
+        if word.spoken:
+            word.worth *= SPOKEN * REPEATED[min(said[term.lower()], len(REPEATED)) - 1]
     return found
 
 
@@ -190,24 +176,22 @@ def _worth(term: str, numbers: float) -> float:
     return kind / parts
 
 
-def _told(
-    pieces: Sequence[PreviewPart], words: dict[str, _GistWord], ends: list[int], span: int, listed: bool
-) -> list[PreviewPart]:
-    names = {piece.at: piece.name for piece in pieces}
-    lines: list[tuple[int, int, str]] = []  # first piece, place of the last word, words
-    bounds = iter(ends)
-    end = next(bounds, None)
+def _runs(
+    pieces: Sequence[PageLine], words: dict[str, _GistWord], ends: list[int], span: int, listed: bool
+) -> list[PageLine]:
+    """Join words to runs; a run ends at the next of `ends` or `span` after its first piece."""
+    names = {piece.number: piece.label for piece in pieces}
+    runs: list[PageLine] = []
+    last = part = -1  # the place of the last word, and between which ends it is
     for term, word in sorted(words.items(), key=lambda item: item[1].place):
-        passed = False
-        while end is not None and word.at >= end:
-            passed, end = True, next(bounds, None)
-        if lines and not passed and word.at - lines[-1][0] < span:
-            first, last, said = lines[-1]
+        before, part = part, bisect_right(ends, word.at)
+        if runs and part == before and word.at - runs[-1].number < span:
             apart = (listed or word.spoken) and not (word.joined and word.place == last + 1)
-            lines[-1] = (first, word.place, f"{said}{',' * apart} {term}")
+            runs[-1] = PageLine(runs[-1].number, f"{runs[-1].text}{',' * apart} {term}", runs[-1].name)
         else:
-            lines.append((word.at, word.place, term))
-    return [PreviewPart(first, said, names[first]) for first, _, said in lines]
+            runs.append(PageLine(word.at, term, names[word.at]))
+        last = word.place
+    return runs
 
 
 Use = Literal["report", "names", "data", "text", "nothing"]
@@ -257,7 +241,7 @@ class SynopsisDraft:
     content_type: str = "text/plain"
     summary: str
     score: int
-    facts: tuple[str, ...] = ()
+    facts: Sequence[str] = ()
     picks: Mapping[int, float] = field(default_factory=dict[int, float])
     form: str = ""
     """All of it in a shorter form, shown where it fits."""
@@ -265,20 +249,10 @@ class SynopsisDraft:
     """What such a result is wanted for: a verdict, names to work with, values, what a text says; or not at all."""
     edges: bool = False
     """Whether the first and the last lines tell more than others."""
-    pieces: Sequence[PreviewPart] = ()
+    pieces: Sequence[PageLine] = ()
     """What the gist is drawn from, where that is not the lines."""
     parts: bool = False
     """Whether pieces are parts of their own (rows, values of keys), of which no two go into one run."""
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def listed(items: list[str] | tuple[str, ...], limit: int) -> str:
-    """The first few, and how many more."""
-    more = len(items) - limit
-    return ", ".join(items[:limit]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: str, budget: int | None) -> str:
@@ -303,16 +277,7 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
         parts.append(draft.form)
     elif room > 0 and draft.use != "nothing":
         parts.append(
-            body(
-                draft.pieces or page_pieces(page),
-                focus,
-                picks=draft.picks,
-                use=draft.use,
-                parts=draft.parts,
-                edges=draft.edges,
-                said="\n".join([summary, *parts]),
-                room=room,
-            )
+            _body(draft, draft.pieces or _ends(page.lines), focus, said="\n".join([summary, *parts]), room=room)
         )
     return clip("\n".join(part for part in parts if part), budget)
 
@@ -333,86 +298,74 @@ EDGE = 2
 SHORTEST_RUN = 8
 
 
-def page_pieces(page: ResultPage) -> tuple[PreviewPart, ...]:
-    """Return the lines of a page under their numbers; of very many those at the beginning and the end."""
-    lines = page.lines
-    if len(lines) > GIST_LINES:
-        lines = (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
-    return tuple(line_part(line) for line in lines)
+def _ends(lines: Sequence[PageLine]) -> Sequence[PageLine]:
+    """Return the lines of a page; of very many those at the beginning and the end."""
+    return lines if len(lines) <= GIST_LINES else (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
 
 
-def body(
-    pieces: Sequence[PreviewPart],
-    focus: Focus,
-    *,
-    picks: Mapping[int, float],
-    use: Use,
-    parts: bool,
-    edges: bool,
-    said: str,
-    room: int,
-) -> str:
-    """Return at most `room` characters; `picks`, `use`, `parts` and `edges` are the draft's, `said` is not repeated."""
-    share = USES[use]
-    weights = _weights(pieces, picks, None if use == "text" else focus)
-    if parts:  # a row is shown as it is where it is the one that was asked for
-        best = max(weights.values(), default=0.0)
-        near = {at: weight for at, weight in weights.items() if weight > 0.5 * best}
-        weights = near if len(near) <= 2 < len(pieces) else {}
-    if edges:
-        _weigh_edges(pieces, weights)
-    lines = _lines(pieces, weights, focus, said=said, room=int(room * share.lines), insist=use != "text")
+def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, said: str, room: int) -> str:
+    """Return lines and key words in at most `room` characters; nothing that is in `said`."""
+    share = USES[draft.use]
+    lines = _lines(
+        pieces,
+        _weights(draft, pieces, focus),
+        focus,
+        said=said,
+        room=int(room * share.lines),
+        insist=draft.use != "text",
+    )
     known = {*focus.known, *(term.lower() for term in terms_in(" ".join([said, *lines.values()])))}
     runs = gist(
         pieces,
         known=known,
         breaks=lines,
-        span=1 if parts else max(SHORTEST_RUN, len(pieces) // share.runs),
+        span=1 if draft.parts else max(SHORTEST_RUN, len(pieces) // share.runs),
         room=room - sum(len(shown) + 1 for shown in lines.values()),
         numbers=share.numbers,
-        listed=use != "data",
+        listed=draft.use != "data",
     )
-    return _joined(lines, runs, mark="" if use in ("data", "text") else "… ")
+    return _joined(lines, runs, mark="" if draft.use in ("data", "text") else "… ")
 
 
-def _weights(pieces: Sequence[PreviewPart], picks: Mapping[int, float], focus: Focus | None) -> dict[int, float]:
-    """Weigh lines that are picked, or that the call asked for; equal texts once."""
+def _weights(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus) -> dict[int, float]:
+    """Weigh pieces that are picked, or that the call asked for; equal texts once."""
     weights: dict[int, float] = {}
     seen: set[str] = set()
-    asked_for = focus.weigh(piece.text for piece in pieces) if focus else [0.0] * len(pieces)
+    asked_for = [0.0] * len(pieces) if draft.use == "text" else focus.weigh([piece.text for piece in pieces])
     for piece, asked in zip(pieces, asked_for, strict=True):
-        weight = picks.get(piece.at, 0.0) + asked
+        weight = draft.picks.get(piece.number, 0.0) + asked
         if weight > 0 and piece.text.strip() and piece.text not in seen:
-            weights[piece.at] = weight
+            weights[piece.number] = weight
             seen.add(piece.text)
+    if draft.parts:  # a row is shown as it is where it is the one that was asked for
+        best = max(weights.values(), default=0.0)
+        near = {number: weight for number, weight in weights.items() if weight > 0.5 * best}
+        weights = near if len(near) <= 2 < len(pieces) else {}
+    if draft.edges:
+        filled = [piece.number for piece in pieces if piece.text.strip()]
+        for place in range(min(EDGE, len(filled))):
+            for weight, number in ((100 - place, filled[place]), (99 - place, filled[-1 - place])):
+                weights[number] = weights.get(number, 0) + weight
     return weights
 
 
-def _weigh_edges(pieces: Sequence[PreviewPart], weights: dict[int, float]) -> None:
-    filled = [piece for piece in pieces if piece.text.strip()]
-    for place, piece in enumerate(filled[:EDGE]):
-        weights[piece.at] = weights.get(piece.at, 0) + 100 - place
-    for place, piece in enumerate(reversed(filled[-EDGE:])):
-        weights[piece.at] = weights.get(piece.at, 0) + 99 - place
-
-
 def _lines(
-    pieces: Sequence[PreviewPart], weights: Mapping[int, float], focus: Focus, *, said: str, room: int, insist: bool
+    pieces: Sequence[PageLine], weights: Mapping[int, float], focus: Focus, *, said: str, room: int, insist: bool
 ) -> dict[int, str]:
-    """Place → the piece as it is shown, the heaviest first, as long as each has something new.
+    """Number → the piece as it is shown, the heaviest first, as long as each has something new.
 
     `insist`: the heaviest is shown even where its words are known, for it says that they stand here.
     """
-    by_place = {piece.at: piece for piece in pieces if piece.at in weights}
+    by_number = {piece.number: piece for piece in pieces if piece.number in weights}
     width = min(LINE_SHOWN, max(LINE_LEAST, room // 2), max(20, room - 8))
     known = {*focus.known, *(term.lower() for term in terms_in(said))}
     chosen: dict[int, str] = {}
-    for rank, at in enumerate(sorted(by_place, key=lambda at: (-weights[at], at))):
-        text = by_place[at].text.strip()
-        shown = f"{by_place[at].name} {_narrow(text, focus, width)}"
+    for rank, number in enumerate(sorted(by_number, key=lambda number: (-weights[number], number))):
+        text = by_number[number].text.strip()
+        shown = f"{by_number[number].label} {_narrow(text, focus, width)}"
         fresh = {term.lower() for term in terms_in(text)} - known
         if len(shown) + 1 <= room and text not in said and (fresh or (insist and rank == 0)):
-            chosen[at] = shown
+            chosen[number] = shown
             known |= fresh
             room -= len(shown) + 1
         if room < 12:
@@ -420,18 +373,17 @@ def _lines(
     return chosen
 
 
-def _joined(lines: Mapping[int, str], runs: Sequence[PreviewPart], *, mark: str) -> str:
-    told: list[str] = []
+def _joined(lines: Mapping[int, str], runs: Sequence[PageLine], *, mark: str) -> str:
+    joined: list[str] = []
     after_line = False
-    for one in sorted([*(PreviewPart(at, "", shown) for at, shown in lines.items()), *runs], key=lambda one: one.at):
-        if not one.text:
-            told.append(one.name)
-        elif after_line:
-            told[-1] += f" … {one.text}"
+    shown = [(number, 0, line, "") for number, line in lines.items()]
+    for _, _, name, words in sorted([*shown, *((run.number, 1, run.name, run.text) for run in runs)]):
+        if words and after_line:
+            joined[-1] += f" … {words}"
         else:
-            told.append(f"{one.name} {mark}{one.text}")
-        after_line = not one.text
-    return "\n".join(told)
+            joined.append(f"{name} {mark}{words}" if words else name)
+        after_line = not words
+    return "\n".join(joined)
 
 
 def _narrow(text: str, focus: Focus, width: int) -> str:

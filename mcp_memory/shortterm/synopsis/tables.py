@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
-from mcp_memory.shortterm.synopsis.preview import SynopsisDraft, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, listed
+from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 
 GAP = re.compile(r" {2,}|\t+")
 RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
@@ -41,8 +41,7 @@ def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         return None
     more = "" if page.whole else " read"
     named = [clip(name, 30) for name in table.columns if name]
-    asked = [i for i, row in enumerate(table.rows) if focus.of(" ".join(row)) > 0]
-    asked.sort(key=lambda i: (-focus.of(" ".join(table.rows[i])), i))
+    asked = focus.nearest(range(len(table.rows)), lambda at: " ".join(table.rows[at]))
     odd = _odd_rows(table)
     why, at = ("such as", asked[0]) if asked else ("unlike the rest", odd[0]) if odd else ("first", 0)
     row = ", ".join(cell for cell in table.rows[at] if cell)
@@ -99,7 +98,12 @@ def _delimited(page: ResultPage, mark: str) -> TextTable | None:
         return None
     if mark == "," and sum(map(len, rows[len(rows) // 2])) > 60 * width[0]:  # sentences with commas
         return None
-    return _headed(TYPES.get(mark, "text/csv"), rows, at)
+    content_type = TYPES.get(mark, "text/csv")
+    if len(rows) < 2:
+        return None
+    if any(NUMBER.match(cell) for cell in rows[0]) or len(set(rows[0])) < len(rows[0]):
+        return TextTable(content_type, [f"column {n + 1}" for n in range(len(rows[0]))], rows, at)
+    return TextTable(content_type, rows[0], rows[1:], at[1:])
 
 
 def _piped(page: ResultPage) -> TextTable | None:
@@ -107,17 +111,13 @@ def _piped(page: ResultPage) -> TextTable | None:
     filled = sum(1 for line in page.lines if line.text.strip())
     if len(lines) < 3 or len(lines) < 0.8 * filled or not any(RULE.match(line.text) for line in page.sample):
         return None
-    rows: list[list[str]] = []
-    at: list[int] = []
-    for line in lines:
-        if not RULE.match(line.text):
-            text = line.text.replace("│", "|").strip()
-            rows.append([cell.strip() for cell in text.removeprefix("|").removesuffix("|").split("|")])
-            at.append(line.number)
+    lines = [line for line in lines if not RULE.match(line.text)]
+    texts = [line.text.replace("│", "|").strip() for line in lines]
+    rows = [[cell.strip() for cell in text.removeprefix("|").removesuffix("|").split("|")] for text in texts]
     width = Counter(map(len, rows)).most_common(1)
     if not width or width[0][0] < 2 or width[0][1] < 0.8 * len(rows):
         return None
-    return TextTable("text/plain", rows[0], rows[1:], at[1:])
+    return TextTable("text/plain", rows[0], rows[1:], [line.number for line in lines[1:]])
 
 
 def _aligned(page: ResultPage) -> TextTable | None:
@@ -128,10 +128,10 @@ def _aligned(page: ResultPage) -> TextTable | None:
     starts = [0, *(m.end() for m in GAP.finditer(lines[0].text.rstrip()))]
     if len(starts) < 2 or len(starts) > 40 or not _upright(lines[:60], starts):
         return None
-    names = [cell.strip() for cell in _cells(lines[0].text, starts)]
+    spans = list(zip(starts, [*starts[1:], None], strict=True))
+    names, *rows = [[line.text[start:end].strip() for start, end in spans] for line in lines]
     if not all(COLUMN.match(name) for name in names):
         return None
-    rows = [[cell.strip() for cell in _cells(line.text, starts)] for line in lines[1:]]
     return TextTable("text/plain", names, rows, [line.number for line in lines[1:]])
 
 
@@ -142,18 +142,6 @@ def _upright(lines: Sequence[PageLine], starts: list[int]) -> bool:
         text = line.text.ljust(starts[-1] + 1)
         fits += all(text[s - 1].isspace() for s in starts[1:]) and not text[0].isspace()
     return fits >= 0.9 * (len(lines) - 1)
-
-
-def _cells(text: str, starts: list[int]) -> list[str]:
-    return [text[a:b] for a, b in zip(starts, [*starts[1:], None], strict=True)]
-
-
-def _headed(content_type: str, rows: list[list[str]], at: list[int]) -> TextTable | None:
-    if len(rows) < 2:
-        return None
-    if any(NUMBER.match(cell) for cell in rows[0]) or len(set(rows[0])) < len(rows[0]):
-        return TextTable(content_type, [f"column {n + 1}" for n in range(len(rows[0]))], rows, at)
-    return TextTable(content_type, rows[0], rows[1:], at[1:])
 
 
 def columns_told(columns: Sequence[str], rows: Sequence[Sequence[str]], focus: Focus) -> list[str]:
@@ -177,9 +165,8 @@ def _column(columns: Sequence[str], rows: Sequence[Sequence[str]], at: int, focu
     elif cells == sorted(cells):
         told = f"{clip(cells[0], 30)} … {clip(cells[-1], 30)}, sorted"
     else:
-        told = (
-            f"{len(counts):,} different, such as {', '.join(clip(c, 24) for c in focus.best(dict.fromkeys(cells), 3))}"
-        )
+        some = ", ".join(clip(cell, 24) for cell in focus.best(counts, 3))
+        told = f"{len(counts):,} different, such as {some}"
     return f"  {name}: {told}{gaps}"
 
 

@@ -7,51 +7,32 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
+from mcp_memory.language import patterns_of
 from mcp_memory.shortterm.synopsis.logs import find_traces
-from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
-from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft, line_part, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, listed
+from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|todo|total|ignored)")
-PYTEST_END = re.compile(
-    r"(?:=+ )?(?=.*\d+ (?:passed|failed|errors?|skipped|deselected|warnings?)|no tests ran).* in [\d.:]+ ?s"
-)
-PYTEST_FAIL = re.compile(r"(?:FAILED|ERROR) (?P<name>\S+(?:\[.*?\])?)(?: - (?P<why>.*))?$")
-PYTEST_TITLE = re.compile(r"_{3,} (?:ERROR (?:at \w+ of|collecting) )?(?P<name>\S.*?) _{3,}$")
-PYTEST_WHY = re.compile(r"E {3,}(?P<why>\S.*)")
-UNIT_RAN = re.compile(r"Ran (?P<ran>\d+) tests? in [\d.]+s")
-UNIT_FAIL = re.compile(r"(?:FAIL|ERROR): (?P<name>\w\S*(?: \([\w.]+\))?.*)$")
-UNIT_END = re.compile(r"(?:FAILED|OK)(?: \((?P<counts>[^)]*)\))?$")
-JS_END = re.compile(r"\s*Tests:?\s+(?=.*\d+ (?:passed|failed|skipped|todo))")
-JS_FAIL = re.compile(
-    r"\s*(?:● (?P<jest>.+ › .+|(?!Console)\w.*)|FAIL +(?P<vitest>\S+(?: .*)? > .+?)"
-    r"|[×✕✗] (?P<cross>.+?)(?: \(?\d+ ?ms\)?)?)$"
-)
-JS_WHY = re.compile(r"\s*(?P<why>(?:\w*Error|expect\(.*?\)|Expected|Received)\b.*)")
-GO_FAIL = re.compile(r"\s*--- FAIL: (?P<name>\S+)")
-GO_START = re.compile(r"=== RUN|\s*--- (?:FAIL|PASS)")
-GO_END = re.compile(r"(?:ok|FAIL|---|\?) {0,3}\t(?P<name>\S+)")
-GO_WHY = re.compile(r"\s+(?P<why>\S+\.go:\d+: .*)")
-CARGO_END = re.compile(r"test result: (?:ok|FAILED)\. (?P<counts>.*)")
-CARGO_FAIL = re.compile(r"test (?P<name>\S+)(?: - .*)? \.\.\. FAILED")
-CARGO_BLOCK = re.compile(r"---- (?P<name>\S+).* stdout ----")
+LINES = {head: re.compile(source) for head, source in patterns_of("mcp_memory.shortterm.synopsis", "test_runners.txt")}
+"""The lines of each runner, read from `test_runners.txt`."""
 REASON_WITHIN = 60
 END_WITHIN = 300
 NEAR = 12
 BANNER = re.compile(r"[=_-]{6}|(?:platform|rootdir|plugins|cachedir|configfile|collect\w+)\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TestFailure:
     name: str
     why: str
     at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TestRun:
     runner: str
     total: int | None
@@ -66,44 +47,43 @@ def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     run = next((run for read in readers if (run := read(page.lines))), None)
     if run is None:
         return None
-    ranked = sorted(run.failures, key=lambda f: -focus.of(f"{f.name} {f.why}"))
+    ranked = focus.ranked(run.failures, lambda failure: f"{failure.name} {failure.why}")
     facts = [f"{run.counts} (line {run.end.number})"] if run.failures else []
     facts += [f"✗ {f.name}" + (f": {clip(f.why, 160)}" if f.why else "") + f" (line {f.at})" for f in ranked[:12]]
     if len(ranked) > 12:
         facts.append("also failed: " + listed([f.name for f in ranked[12:]], 30))
     picks = {run.end.number: 60.0} | {failure.at: 5.0 for failure in run.failures[:50]}
     for trace in find_traces(page.lines)[-6:]:
-        picks.update({frame.at: 4.0 for frame in trace.own_frames[:2]})
-        picks[trace.last] = 6.0
+        picks |= {frame.at: 4.0 for frame in trace.own_frames[:2]} | {trace.last: 6.0}
     return SynopsisDraft(
         kind="tests",
         summary=_summary(run),
-        score=_score(run),
-        facts=tuple(facts),
+        score=9 if not run.failures else 7 if len(run.failures) <= 3 else 5,
+        facts=facts,
         picks=picks,
         pieces=tuple(_around(page.lines, sorted(picks) if run.failures else ())),
     )
 
 
-def _around(lines: Sequence[PageLine], places: Sequence[int]) -> Iterator[PreviewPart]:
+def _around(lines: Sequence[PageLine], places: Sequence[int]) -> Iterator[PageLine]:
     """The lines that tell of a failure, up to `NEAR` from one that was picked, or all; without rules and banners."""
     for line in lines:
         at = bisect_left(places, line.number - NEAR)
         near = not places or (at < len(places) and places[at] <= line.number + NEAR)
         if near and not BANNER.match(line.text):
-            yield line_part(line)
+            yield line
 
 
 def _summary(run: TestRun) -> str:
     """Counts, then as many failures with their reasons as there is room for."""
     if not run.failures:
         return f"{run.runner}: {run.counts}"
-    share = f"{len(run.failures)} of {run.total}" if run.total else f"{len(run.failures)}"
-    text = f"{run.runner}: {share} failed: "
+    text = f"{run.runner}: {len(run.failures)}{f' of {run.total}' if run.total else ''} failed: "
     told = [_short(f.name) + (f" ({clip(f.why, 60)})" if f.why else "") for f in run.failures[:8]]
-    kept = [one for at, one in enumerate(told) if at == 0 or len(text) + len("; ".join(told[: at + 1])) <= 185]
-    more = len(run.failures) - len(kept)
-    return text + "; ".join(kept) + (f"; {more} more" if more else "")
+    while len(told) > 1 and len(text) + len("; ".join(told)) > 185:
+        told.pop()
+    more = len(run.failures) - len(told)
+    return text + "; ".join(told) + (f"; {more} more" if more else "")
 
 
 def _short(name: str) -> str:
@@ -111,134 +91,134 @@ def _short(name: str) -> str:
     return re.split(r"::| › | > ", name)[-1].split(" (")[0]
 
 
-def _score(run: TestRun) -> int:
-    return 9 if not run.failures else 7 if len(run.failures) <= 3 else 5
-
-
-def _last(lines: Sequence[PageLine], pattern: re.Pattern[str]) -> tuple[int, re.Match[str]] | None:
+def _last(lines: Sequence[PageLine], kind: str) -> tuple[int, re.Match[str]] | None:
     for at in range(len(lines) - 1, max(-1, len(lines) - END_WITHIN), -1):
-        if found := pattern.match(lines[at].text):
+        if found := LINES[kind].match(lines[at].text):
             return at, found
     return None
 
 
-def _numbers(texts: Iterable[str]) -> dict[str, int]:
-    sums: dict[str, int] = {}
+def _matching(lines: Sequence[PageLine], kind: str, *marks: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """Yield the places of lines of a kind; `marks`: each line has one of them, which is quicker to see."""
+    for at, line in enumerate(lines):
+        if any(mark in line.text for mark in marks) and (found := LINES[kind].match(line.text)):
+            yield at, found
+
+
+def _numbers(texts: Iterable[str]) -> Counter[str]:
+    sums: Counter[str] = Counter()
     for text in texts:
         for number, what in COUNT.findall(text):
-            key = what.rstrip("s") if what in ("errors", "warnings") else what
-            sums[key] = sums.get(key, 0) + int(number[:9])
+            sums[what.rstrip("s") if what in ("errors", "warnings") else what] += int(number[:9])
     return sums
 
 
-def _told(sums: dict[str, int]) -> str:
+def _total(sums: Counter[str], *keys: str) -> int:
+    return sum(sums[key] for key in keys)
+
+
+def _told(sums: Counter[str]) -> str:
     order = ("failed", "error", "passed", "skipped", "ignored", "xfailed", "xpassed", "warning")
-    return (
-        ", ".join(f"{sums[key]} {key}{'s' if key == 'warning' else ''}" for key in order if sums.get(key))
-        or "no tests ran"
-    )
+    counts = [f"{sums[key]} {key}{'s' * (key == 'warning')}" for key in order if sums[key]]
+    return ", ".join(counts) or "no tests ran"
 
 
-def _reason(lines: Sequence[PageLine], start: int, pattern: re.Pattern[str], stop: re.Pattern[str]) -> str:
+def _reason(lines: Sequence[PageLine], start: int, kind: str, stop: str) -> str:
     for line in lines[start + 1 : start + 1 + REASON_WITHIN]:
-        if stop.match(line.text):
+        if LINES[stop].match(line.text):
             break
-        if found := pattern.match(line.text):
+        if found := LINES[kind].match(line.text):
             return found["why"].strip()
     return ""
 
 
 def _pytest(lines: Sequence[PageLine]) -> TestRun | None:
-    end = _last(lines, PYTEST_END)
+    end = _last(lines, "pytest end")
     if not end or (not COUNT.search(end[1][0]) and "no tests ran" not in end[1][0]):
         return None
-    titles: dict[str, tuple[int, str]] = {}
-    for at, line in enumerate(lines):
-        if line.text.startswith("___") and (title := PYTEST_TITLE.match(line.text)):
-            titles[title["name"]] = (line.number, _reason(lines, at, PYTEST_WHY, PYTEST_TITLE))
+    titles = {
+        title["name"]: (lines[at].number, _reason(lines, at, "pytest reason", "pytest title"))
+        for at, title in _matching(lines, "pytest title", "___")
+    }
     failures: dict[str, TestFailure] = {}
-    for line in lines:
-        if line.text.startswith(("FAILED ", "ERROR ")) and (found := PYTEST_FAIL.match(line.text)):
-            at, why = titles.get(found["name"].split("::", 1)[-1].replace("::", "."), (line.number, ""))
-            failures[found["name"]] = TestFailure(name=found["name"], why=found["why"] or why, at=at)
+    for place, found in _matching(lines, "pytest failure", "FAILED ", "ERROR "):
+        name = found["name"]
+        at, why = titles.get(name.split("::", 1)[-1].replace("::", "."), (lines[place].number, ""))
+        failures[name] = TestFailure(name, found["why"] or why, at)
     if not failures:  # run without the short summary
-        failures = {name: TestFailure(name=name, why=why, at=at) for name, (at, why) in titles.items()}
+        failures = {name: TestFailure(name, why, at) for name, (at, why) in titles.items()}
     sums = _numbers([end[1][0]])
-    total = sum(sums.get(key, 0) for key in ("failed", "error", "passed", "skipped", "xfailed", "xpassed"))
-    return TestRun(runner="pytest", total=total, counts=_told(sums), end=lines[end[0]], failures=[*failures.values()])
+    total = _total(sums, "failed", "error", "passed", "skipped", "xfailed", "xpassed")
+    return TestRun("pytest", total, _told(sums), lines[end[0]], [*failures.values()])
 
 
 def _unittest(lines: Sequence[PageLine]) -> TestRun | None:
-    ran = _last(lines, UNIT_RAN)
-    if not ran:
+    end = _last(lines, "unittest end")
+    if not end:
         return None
+    at, ran = end
     traces = find_traces(lines)
     failures: list[TestFailure] = []
-    for line in lines[: ran[0]]:
-        if line.text.startswith(("FAIL: ", "ERROR: ")) and (found := UNIT_FAIL.match(line.text)):
-            trace = next((t for t in traces if t.first > line.number), None)
-            failures.append(TestFailure(name=found["name"], why=trace.headline if trace else "", at=line.number))
-    verdict = next((found for line in lines[ran[0] :] if (found := UNIT_END.match(line.text))), None)
-    counts = f"{ran[1]['ran']} run" + (f", {verdict[0]}" if verdict else "")
-    return TestRun(runner="unittest", total=int(ran[1]["ran"]), counts=counts, end=lines[ran[0]], failures=failures)
+    for place, found in _matching(lines[:at], "unittest failure", "FAIL: ", "ERROR: "):
+        why = next((trace.headline for trace in traces if trace.first > lines[place].number), "")
+        failures.append(TestFailure(found["name"], why, lines[place].number))
+    verdict = next((found[0] for line in lines[at:] if (found := LINES["unittest verdict"].match(line.text))), "")
+    return TestRun(
+        "unittest", int(ran["ran"]), ", ".join(filter(None, [f"{ran['ran']} run", verdict])), lines[at], failures
+    )
 
 
 def _javascript(lines: Sequence[PageLine]) -> TestRun | None:
-    end = _last(lines, JS_END)
+    end = _last(lines, "javascript end")
     if not end:
         return None
     failures: dict[str, TestFailure] = {}
-    for at, line in enumerate(lines[: end[0]]):
-        found = JS_FAIL.match(line.text) if any(mark in line.text for mark in ("●", "FAIL", "×", "✕", "✗")) else None
-        if found and (name := (found["jest"] or found["vitest"] or "").strip()) and name not in failures:
-            failures[name] = TestFailure(name=name, why=_reason(lines, at, JS_WHY, JS_FAIL), at=line.number)
+    for at, found in _matching(lines[: end[0]], "javascript failure", *"●×✕✗", "FAIL"):
+        if (name := (found["jest"] or found["vitest"] or "").strip()) and name not in failures:
+            why = _reason(lines, at, "javascript reason", "javascript failure")
+            failures[name] = TestFailure(name, why, lines[at].number)
     text = lines[end[0]].text
     sums = _numbers([text])
-    total = sums.pop("total", 0) or sum(sums.values())
-    runner = "vitest" if "Tests:" not in text else "jest"
-    return TestRun(runner=runner, total=total, counts=_told(sums), end=lines[end[0]], failures=[*failures.values()])
+    total = sums.pop("total", 0) or sums.total()
+    runner = "jest" if "Tests:" in text else "vitest"
+    return TestRun(runner, total, _told(sums), lines[end[0]], [*failures.values()])
 
 
 def _go(lines: Sequence[PageLine]) -> TestRun | None:
-    end = _last(lines, GO_END)
+    end = _last(lines, "go end")
     if not end:
         return None
     failures = [
-        TestFailure(name=found["name"], why=_go_reason(lines, at), at=line.number)
-        for at, line in enumerate(lines)
-        if "--- FAIL" in line.text and (found := GO_FAIL.match(line.text))
+        TestFailure(found["name"], _go_reason(lines, at), lines[at].number)
+        for at, found in _matching(lines, "go failure", "--- FAIL")
     ]
-    packages = [line.text.split("\t") for line in lines if GO_END.match(line.text)]
+    packages = [lines[at].text.split("\t") for at, _ in _matching(lines, "go end", "\t")]
     bad = [parts[1] for parts in packages if parts[0].strip() == "FAIL"]
     passed = sum(1 for line in lines if line.text.lstrip().startswith("--- PASS"))
     counts = f"{len(packages) - len(bad)} of {len(packages)} packages ok"
     counts += f", failed: {listed(bad, 6)}" if bad else ""
     total = passed + len(failures) if passed else None
-    return TestRun(runner="go test", total=total, counts=counts, end=lines[end[0]], failures=failures)
+    return TestRun("go test", total, counts, lines[end[0]], failures)
 
 
 def _go_reason(lines: Sequence[PageLine], at: int) -> str:
     """What the test said: below its verdict, or with `-v` above it."""
-    if why := _reason(lines, at, GO_WHY, GO_START):
-        return why
-    above = reversed(lines[max(0, at - REASON_WITHIN) : at])
-    said = (line.text for line in takewhile(lambda line: not GO_START.match(line.text), above))
-    return next((found["why"] for text in said if (found := GO_WHY.match(text))), "")
+    above = lines[max(0, at - REASON_WITHIN) : at][::-1]
+    return _reason(lines, at, "go reason", "go start") or _reason([lines[at], *above], 0, "go reason", "go start")
 
 
 def _cargo(lines: Sequence[PageLine]) -> TestRun | None:
-    end = _last(lines, CARGO_END)
+    end = _last(lines, "cargo end")
     if not end:
         return None
-    panics = {t.first: t for t in find_traces(lines)}
-    blocks = [(line.number, m["name"]) for line in lines if (m := CARGO_BLOCK.match(line.text))]
+    panics = find_traces(lines)
+    blocks = [(lines[at].number, found["name"]) for at, found in _matching(lines, "cargo block", "---- ")]
     failures: list[TestFailure] = []
-    for line in lines:
-        if line.text.startswith("test ") and (found := CARGO_FAIL.match(line.text)):
-            start = next((n for n, name in blocks if name == found["name"]), line.number)
-            panic = next((t for n, t in panics.items() if n > start), None) if blocks else None
-            why = f"{panic.message} at {panic.frames[0]}" if panic else ""
-            failures.append(TestFailure(name=found["name"], why=why, at=start))
-    sums = _numbers(m["counts"] for line in lines if (m := CARGO_END.match(line.text)))
-    total = sum(sums.get(key, 0) for key in ("failed", "passed", "ignored"))
-    return TestRun(runner="cargo test", total=total, counts=_told(sums), end=lines[end[0]], failures=failures)
+    for at, found in _matching(lines, "cargo failure", "test "):
+        start = next((number for number, name in blocks if name == found["name"]), lines[at].number)
+        panic = next((trace for trace in panics if trace.first > start), None) if blocks else None
+        why = f"{panic.message} at {panic.frames[0]}" if panic else ""
+        failures.append(TestFailure(found["name"], why, start))
+    sums = _numbers(found["counts"] for _, found in _matching(lines, "cargo end", "test result: "))
+    total = _total(sums, "failed", "passed", "ignored")
+    return TestRun("cargo test", total, _told(sums), lines[end[0]], failures)
