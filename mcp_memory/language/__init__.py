@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from importlib import resources
 
 _DEFINED = re.compile(r"\{([A-Z_]+)\}")
 
 
 def blocks_of(package: str, *path: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the name and the lines of each block of a data file; lines that begin with `#` are comments."""
-    from importlib import resources
-
     head, lines = "", list[str]()
     for line in resources.files(package).joinpath(*path).read_text("utf-8").splitlines():
         if line.startswith("    "):
@@ -37,3 +37,25 @@ def patterns_of(package: str, *path: str) -> Iterator[tuple[str, str]]:
         source = _DEFINED.sub(lambda name: defined[name[1]], "".join(lines))
         defined[head.removeprefix("define ")] = source
         yield head, source
+
+
+@cache
+def pattern_of(package: str, file: str, name: str) -> re.Pattern[str]:
+    """Return the compiled regular expression of one block of a file."""
+    return re.compile(_sources(package, file)[name])
+
+
+@cache
+def _sources(package: str, file: str) -> dict[str, str]:
+    return dict(patterns_of(package, file))
+
+
+@cache
+def words_of(package: str, file: str, name: str) -> frozenset[str]:
+    """Return the words of one block of a file, which white space separates."""
+    return frozenset(" ".join(_lines(package, file)[name]).split())
+
+
+@cache
+def _lines(package: str, file: str) -> dict[str, list[str]]:
+    return dict(blocks_of(package, file))

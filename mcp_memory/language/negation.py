@@ -8,10 +8,8 @@ Czech, are not recognised; of these languages only words are known.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import NamedTuple
 
-from mcp_memory.language import blocks_of
+from mcp_memory.language import pattern_of, words_of
 from mcp_memory.language.words import languages_of
 
 _ELSEWHERE = {"nu": {"ro"}, "sin": {"es"}, "mai": {"it", "ro"}, "non": {"it", "fr"}}
@@ -22,32 +20,18 @@ _AFTER_NE = frozenset(["pas", "jamais", "aucun", "aucune", "rien"])
 _TOGETHER = 3  # words between negations that are one
 
 
-class _Negations(NamedTuple):
-    """`apart`: words that are a second negation after another; `inside`: a pattern for scripts without spaces."""
-
-    words: frozenset[str]
-    apart: frozenset[str]
-    inside: re.Pattern[str]
-
-
-@cache
-def _negations() -> _Negations:
-    words, apart, inside = (lines for _, lines in blocks_of("mcp_memory.language", "data", "negation.txt"))
-    return _Negations(
-        frozenset(" ".join(words).split()), frozenset(" ".join(apart).split()), re.compile("".join(inside))
-    )
+_FILE = "mcp_memory.language", "data/negation.txt"
 
 
 def is_negative(text: str) -> bool:
     """Tell whether a sentence says that something is not so, or is not to be done."""
-    negations = _negations()
+    negative, apart = words_of(*_FILE, "negative"), words_of(*_FILE, "apart")
     words = [word.replace("’", "'") for word in _WORD.findall(text.lower())]
     count, last = 0, -_TOGETHER - 1
     for at, word in enumerate(words):
         if word == "ne" and not _AFTER_NE.isdisjoint(words[at + 1 :]):
             continue
-        if word in negations.words and (word not in _ELSEWHERE or not _ELSEWHERE[word].isdisjoint(languages_of(words))):
-            count += at - last > _TOGETHER or word in negations.apart
+        if word in negative and (word not in _ELSEWHERE or not _ELSEWHERE[word].isdisjoint(languages_of(words))):
+            count += at - last > _TOGETHER or word in apart
             last = at
-    inside = 1 if negations.inside.search(text) else 0
-    return (count + inside) % 2 == 1
+    return (count + bool(pattern_of(*_FILE, "inside").search(text))) % 2 == 1

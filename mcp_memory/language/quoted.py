@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import partial
 
-from mcp_memory.language import patterns_of
+from mcp_memory.language import pattern_of
 
 FILL = "\u00a4"
 """Replaces each character of others in `own_part`."""
@@ -23,18 +23,7 @@ FILL = "\u00a4"
 _FEWEST_WORDS = 5  # of a quotation
 _SPACE = re.compile(r"\s*")
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
-_FLAGS = {
-    "BLOCKS": re.DOTALL | re.MULTILINE,
-    "INLINE": re.NOFLAG,
-    "SINGLE": re.NOFLAG,
-    **dict.fromkeys(("TO_KEEP", "TO_THE_END", "SALUTATIONS", "SIGNATURE", "INTRODUCED"), re.IGNORECASE | re.MULTILINE),
-}
-
-
-@cache
-def _patterns() -> dict[str, re.Pattern[str]]:
-    sources = patterns_of("mcp_memory.language", "data", "quoted.txt")
-    return {name: re.compile(source, _FLAGS[name]) for name, source in sources if name in _FLAGS}
+_pattern = partial(pattern_of, "mcp_memory.language", "data/quoted.txt")
 
 
 def own_part(text: str) -> str:
@@ -48,23 +37,22 @@ def own_part(text: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    patterns = _patterns()
-    for found in patterns["BLOCKS"].finditer(text):
+    for found in _pattern("BLOCKS").finditer(text):
         yield found.span()
-    for found in patterns["INLINE"].finditer(text):
-        if _is_speech(found[0][1:-1]) and not patterns["TO_KEEP"].search(
+    for found in _pattern("INLINE").finditer(text):
+        if _is_speech(found[0][1:-1]) and not _pattern("TO_KEEP").search(
             text, max(0, found.start() - 80), found.start()
         ):
             yield found.span()
-    forwarded = patterns["TO_THE_END"].search(text)
+    forwarded = _pattern("TO_THE_END").search(text)
     if forwarded is not None:
         yield forwarded.end() if forwarded[0].rstrip().endswith((":", "：")) else forwarded.start(), len(text)
     mail = _mail(text)
     if mail is not None:
         yield mail, len(text)
-    for introduction in patterns["INTRODUCED"].finditer(text):
+    for introduction in _pattern("INTRODUCED").finditer(text):
         start = _SPACE.match(text, introduction.end()).end()  # pyright: ignore[reportOptionalMemberAccess]  # always one
-        places = (patterns[kind].match(text, start) for kind in ("BLOCKS", "INLINE", "SINGLE"))
+        places = (_pattern(kind).match(text, start) for kind in ("BLOCKS", "INLINE", "SINGLE"))
         ending = next((found.end() for found in places if found), len(text))
         yield start, ending
         if ending == len(text):
@@ -73,9 +61,8 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 def _mail(text: str) -> int | None:
     """Return where a mail without headers begins: at a formal salutation, or at any that a signature follows."""
-    patterns = _patterns()
-    signed = max((found.start() for found in patterns["SIGNATURE"].finditer(text)), default=-1)
-    for found in patterns["SALUTATIONS"].finditer(text):
+    signed = max((found.start() for found in _pattern("SIGNATURE").finditer(text)), default=-1)
+    for found in _pattern("SALUTATIONS").finditer(text):
         if found["informal"] is None or found.end() <= signed:
             return found.start()
     return None

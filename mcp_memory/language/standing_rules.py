@@ -23,10 +23,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Literal, cast
 
-from mcp_memory.language import patterns_of
+from mcp_memory.language import pattern_of, patterns_of
 from mcp_memory.language.quoted import FILL, own_part
 
 RuleKind = Literal["instruction", "constraint"]
@@ -108,19 +108,8 @@ def _by_word() -> dict[str, list[RulePattern]]:
     return index
 
 
-@cache
-def _sources(file: str) -> dict[str, str]:
-    return dict(patterns_of("mcp_memory.language", "data", file))
-
-
-@cache
-def _in_sentences(name: str) -> re.Pattern[str]:
-    return re.compile(_sources("sentences.txt")[name], re.DOTALL | re.MULTILINE if name == "SPOKEN_BY_OTHERS" else 0)
-
-
-@cache
-def _reported(name: str) -> re.Pattern[str]:
-    return re.compile(_sources("reported.txt")[name])
+_in_sentences = partial(pattern_of, "mcp_memory.language", "data/sentences.txt")
+_reported = partial(pattern_of, "mcp_memory.language", "data/reported.txt")
 
 
 def people() -> re.Pattern[str]:

@@ -25,7 +25,7 @@ from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from mcp_memory.language import blocks_of
+from mcp_memory.language import blocks_of, patterns_of
 
 _ENDING_VOTE = 0.5
 _ENDING_OF = 4  # letters that a word with an ending has more of
@@ -49,25 +49,26 @@ class _FunctionWords(NamedTuple):
 
 @cache
 def _lists() -> _FunctionWords:
-    lists = _FunctionWords({}, {}, {}, re.compile(""), frozenset())
+    of: dict[str, tuple[str, ...]] = {}
+    languages: dict[str, tuple[str, ...]] = {}
+    shapes: dict[str, tuple[str, ...]] = {}
+    rest: dict[str, tuple[str, ...]] = {}
     for head, lines in blocks_of("mcp_memory.language", "data", "function_words.txt"):
         kind, *named = head.split()
         words = tuple(dict.fromkeys(" ".join(lines).split()))
         match kind:
             case "words":
-                lists.of[named[0]] = words
-                for word in words:
-                    lists.languages[word] = (*lists.languages.get(word, ()), *named)
+                of[named[0]] = words
+                languages |= {word: (*languages.get(word, ()), *named) for word in words}
             case "endings":
-                for ending in words:
-                    lists.shapes[ending] = (*lists.shapes.get(ending, ()), *named)
+                shapes |= {ending: (*shapes.get(ending, ()), *named) for ending in words}
             case "letters":
-                lists.shapes.update(dict.fromkeys((*words, *map(str.upper, words)), tuple(named)))
-            case "asking":
-                lists = lists._replace(asking=re.compile("|".join(sorted(words, key=len, reverse=True))))
+                shapes |= dict.fromkeys((*words, *map(str.upper, words)), tuple(named))
             case _:
-                lists = lists._replace(english=frozenset((*words, *map(str.capitalize, words))))
-    return lists
+                rest[kind] = words
+    asking = re.compile("|".join(sorted(rest["asking"], key=len, reverse=True)))
+    english = frozenset((*rest["surely"], *map(str.capitalize, rest["surely"])))
+    return _FunctionWords(of, languages, shapes, asking, english)
 
 
 @cache
@@ -110,41 +111,20 @@ def function_words_of(words: Sequence[str]) -> frozenset[str]:
     return function_words(languages_of(words))
 
 
-HAN = (
-    "\u3005-\u3007\u3040-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\uf900-\ufaff\U00020000-\U0003ffff"
-)
-HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
-SYLLABIC = (
-    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u104e-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd"
-)
-DENSE = HAN + HANGUL + SYLLABIC
-
-# A consonant with all that is written around it: leading and following vowels, tones, stacked consonants, and in
-# Burmese the closing consonant under its killer mark.
-_SYLLABLE = re.compile(
-    "[\u0e40-\u0e44]?[\u0e01-\u0e2e][\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*[\u0e30\u0e32\u0e33\u0e45]?"
-    "|[\u0ec0-\u0ec4]?[\u0e81-\u0eae\u0edc-\u0edf][\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece]*[\u0eb0\u0eb2\u0eb3]?"
-    "|[\u1780-\u17b3](?:\u17d2[\u1780-\u17b3]|[\u17b4-\u17d1\u17d3\u17dd])*"
-    "|[\u1000-\u102a\u103f\u104e-\u1055](?:\u1039[\u1000-\u102a]|[\u102b-\u1038\u103a-\u103e\u1056-\u1060])*"
-    "(?:[\u1000-\u1021][\u1037\u1038]?\u103a[\u1037\u1038]?)?"
-    "|."
-)
-_KATAKANA = re.compile("[\u30a1-\u30f6]")
-_PARTICLES = """에서부터 으로부터 에게서 한테서 이라고 이라도 이랑 에서는 에서도 에게는
-    으로는 까지는 부터는 이에요 예요 입니다 이다 에서 에게 한테 께서 부터 까지 으로
-    처럼 보다 마다 조차 마저 라고 라도 이나 하고 에는 에도 와는 과는 로는
-    은 는 이 가 을 를 에 의 와 과 도 로 만 랑 나 께"""
-_PARTICLE = re.compile("(?:" + "|".join(sorted(_PARTICLES.split(), key=len, reverse=True)) + ")$")
+_PATTERNS = {
+    name: re.compile(source)
+    for name, source in patterns_of("mcp_memory.language", "data", "word_patterns.txt")
+    if not name.startswith("define ")
+}
 
 
 def dense_terms(run: str) -> Iterator[str]:
     """Return the terms of a run of one of these scripts, in order."""
     if run[0] <= "\u109f" or "\u1780" <= run[0] <= "\u17ff":
-        return _singles_and_pairs(_SYLLABLE.findall(run))
+        return _singles_and_pairs(_PATTERNS["SYLLABLE"].findall(run))
     if "\uac00" <= run[0] <= "\ud7ff" or run[0] < "\u3005" or "\u3130" <= run[0] <= "\u318f":
         return _hangul(run)
-    return _singles_and_pairs(kana_folded(run) if _KATAKANA.search(run) else run)
+    return _singles_and_pairs(kana_folded(run) if _PATTERNS["KATAKANA"].search(run) else run)
 
 
 def is_kana(term: str) -> bool:
@@ -159,17 +139,13 @@ def _singles_and_pairs(units: str | list[str]) -> Iterator[str]:
 
 
 def _hangul(word: str) -> Iterator[str]:
-    stem = _PARTICLE.sub("", word) or word
+    stem = _PATTERNS["KOREAN_PARTICLE"].sub("", word) or word
     if len(stem) != 2:
         yield stem
     for left, right in pairwise(word):
         yield left + right
 
 
-_DROPPED = re.compile(
-    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
-    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u093c\u09bc\u0a3c\u0abc\u0b3c\u200b-\u200f\u2060\ufe0e\ufe0f]"
-)
 _SPELLED = str.maketrans(
     {
         "ø": "o", "đ": "d", "ð": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ħ": "h", "ß": "ss",
@@ -188,7 +164,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     bare = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return unicodedata.normalize("NFC", _DROPPED.sub("", bare).translate(_SPELLED))
+    return unicodedata.normalize("NFC", _PATTERNS["DROPPED"].sub("", bare).translate(_SPELLED))
 
 
 def normalised(text: str) -> str:
@@ -226,24 +202,9 @@ _LONG = 8
 _PART_LENGTH = 4
 _REST = 3
 _SURE_STEMS = 3  # among more languages than this a word is not taken apart
-_ONSET = re.compile(
-    "(?:s?ch?[lmnrw]?|s[pt]r?|[bdfgkptvw]r|[bfgkps]l|[bcdfghjklmnprstvwz]|[gks]n|pf|qu|s[jkmvw]|[kt]v|[bfh]j|zw|th)?"
-    "[aeiouyäöüåøæáéíóőúű]"
-)
-_HEAD = re.compile(r"\w*[aeiouyäöüåøæáéíóőúű]\w*[^vjqwc]")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 
-_PLURAL = re.compile("(?:õe|ãe|ão)s$")  # reuniões, pães, mãos
-
-_ARABIC_PREFIX = re.compile("^و?(?:[بكف]?ال|لل)(?=.{2})|^و(?=.{3})")
-_ARABIC_SUFFIX = re.compile("(?<=.{3})(?:ت?(?:ها|نا|ي|ك)|هم|كم|ان|ات|ون|ين|يه|[هي])$|(?<=.{2})(?:ه|ات)$")
-_HEBREW_PREFIX = re.compile("^(?:וה|וב|ול|ומ|ש?ב|ש?ה|של|כש|מה|[ושהבכלמ])(?=.{3})")
-_HEBREW_SUFFIX = re.compile("(?<=.{3})(?:יות|ים|ות|יי|[הת])$")
 _FINAL = str.maketrans("ךםןףץ", "כמנפצ")
-_CYRILLIC_SUFFIX = re.compile(
-    "(?<=...)(?:ього|ому|ого|ими|ами|ями|ата|ите|ята|ове|еве|ові|еві|ість|ості|іст|ють|ять|ти|[аеиії]м|[ая]х|ой|ий|ій|"
-    "ом|ем|ям|ів|їв|ею|ою|єю|та|то|те|ът|ят|[аеиоуюяіїєьй])$"
-)
 
 
 @lru_cache(maxsize=16_384)
@@ -265,9 +226,9 @@ def _by_script(low: str) -> Iterator[str]:
             yield _stem("english", fold(spelled))
     elif "\u0590" <= first <= "\u05ff":
         yield folded.translate(_FINAL)
-        bare = _HEBREW_PREFIX.sub("", folded)
+        bare = _PATTERNS["HEBREW_PREFIX"].sub("", folded)
         yield bare.translate(_FINAL)
-        yield _HEBREW_SUFFIX.sub("", bare).translate(_FINAL)
+        yield _PATTERNS["HEBREW_SUFFIX"].sub("", bare).translate(_FINAL)
     elif "\u0600" <= first <= "\u06ff":
         yield folded
         yield _arabic(folded)
@@ -280,9 +241,9 @@ def _by_language(word: str, low: str, language: str, *, loose: bool) -> Iterator
     if language == "tr":
         low = _stem("turkish", word.replace("İ", "i").replace("I", "ı").casefold())  # one pass leaves cases behind
     elif language == "pt":
-        low = _PLURAL.sub("ão", low)
+        low = _PATTERNS["PORTUGUESE_PLURAL"].sub("ão", low)
     if language in ("uk", "bg"):
-        yield fold(_CYRILLIC_SUFFIX.sub("", low))
+        yield fold(_PATTERNS["CYRILLIC_SUFFIX"].sub("", low))
     elif algorithm := STEMMED.get(language):
         yield fold(_stem(algorithm, low))
         if language in _COMPOUNDING and not loose and _LONG <= len(low) <= 40:
@@ -291,8 +252,8 @@ def _by_language(word: str, low: str, language: str, *, loose: bool) -> Iterator
 
 def _arabic(word: str) -> str:
     """Return the word without the article, particles and endings (after Larkey's light10, 2002)."""
-    word = _ARABIC_PREFIX.sub("", word)
-    while (shorter := _ARABIC_SUFFIX.sub("", word)) != word:
+    word = _PATTERNS["ARABIC_PREFIX"].sub("", word)
+    while (shorter := _PATTERNS["ARABIC_SUFFIX"].sub("", word)) != word:
         word = shorter
     return word
 
@@ -303,16 +264,15 @@ def _parts(word: str) -> Iterator[str]:
     Most are not words, and cost nothing but room in the index.
     """
     for cut in range(_REST, len(word) - _REST + 1):
-        if _ONSET.match(word, cut) and _HEAD.fullmatch(word, 0, cut) and not _ENDING.fullmatch(word, cut):
+        if (
+            _PATTERNS["ONSET"].match(word, cut)
+            and _PATTERNS["HEAD"].fullmatch(word, 0, cut)
+            and not _PATTERNS["ENDING"].fullmatch(word, cut)
+        ):
             if len(word) - cut >= _PART_LENGTH:
                 yield word[cut:]
             if cut >= _PART_LENGTH:
                 yield word[:cut]
-
-
-_ENDING = re.compile(
-    "e?(?:[rln]?ung|isch|lich|[kh]?eit|schaft|ier|r?in|nd|n|s)(?:e[nrsm]?|s|nen|t)?|[aeiouyäöü][lnrst]?[aeiouyäöü]?[lnrst]?"
-)
 
 
 def _stem(language: str, word: str) -> str:
@@ -332,51 +292,10 @@ TERMS_VERSION = 3
 
 _MAX_TERM = 64  # longer runs are hashes and encoded data, which nobody searches for in full
 _MAX_PARTS = 32
-_MIXED = re.compile("(?:[0-9]+[A-Za-z]+){4}")  # a hash or encoded data, whose pieces say nothing
 _FEW = 2  # words of a query that does not tell its language: it is asked in all of them
 
-# Marks that belong to a word though Python takes them for no letters: of Latin, Hebrew, Arabic, the Indic scripts.
-_MARKS = (
-    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
-    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0730-\u074a\u0900-\u0963\u0966-\u0dff\u0f18-\u0fbc"
-    "\u135d-\u135f\u1a17-\u1a1b\u1b00-\u1bf3"
-)
-_EMOJI = (
-    "\u203c\u2049\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299"
-    "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff"
-)
-_GROUPS = r"[0-9]{1,3}(?:[.,' ][0-9]{3})+"
-_NUMBER = rf"{_GROUPS}(?:[.,][0-9]+)?(?!\w)|[0-9]+,[0-9]{{1,2}}(?![\w,])"
-_LEAD = r"(?<![.\w])[.$][A-Za-z]\w*"  # .NET, $HOME
-_TAIL = r"(?:\+\+|\#(?!\w))?"  # C++, C#
-
-# Three patterns, for nearly all that people write is ASCII without numbers of many digits or symbols at an edge.
-_SIMPLE = re.compile(r"\w(?:[\w'._:/@&+-]*\w)?", re.ASCII)
-_NOT_SIMPLE = re.compile(r"[.$+#0-9](?:(?<=[.$])[A-Za-z]|(?<=\+)\+|(?<=#)|(?<=[0-9])[ ,'][0-9])")
-_ASCII = re.compile(rf"{_NUMBER}|\w(?:[\w'._:/@&#+-]*\w)?{_TAIL}|{_LEAD}", re.ASCII)
-_LETTERS = rf"(?:[^\W{DENSE}]++|[{_MARKS}]++)++"
-_ANY = re.compile(
-    rf"{_NUMBER}|[{HAN}]+|[{HANGUL}]+|[{SYLLABIC}]+|[\U0001f1e6-\U0001f1ff]{{2}}|[{_EMOJI}]"
-    rf"|{_LETTERS}(?:['._:/@&#+‐‑·׳״\u200c\u200d-]++{_LETTERS})*+{_TAIL}|{_LEAD}"
-)
-_GROUPED = re.compile(rf"({_GROUPS})(?:[.,]([0-9]+))?")
-_DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]{1,2}")
-_DENSE = re.compile(f"[{DENSE}]")
-_APART = re.compile(r"\.\.+|--+")  # dots and dashes that stand between words
 _DENSE_FROM = "\u0e00"  # Thai; scripts written densely, and emoji, begin here
 _NO_LANGUAGE = "\u0530"  # letters from here on are of scripts whose forms need no language
-_SEPARATE = re.compile(r"[/:@#&]+")
-_SQUEEZED = re.compile("[-_'’‐‑·׳״\u200c\u200d]")
-_WORD = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+")
-_PART = re.compile(rf"[0-9]+(?:\.[0-9]+)*|(?:[^\W\d_]|[{_MARKS}])+")
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_CONTRACTED = re.compile(r"[a-z]+n't|(?:i|you|he|she|it|we|they|that|there|who)'(?:d|m|ll|re|ve)", re.IGNORECASE)
-_CLINGING = re.compile(r"([a-z]+)'(?:(s)|d|ll|re|ve)", re.IGNORECASE)
-_ELISION = re.compile(
-    "(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu|quoiqu|quelqu|gl|un|bell|quest|quell|[ndsc]?[aeou]ll)'(.{2,})", re.IGNORECASE
-)
-_YEAR_FIRST = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})(?![0-9])")
-_YEAR_LAST = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})")
 
 
 def index_terms(text: str) -> list[str]:
@@ -425,8 +344,8 @@ def _tokens(text: str) -> list[str]:
     if not text.isascii():
         text = normalised(text)
         if not text.isascii():
-            return _ANY.findall(text)
-    return (_ASCII if _NOT_SIMPLE.search(text) else _SIMPLE).findall(text)
+            return _PATTERNS["ANY"].findall(text)
+    return (_PATTERNS["ASCII"] if _PATTERNS["NOT_SIMPLE"].search(text) else _PATTERNS["SIMPLE"]).findall(text)
 
 
 def _terms(tokens: list[str], languages: tuple[str, ...]) -> list[str]:
@@ -447,21 +366,21 @@ def _plain_terms(token: str) -> tuple[str, ...]:
 def _token_terms(token: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     if token.isascii():
         is_word = token.isalpha() and (token.islower() or token.istitle() or token.isupper())
-    elif _DENSE.match(token):
+    elif _PATTERNS["DENSE_SCRIPT"].match(token):
         return tuple(dense_terms(token))
     else:
-        is_word = _WORD.fullmatch(token) is not None
-    if (pieces := _APART.split(token))[1:]:
+        is_word = _PATTERNS["WORD"].fullmatch(token) is not None
+    if (pieces := _PATTERNS["APART"].split(token))[1:]:
         return tuple(chain.from_iterable(_token_terms(piece, languages) for piece in pieces if piece))
     if is_word and len(token) <= _MAX_TERM:
         return forms(token, languages)  # nearly every word
     if "'" in token:
-        if _CONTRACTED.fullmatch(token):
+        if _PATTERNS["CONTRACTED"].fullmatch(token):
             return (token.lower().replace("'", ""),)
-        if (bare := _CLINGING.fullmatch(token)) is not None:
+        if (bare := _PATTERNS["CLINGING"].fullmatch(token)) is not None:
             # The s of "it's" and "Anna's" is a word as well: measured, searches lose without it.
             return (*_token_terms(bare[1], languages), *(("s",) if bare[2] else ()))
-        if (bare := _ELISION.fullmatch(token)) is not None:
+        if (bare := _PATTERNS["ELISION"].fullmatch(token)) is not None:
             return _token_terms(bare[1], languages)
     return tuple(dict.fromkeys(_compound_terms(token, languages)))
 
@@ -473,35 +392,35 @@ def _compound_terms(token: str, languages: tuple[str, ...]) -> Iterator[str]:
         if spelled and "," in token and " " not in token:
             return  # nobody asks for the 000 of 1,000
     folded = fold(token)[:_MAX_TERM].replace(" ", "")
-    segments = [segment for segment in _SEPARATE.split(folded) if segment]
+    segments = [segment for segment in _PATTERNS["SEPARATE"].split(folded) if segment]
     for segment in (folded, *(segments[:_MAX_PARTS] if len(segments) > 1 else ())):
-        whole = _SQUEEZED.sub("", segment)
+        whole = _PATTERNS["SQUEEZED"].sub("", segment)
         yield forms(whole, ())[0] if whole.isalpha() else whole or segment
     if (plus := folded.find("++")) > 0:
         yield folded[: plus + 2]  # C++17 is C++
-    if _MIXED.search(token):
+    if _PATTERNS["MIXED"].search(token):
         return
-    for part in _PART.findall(token)[:_MAX_PARTS]:
+    for part in _PATTERNS["PART"].findall(token)[:_MAX_PARTS]:
         if part[0].isdecimal():
             yield from _prefixes(part[:_MAX_TERM])
         elif not part.isascii() or part.islower():
             yield from forms(part[:_MAX_TERM], languages)
         else:
-            for piece in _CAMEL.findall(part)[:_MAX_PARTS]:
+            for piece in _PATTERNS["CAMEL"].findall(part)[:_MAX_PARTS]:
                 yield from forms(piece[:_MAX_TERM], languages)
 
 
 def _one_spelling(token: str) -> Iterator[str]:
     """Yield a number without its grouping, a date as year-month-day (both ways where day and month may be swapped)."""
-    if (grouped := _GROUPED.fullmatch(token)) is not None:
+    if (grouped := _PATTERNS["GROUPED"].fullmatch(token)) is not None:
         yield (whole := re.sub("[^0-9]", "", grouped[1]))
         if grouped[2]:
             yield f"{whole}.{grouped[2]}"
-    elif _DECIMAL_COMMA.fullmatch(token):
+    elif _PATTERNS["DECIMAL_COMMA"].fullmatch(token):
         yield from _prefixes(token.replace(",", "."))
-    elif (date := _YEAR_FIRST.match(token)) is not None:
+    elif (date := _PATTERNS["YEAR_FIRST"].match(token)) is not None:
         yield from _date(date[1], date[3], date[4])
-    elif (date := _YEAR_LAST.fullmatch(token)) is not None:
+    elif (date := _PATTERNS["YEAR_LAST"].fullmatch(token)) is not None:
         yield from _date(date[4], date[3], date[1])
         if date[2] != ".":
             yield from _date(date[4], date[1], date[3])

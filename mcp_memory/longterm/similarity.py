@@ -206,7 +206,7 @@ def _terms(text: str) -> frozenset[str]:
 def _months() -> frozenset[str]:
     from mcp_memory.language.when.vocabulary import LANGUAGES, lexicon
 
-    names = (name for language in LANGUAGES for name in lexicon(language).language.words.get("MONTH", ()))
+    names = (name for language in LANGUAGES for name in lexicon(language).words.get("MONTH", ()))
     return frozenset(
         term for name in names for term in query_terms(name) if len(term) > 2 and not _NO_MATTER.search(term)
     )

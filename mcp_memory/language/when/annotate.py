@@ -14,10 +14,8 @@ present tense.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import date, datetime
-from typing import NamedTuple
 
 from mcp_memory.language.when.intervals import local
 from mcp_memory.language.when.phrases import Phrase, Sentence, phrases_in, sentence_of
@@ -48,47 +46,21 @@ def with_dates(text: str, said_at: datetime) -> str:
     """
     if not languages_of(text):
         return text
-    bare, gaps = _without_additions(text)
-    pieces: list[str] = []
-    done = 0
-    for end, added in _additions(bare, said_at):
-        place = end + gaps.before(end)
-        if not gaps.at(end):
-            pieces += (text[done:place], added)
-            done = place
-    return "".join((*pieces, text[done:]))
-
-
-class _Gaps(NamedTuple):
-    """Where additions were taken out: characters of the bare text, and how many were removed up to each of them."""
-
-    places: list[int]
-    removed: list[int]
-
-    def at(self, place: int) -> bool:
-        index = bisect_right(self.places, place)
-        return index > 0 and self.places[index - 1] == place
-
-    def before(self, place: int) -> int:
-        """Return how many characters were removed before this place, not counting those at it."""
-        index = bisect_right(self.places, place - 1)
-        return self.removed[index - 1] if index else 0
-
-
-def _without_additions(text: str) -> tuple[str, _Gaps]:
-    gaps = _Gaps([], [])
-    pieces: list[str] = []
-    done = removed = 0
+    bare, removed = "", 0
+    added: dict[int, str] = {}
+    """Additions by their places in the text without them."""
     for match in ADDITION.finditer(text):
-        pieces.append(text[done : match.start()])
-        gaps.places.append(match.start() - removed)
-        removed += match.end() - match.start()
-        gaps.removed.append(removed)
-        done = match.end()
-    return "".join((*pieces, text[done:])), gaps
+        place = match.start() - removed
+        bare += text[len(bare) + removed : match.start()]
+        removed += len(match[0])
+        added[place] = added.get(place, "") + match[0]
+    bare += text[len(bare) + removed :]
+    for place, addition in _additions(bare, said_at):
+        added.setdefault(place, addition)
+    for place, addition in sorted(added.items(), reverse=True):
+        bare = f"{bare[:place]}{addition}{bare[place:]}"
+    return bare
 
-
-# --- what is read -----------------------------------------------------------------------------------
 
 _LEFT_ALONE = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`"

@@ -4,10 +4,6 @@ All moments here are naive local time; weeks begin on Monday; a weekend is Satur
 the northern hemisphere by whole months, and a winter belongs to the year of its December. A phrase without its year, or
 week, means the latest that has begun: questions to a memory look back. "Two weeks ago" is the day fourteen days back,
 half a week vague; "last week" is the calendar week.
-
-Shapes are patterns over the classes of words (see `vocabulary`). A name matches one token of its class; `?`, `|`,
-brackets and look-around are those of regular expressions. `~OF` means: not followed by a token of that class. The part
-before `:` must precede the phrase and does not belong to it. Of overlapping matches the longest wins.
 """
 
 from __future__ import annotations
@@ -16,20 +12,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from functools import cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, zoned
-from mcp_memory.language import blocks_of
 from mcp_memory.language.when.vocabulary import (
     ANCHORS,
+    CLASS,
     LETTER,
     PREPOSITIONS,
     TimeToken,
     languages_of,
-    lexicon,
-    tokens_of,
+    shapes_in,
     without_overlaps,
 )
 
@@ -84,19 +79,19 @@ def meaning(words: Mapping[str, Any], now: datetime) -> Interval | None:
 def _ago(words: Mapping[str, Any], now: datetime) -> Interval | None:
     if words.keys().isdisjoint(("AGO", "PRIOR", "LATELY")):
         return None
-    unit, least, most = words.get("LATELY") or _amount(words)
+    unit, least, most = words.get("LATELY") or amount(words)
     if unit is None:
         return None
     slack = LENGTH[unit] / 2
     if "HALF" in words:
         unit, least, most, slack = *_half(unit), slack / 2
     if unit in ("minute", "hour"):
-        start, end = (_back(now, unit, n).replace(second=0, microsecond=0) for n in (most, least))
+        start, end = (back(now, unit, n).replace(second=0, microsecond=0) for n in (most, least))
         return Interval(start, end + LENGTH["minute"], slack)
     if unit == "weekend":
-        return Interval(_unit("weekend", now, -most).start, _unit("weekend", now, -least).end)
+        return Interval(calendar_unit("weekend", now, -most).start, calendar_unit("weekend", now, -least).end)
     today = _midnight(now)
-    return Interval(_back(today, unit, most), _back(today, unit, least) + _DAY, slack)
+    return Interval(back(today, unit, most), back(today, unit, least) + _DAY, slack)
 
 
 def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
@@ -106,20 +101,20 @@ def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
         return None
     if "PAST" not in words and not ("REL" in words and counted and "UNIT" in words):
         return None
-    unit, _, most = _amount(words)
+    unit, _, most = amount(words)
     if unit is None or not (counted or words.get("PAST") or LENGTH[unit] > _DAY):
         return None
     if unit == "weekend":
-        return Interval(_unit(unit, now, -most).start, _unit(unit, now, -1).end)
+        return Interval(calendar_unit(unit, now, -most).start, calendar_unit(unit, now, -1).end)
     today = _midnight(now)
     slack = LENGTH[unit] / 2
     if words.get("REL", -1) > 0:
-        return Interval(today, _back(today, unit, -most) + _DAY, slack)
-    start = _back(now, unit, most).replace(second=0, microsecond=0) if LENGTH[unit] < _DAY else None
-    return Interval(start or _back(today, unit, most), today + _DAY, slack)
+        return Interval(today, back(today, unit, -most) + _DAY, slack)
+    start = back(now, unit, most).replace(second=0, microsecond=0) if LENGTH[unit] < _DAY else None
+    return Interval(start or back(today, unit, most), today + _DAY, slack)
 
 
-def _amount(words: Mapping[str, Any]) -> tuple[str | None, int, int]:
+def amount(words: Mapping[str, Any]) -> tuple[str | None, int, int]:
     """Return the unit, and the fewest and most of it that are meant."""
     if "AMOUNT" in words:
         unit, count = words["AMOUNT"]
@@ -169,29 +164,29 @@ def _named(words: Mapping[str, Any], now: datetime) -> Interval | None:
         case {"FEAST": (month, feast)}:
             return yearly(lambda y: _whole_day(datetime(y, month, feast)))._replace(slack=_DAY)
         case {"WEEKOF": (weeks, weekday)}:
-            return _whole_day(_unit("week", now, weeks).start + weekday * _DAY)
+            return _whole_day(calendar_unit("week", now, weeks).start + weekday * _DAY)
         case {"WEEKDAY": weekday} if unit == "week" and shift is not None:
-            return _whole_day(_unit("week", now, shift).start + weekday * _DAY)
+            return _whole_day(calendar_unit("week", now, shift).start + weekday * _DAY)
         case {"WEEKDAY": weekday}:
             return _whole_day(_weekday(weekday, shift, today))
         case {"PART": _} if unit is None and shift is not None:
             return _whole_day(today + shift * _DAY)
         case _ if unit == "month" and shift is not None and day is not None:
-            return _whole_day(_unit("month", now, shift).start.replace(day=day))
+            return _whole_day(calendar_unit("month", now, shift).start.replace(day=day))
         case _ if year is not None:
             return _months(year, 1, 12)
         case _:
-            return _bare_unit(unit, shift, now)
+            return _barecalendar_unit(unit, shift, now)
 
 
-def _bare_unit(unit: str | None, shift: int | None, now: datetime) -> Interval | None:
+def _barecalendar_unit(unit: str | None, shift: int | None, now: datetime) -> Interval | None:
     """Last week, this month, the weekend; but not "this day" or "last minute", which are no times."""
     if unit == "weekend" and shift is None:
-        this = _unit(unit, now, 0)
-        return this if this.start <= now else _unit(unit, now, -1)
+        this = calendar_unit(unit, now, 0)
+        return this if this.start <= now else calendar_unit(unit, now, -1)
     if unit is None or shift is None or LENGTH[unit] <= _DAY:
         return None
-    return _unit(unit, now, shift)._replace(slack=LENGTH[unit] / 4)
+    return calendar_unit(unit, now, shift)._replace(slack=LENGTH[unit] / 4)
 
 
 class _Yearly(NamedTuple):
@@ -263,10 +258,10 @@ def _part_of(day: Interval, part: tuple[int, int]) -> Interval | None:
 
 def _months(year: int, first: int, count: int) -> Interval:
     start = datetime(year, first, 1)
-    return Interval(start, _back(start, "month", -count))
+    return Interval(start, back(start, "month", -count))
 
 
-def _unit(unit: str, now: datetime, shift: int) -> Interval:
+def calendar_unit(unit: str, now: datetime, shift: int) -> Interval:
     """Return the calendar unit that many away from the one that holds `now`."""
     today = _midnight(now)
     monday = today - today.weekday() * _DAY
@@ -280,8 +275,8 @@ def _unit(unit: str, now: datetime, shift: int) -> Interval:
         case "month" | "quarter" | "year":
             count = {"month": 1, "quarter": 3, "year": 12}[unit]
             first = datetime(now.year, (now.month - 1) // count * count + 1, 1)
-            start = _back(first, unit, -shift)
-            return Interval(start, _back(start, unit, -1))
+            start = back(first, unit, -shift)
+            return Interval(start, back(start, unit, -1))
         case _:
             return _whole_day(today + shift * _DAY)
 
@@ -300,7 +295,7 @@ def _weekday(weekday: int, shift: int | None, today: datetime) -> datetime:
             return today - (since or 7) * _DAY
 
 
-def _back(moment: datetime, unit: str, count: int) -> datetime:
+def back(moment: datetime, unit: str, count: int) -> datetime:
     """Return the moment that many units earlier; a day that the month lacks becomes its last."""
     months = {"month": 1, "quarter": 3, "year": 12}.get(unit)
     if months is None:
@@ -308,29 +303,6 @@ def _back(moment: datetime, unit: str, count: int) -> datetime:
     year, month = divmod(moment.year * 12 + moment.month - 1 - count * months, 12)
     last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - _DAY).day
     return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
-
-
-@cache
-def shapes_of(kind: str) -> dict[str, list[str]]:
-    """Return the shapes of `time_shapes.txt` whose block begins with `kind`, by the rest of its name."""
-    blocks = blocks_of("mcp_memory.language", "data", "time_shapes.txt")
-    found: dict[str, list[str]] = {}
-    for head, lines in blocks:
-        first, _, rest = head.partition(" ")
-        if first == kind:
-            found.setdefault(rest, []).extend(lines)
-    return found
-
-
-def compiled(shapes: Iterable[str]) -> list[re.Pattern[str]]:
-    """Return a pattern over rows of class letters for each shape."""
-    return [re.compile(_pattern(shape)) for shape in shapes]
-
-
-def _pattern(shape: str) -> str:
-    before, _, body = shape.rpartition(" : ")
-    marked = re.sub(r"~([A-Z]+)", r"(?!\1)", f"(?<={before})(?:{body})" if before else body)
-    return re.sub(r"[A-Z]+", lambda name: LETTER[name[0]], marked).replace(" ", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,13 +332,10 @@ def spans_in(text: str, now: datetime) -> list[Span]:
     Only sure ones: durations ("for two weeks"), "May I", "Sunday roast", "on Sundays" are not. Without a year they mean
     the latest that has begun.
     """
-    languages = languages_of(text)
-    if not languages:
-        return []
     here = local(now)
-    found = [one for language in languages for one in _found(text, language, here)]
-    found.sort(key=lambda one: (one.at[0] - one.at[1], one.at))  # the longest first
-    return [_span(text, one) for one in without_overlaps(found, lambda one: one.at)]
+    found = [one for language in languages_of(text) for one in _found(text, language, here)]
+    found.sort(key=lambda one: (one[0][0] - one[0][1], one[0]))  # the longest first
+    return [_span(text, at, interval) for at, interval in without_overlaps(found, itemgetter(0))]
 
 
 def readings_of(text: str, now: datetime) -> list[Span]:
@@ -375,64 +344,37 @@ def readings_of(text: str, now: datetime) -> list[Span]:
     if "zh" in languages:
         languages.append("ja")  # a phrase alone may do without kana
     here = local(now)
-    different: dict[Interval, _ShapeFound] = {}
+    different: dict[Interval, tuple[int, int]] = {}
     for language in languages:
-        for one in _found(text, language, here, alone=True):
-            different.setdefault(one.interval, one)
-    return [_span(text, one) for one in different.values()]
+        for at, interval in _found(text, language, here, alone=True):
+            different.setdefault(interval, at)
+    return [_span(text, at, interval) for interval, at in different.items()]
 
 
-class _ShapeFound(NamedTuple):
-    at: tuple[int, int]
-    interval: Interval
-
-
-_NAME = {letter: name for name, letter in LETTER.items()}
-_SAME = {"MON": "MONTH", "MAY": "MONTH", "WDAY": "WEEKDAY", "RELP": "REL"}  # they differ only in where they may stand
 _TELLING = frozenset(LETTER[name] for name in (*ANCHORS, "YEAR", "DATE"))
 
 
-def _found(text: str, language: str, now: datetime, *, alone: bool = False) -> Iterator[_ShapeFound]:
-    """Yield every phrase that denotes a time, overlapping ones too; `alone`, only those that are the whole text."""
-    tokens = tokens_of(text, lexicon(language))
-    letters = "".join(token.letter for token in tokens)
-    if _TELLING.isdisjoint(letters):
-        return
-    for shape in _shapes(language, alone):
-        for match in shape.finditer(letters):
-            first, last = _trimmed(letters, *match.span())
-            if alone and not _is_whole(letters, first, last):
-                continue
-            at = (tokens[first].start, tokens[last - 1].end)
-            interval = _interval(tokens[first:last], now)
-            if interval and not _within_a_word(text, at):
-                yield _ShapeFound(at, interval)
-
-
-@cache
-def _shapes(language: str, alone: bool) -> list[re.Pattern[str]]:
-    return compiled(
-        [*shapes_of("common")[""], *lexicon(language).language.shapes, *(shapes_of("alone")[""] if alone else ())]
-    )
-
-
-def _trimmed(letters: str, first: int, last: int) -> tuple[int, int]:
-    """Return the place without the prepositions and articles at its ends."""
-    while first < last - 1 and letters[first] in PREPOSITIONS:
-        first += 1
-    while first < last - 1 and letters[last - 1] in PREPOSITIONS:
-        last -= 1
-    return first, last
-
-
-def _is_whole(letters: str, first: int, last: int) -> bool:
-    return set(letters[:first] + letters[last:]) <= PREPOSITIONS | {LETTER["DOT"]}
+def _found(
+    text: str, language: str, now: datetime, *, alone: bool = False
+) -> Iterator[tuple[tuple[int, int], Interval]]:
+    """Yield the place and the interval of every phrase, overlapping ones too; `alone`, only of the whole text."""
+    tokens, letters, matches = shapes_in(text, language, "alone" if alone else "", _TELLING)
+    for _, first, last in matches:
+        while first < last - 1 and letters[first] in PREPOSITIONS:
+            first += 1
+        while first < last - 1 and letters[last - 1] in PREPOSITIONS:
+            last -= 1
+        if alone and not set(letters[:first] + letters[last:]) <= PREPOSITIONS | {LETTER["DOT"]}:
+            continue
+        at = (tokens[first].start, tokens[last - 1].end)
+        interval = _interval(tokens[first:last], now)
+        if interval and not _within_a_word(text, at):
+            yield at, interval
 
 
 def _interval(tokens: Iterable[TimeToken], now: datetime) -> Interval | None:
-    named = ((_NAME[token.letter], token.value) for token in tokens)
     try:
-        found = meaning({_SAME.get(name, name): value for name, value in named}, now)
+        found = meaning({CLASS[token.letter]: token.value for token in tokens}, now)
         return found if found and found.start.astimezone() < found.end.astimezone() else None
     except (ValueError, OverflowError, OSError):  # the 31st of April, five thousand years ago
         return None
@@ -444,14 +386,9 @@ def _within_a_word(text: str, at: tuple[int, int]) -> bool:
     return (before[-1:] == "-" and before[:1].isalnum()) or (after[:1] == "-" and after[1:].isalnum())
 
 
-def _span(text: str, found: _ShapeFound) -> Span:
-    return Span(
-        text=text[slice(*found.at)],
-        at=found.at,
-        start=found.interval.start.astimezone(),
-        end=found.interval.end.astimezone(),
-        slack=found.interval.slack,
-    )
+def _span(text: str, at: tuple[int, int], interval: Interval) -> Span:
+    start, end, slack = interval
+    return Span(text=text[slice(*at)], at=at, start=start.astimezone(), end=end.astimezone(), slack=slack)
 
 
 _UNDERSTOOD = (
@@ -486,14 +423,10 @@ def parse_time(text: str, *, what: str, now: datetime, end: bool = False) -> dat
 
 def _written_out(value: str, *, end: bool) -> datetime | None:
     try:
-        if re.fullmatch(r"\d{4}", value):
-            start = datetime(int(value), 1, 1)
-            moment = start.replace(year=start.year + 1) if end else start
-        elif re.fullmatch(r"\d{4}-\d{2}", value):
-            start = datetime.fromisoformat(value + "-01")
-            moment = (start + timedelta(days=32)).replace(day=1) if end else start
-        elif re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
-            moment = datetime.fromisoformat(value) + timedelta(days=1 if end else 0)
+        if written := re.fullmatch(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", value):
+            year, month, day = (int(part) if part else None for part in written.groups())
+            moment = datetime(year or 0, month or 1, day or 1)
+            moment = back(moment, "day" if day else "month" if month else "year", -1) if end else moment
         else:
             moment = datetime.fromisoformat(value)
         return zoned(moment)

@@ -13,16 +13,17 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
-from mcp_memory.language.when.intervals import compiled, shapes_of
 from mcp_memory.language.when.vocabulary import (
     ANCHORS,
+    CLASS,
     LETTER,
     PREPOSITIONS,
+    ShapeMatch,
     TimeToken,
     lexicon,
-    tokens_of,
+    shapes_in,
     without_overlaps,
 )
 from mcp_memory.language.words import fold
@@ -30,61 +31,49 @@ from mcp_memory.language.words import fold
 Direction = Literal["past", "future", "unsure", "habit"]
 
 
-class _Cue(NamedTuple):
-    start: int
-    direction: Direction
+_MOST = 40
+"""Cues and cuts that are read: a longer run of words without an end is no sentence, and must not cost more."""
+_AT_THE_BEGINNING = 12
+"""Characters of a clause before a date with which it begins."""
+_CUT = re.compile(r"[,;:()，、；：（）]|\s[–—-]\s")
 
 
 class Sentence(NamedTuple):
-    """A sentence of one language: its cues in order, and the characters at which a clause ends."""
+    """A sentence of one language: its cues in order with their places, and the characters at which a clause ends."""
 
-    cues: list[_Cue]
+    cues: list[tuple[int, Direction]]
     cuts: list[int]
 
     def direction(self, start: int, end: int) -> Direction | None:
         """Return the direction of a date that stands from `start` to `end`, or None without a cue."""
-        if any(cue.direction in ("unsure", "habit") for cue in self.cues):
+        if any(shown in ("unsure", "habit") for _, shown in self.cues):
             return "unsure"
         left = max((cut for cut in self.cuts if cut <= start), default=-1)
         right = min((cut for cut in self.cuts if cut >= end), default=1 << 30)
-        outside = [cue for cue in self.cues if not start <= cue.start < end]
-        inside = [cue for cue in outside if left <= cue.start < right]
+        outside = [cue for cue in self.cues if not start <= cue[0] < end]
+        inside = [cue for cue in outside if left <= cue[0] < right]
         if not inside and start - left <= _AT_THE_BEGINNING:  # "On Sunday, I slept in": it belongs to what follows
-            inside = [cue for cue in outside if cue.start > start]
-        return _nearest(inside, start)
+            inside = [cue for cue in outside if cue[0] > start]
+        before = [shown for at, shown in inside if at < start]
+        return before[-1] if before else next((shown for _, shown in inside), None)
 
     def has(self, direction: Direction, start: int, end: int) -> bool:
         """Tell whether any cue outside the place from `start` to `end` shows this direction."""
-        return any(cue.direction == direction and not start <= cue.start < end for cue in self.cues)
+        return any(shown == direction and not start <= at < end for at, shown in self.cues)
 
 
 def sentence_of(text: str, language: str) -> Sentence:
     """Find the cues of a sentence, as one language reads it."""
-    cues = [_Cue(match.start(), _NAMES[match.lastgroup or "unsure"]) for match in _pattern(language).finditer(text)]
+    cues = [(match.start(), cast("Direction", match.lastgroup)) for match in _cues(language).finditer(text)]
     return Sentence(cues[:_MOST], [match.start() for match in _CUT.finditer(text)][:_MOST])
 
 
-_MOST = 40
-"""Cues and cuts that are looked at: a longer run of words without an end is no sentence, and must not cost more."""
-_AT_THE_BEGINNING = 12
-"""Characters of a clause before a date with which it begins."""
-_NAMES: dict[str, Direction] = {"past": "past", "future": "future", "unsure": "unsure", "habit": "habit"}
-_CUT = re.compile(r"[,;:()，、；：（）]|\s[–—-]\s")
-
-
 @cache
-def _pattern(language: str) -> re.Pattern[str]:
-    spoken = lexicon(language).language
-    edge = r"\b" if spoken.spaced else ""
-    groups = "|".join(f"(?P<{name}>{spoken.cues[name]})" for name in ("habit", "unsure", "future", "past"))
+def _cues(language: str) -> re.Pattern[str]:
+    words = lexicon(language)
+    edge = r"\b" if words.spaced else ""
+    groups = "|".join(f"(?P<{name}>{words.cues[name]})" for name in ("habit", "unsure", "future", "past"))
     return re.compile(f"{edge}(?:{groups}){edge}", re.IGNORECASE)
-
-
-def _nearest(cues: list[_Cue], start: int) -> Direction | None:
-    before = [cue for cue in cues if cue.start < start]
-    if before:
-        return before[-1].direction
-    return cues[0].direction if cues else None
 
 
 class Phrase(NamedTuple):
@@ -107,26 +96,16 @@ class Phrase(NamedTuple):
     """A date of the sentence stands before it, or right after it, that a bare weekday may count from."""
 
 
-_NAME = {letter: name for name, letter in LETTER.items()}
-_SAME = {"MON": "MONTH", "MAY": "MONTH", "WDAY": "WEEKDAY", "RELP": "REL"}
 _TELLING = frozenset(LETTER[name] for name in ANCHORS)
 _TRAILING = PREPOSITIONS | {LETTER["DOT"], LETTER["COMMA"]}
 _LEADING = frozenset(LETTER[name] for name in ("IN", "ON", "AT", "FROM", "THE", "FUNC", "AHEAD"))
-
-
-class _ShapeMatch(NamedTuple):
-    kind: str
-    first: int
-    last: int
+_AND = 8
+"""Characters between two dates of one list: "on Monday and Tuesday last week"."""
 
 
 def phrases_in(text: str, language: str) -> list[Phrase]:
     """Return the phrases of a sentence in order, none overlapping."""
-    tokens = tokens_of(text, lexicon(language))
-    letters = "".join(token.letter for token in tokens)
-    if _TELLING.isdisjoint(letters):
-        return []
-    found = [_ShapeMatch(kind, *match.span()) for kind, shape in _shapes(language) for match in shape.finditer(letters)]
+    tokens, letters, found = shapes_in(text, language, "turn", _TELLING)
     phrases = [_phrase(text, tokens, match) for match in _longest(found, letters)]
     leading = next((phrase.start for phrase in phrases if _is_more_than_a_weekday(phrase)), len(text))
     followed = {
@@ -140,24 +119,14 @@ def phrases_in(text: str, language: str) -> list[Phrase]:
     ]
 
 
-_AND = 8
-"""Characters between two dates of one list: "on Monday and Tuesday last week"."""
-
-
 def _is_more_than_a_weekday(phrase: Phrase) -> bool:
     return "WEEKDAY" not in phrase.words or not phrase.words.keys().isdisjoint(("MONTH", "UNIT", "SHIFT", "REL", "ORD"))
 
 
-@cache
-def _shapes(language: str) -> list[tuple[str, re.Pattern[str]]]:
-    own = [(kind.strip("-"), shape) for kind, shapes in shapes_of("turn").items() for shape in compiled(shapes)]
-    return own + [("", shape) for shape in compiled([*shapes_of("common")[""], *lexicon(language).language.shapes])]
-
-
-def _longest(found: list[_ShapeMatch], letters: str) -> list[_ShapeMatch]:
+def _longest(found: list[ShapeMatch], letters: str) -> list[ShapeMatch]:
     """Return those that do not overlap, the longer first, without counting prepositions and articles in front."""
 
-    def size(match: _ShapeMatch) -> int:
+    def size(match: ShapeMatch) -> int:
         first = match.first
         while first < match.last and letters[first] in _LEADING:
             first += 1
@@ -167,12 +136,12 @@ def _longest(found: list[_ShapeMatch], letters: str) -> list[_ShapeMatch]:
     return without_overlaps(found, lambda match: (match.first, match.last))
 
 
-def _phrase(text: str, tokens: list[TimeToken], match: _ShapeMatch) -> Phrase:
+def _phrase(text: str, tokens: list[TimeToken], match: ShapeMatch) -> Phrase:
     own = tokens[match.first : match.last]
     while own[-1].letter in _TRAILING and len(own) > 1:
         own = own[:-1]
     after = match.first + len(own)
-    names = [_SAME.get(_NAME[token.letter], _NAME[token.letter]) for token in own]
+    names = [CLASS[token.letter] for token in own]
     folded = [fold(text[token.start : token.end]) for token in own]
     return Phrase(
         kind=match.kind,

@@ -1,11 +1,12 @@
-r"""The classes of words in a time expression, and the reader of a language's file (`words/en.txt`).
+r"""The classes of words in a time expression, the lexicon of each language, and where shapes match a text.
 
-A text becomes a row of tokens, each of one class; a shape is a pattern over classes. Only a language's file knows
-its words, only `meaning` knows what a set of classes denotes, so a new language is one file of words:
+A text becomes a row of tokens, each of one class; a shape is a pattern over classes. Only a language's file
+(`data/times/en.txt`) knows its words, only `intervals.meaning` knows what a set of classes denotes, so a new language
+is one file:
 
     UNIT week: week, weeks              a class, its value, the forms
     EDGE 0 1/3: early, beginning of     a value of several parts; `-` is none
-    shape: EDGE DASH? MAY               a pattern of this language alone (see `shapes`)
+    shape: EDGE DASH? MAY               a pattern of this language alone (see below)
     cue past: was|were|had              a regular expression; several lines are alternatives
     ordinals: st, nd                    endings of numbers in digits
     spaced: no                          words are not separated by spaces
@@ -35,9 +36,9 @@ its words, only `meaning` knows what a set of classes denotes, so a new language
 | IN, ON, AT, FROM, THE, OF, AND, THAT, EVERY | what joins and introduces | |
 | FUNC, NOT | a known word that is no time · a phrase that looks like a time and is none | |
 
-A text as a row of tokens of one language, each with its class and value (see `vocabulary`).
-
-The languages there are, each loaded when it is first wanted, and in which of them a text may speak of a time.
+In a shape a name matches one token of its class; `?`, `|`, brackets and look-around are those of regular expressions.
+`~OF` means: not followed by a token of that class. The part before `:` must precede the phrase and does not belong to
+it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,6 @@ import re
 import string
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from functools import cache
@@ -54,6 +54,7 @@ from importlib import resources
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+from mcp_memory.language import blocks_of
 from mcp_memory.language.words import fold
 
 _CLASSES = (
@@ -69,57 +70,12 @@ _ANCHORS = "UNIT AMOUNT MONTH MON MAY WEEKDAY WDAY SEASON QUARTER PART FEAST DAY
 ANCHORS = frozenset(_ANCHORS.split())
 """Classes without which no phrase is a time, but for dates and years in digits."""
 
+_VARIANTS = {"MON": "MONTH", "MAY": "MONTH", "WDAY": "WEEKDAY", "RELP": "REL"}  # they may only stand elsewhere
+CLASS: Mapping[str, str] = {letter: _VARIANTS.get(name, name) for name, letter in LETTER.items()}
+"""The class of each letter, variants as what they mean."""
+
 PREPOSITIONS = frozenset(LETTER[name] for name in ("IN", "ON", "AT", "FROM", "THE", "OF"))
 """Letters of what may stand around a phrase and is no part of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeLanguage:
-    """The words of a language by class, each form with its value, and the shapes that only this language has.
-
-    `cues` are for turns, not for questions: for each direction ("past", "future", "habit", or "unsure": birthdays,
-    what might be) a pattern of words that show it in a sentence.
-    """
-
-    words: Mapping[str, Mapping[str, Any]]
-    shapes: list[str]
-    ordinals: frozenset[str]
-    spaced: bool
-    forms: Mapping[str, str]
-    tail: str | None
-    cues: Mapping[str, str]
-
-
-def read_language(code: str) -> TimeLanguage:
-    """Read the file of a language, named by its ISO 639-1 code."""
-    words: dict[str, dict[str, Any]] = {}
-    forms: dict[str, str] = {}
-    cues: dict[str, str] = {}
-    rest: dict[str, list[str]] = {}
-    text = resources.files("mcp_memory.language").joinpath("data", "times", f"{code}.txt").read_text("utf-8")
-    for line in text.splitlines():
-        key, _, listed = line.partition(": ")
-        name, *value = key.split()
-        match name:
-            case "#":
-                continue
-            case "cue":
-                cues[value[0]] = f"{cues[value[0]]}|{listed}" if value[0] in cues else listed
-            case "form":
-                forms[value[0]] = listed
-            case _ if name in LETTER:
-                words.setdefault(name, {}).update(dict.fromkeys(listed.split(", "), _value(name, value)))
-            case _:
-                rest.setdefault(name, []).append(listed)
-    return TimeLanguage(
-        words=words,
-        shapes=rest.get("shape", []),
-        ordinals=frozenset(form for line in rest.get("ordinals", ()) for form in line.split(", ")),
-        spaced=rest.get("spaced") != ["no"],
-        forms=forms,
-        tail=rest["tail"][0] if "tail" in rest else None,
-        cues=cues,
-    )
 
 
 _NAMED = {"-": None, "yes": True, "no": False}
@@ -153,14 +109,20 @@ class TimeToken(NamedTuple):
 
 
 class TimeLexicon(NamedTuple):
-    """A language made ready for reading.
+    """The words of a language by class, each form with its value, and all that its file says beside them.
 
     `entries`: in scripts with spaces each first word with the rest of its phrases, longest first; else whole phrases.
-    `longest`: characters of the longest phrase. `beginnings`: characters that a phrase or a number begins with.
+    `cues` are for turns, not for questions: for each direction ("past", "future", "habit", or "unsure": birthdays,
+    what might be) a pattern of words that show it in a sentence. `longest`: characters of the longest phrase.
+    `beginnings`: characters that a phrase or a number begins with.
     """
 
-    language: TimeLanguage
-    entries: dict[str, list[tuple[tuple[str, ...], str, Any]]]
+    words: Mapping[str, Mapping[str, Any]]
+    entries: Mapping[str, list[tuple[tuple[str, ...], str, Any]]]
+    shapes: list[str]
+    cues: Mapping[str, str]
+    ordinals: frozenset[str]
+    spaced: bool
     forms: list[tuple[str, re.Pattern[str]]]
     tail: re.Pattern[str] | None
     longest: int
@@ -187,20 +149,36 @@ _HANGUL = re.compile("[\uac00-\ud7a3]+")
 _NUMERALS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 
 
-def lexicon_of(language: TimeLanguage) -> TimeLexicon:
-    """Make a language ready for reading."""
+@cache
+def lexicon(language: str) -> TimeLexicon:
+    """Read the file of one of `LANGUAGES`."""
+    words: dict[str, dict[str, Any]] = {}
+    rest: dict[str, list[str]] = {}
+    text = resources.files("mcp_memory.language").joinpath("data", "times", f"{language}.txt").read_text("utf-8")
+    for line in text.splitlines():
+        key, _, listed = line.partition(": ")
+        name, *value = key.split()
+        if name in LETTER:
+            words.setdefault(name, {}).update(dict.fromkeys(listed.split(", "), _value(name, value)))
+        elif name != "#":
+            rest.setdefault(key, []).append(listed)
+    spaced = "spaced" not in rest
     entries: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
-    for name, words in language.words.items():
-        for form, value in words.items():
-            first, *rest = [fold(word) for word in _WORD.findall(form)] if language.spaced else [form]
-            entries.setdefault(first, []).append((tuple(rest), LETTER[name], value))
+    for name, forms in words.items():
+        for form, value in forms.items():
+            first, *others = [fold(word) for word in _WORD.findall(form)] if spaced else [form]
+            entries.setdefault(first, []).append((tuple(others), LETTER[name], value))
     for phrases in entries.values():
         phrases.sort(key=lambda phrase: -len(phrase[0]))
     return TimeLexicon(
-        language=language,
+        words=words,
         entries=entries,
-        forms=[(LETTER[name], re.compile(pattern)) for name, pattern in language.forms.items()],
-        tail=re.compile(language.tail) if language.tail else None,
+        shapes=rest.get("shape", []),
+        cues={key.removeprefix("cue "): "|".join(lines) for key, lines in rest.items() if key.startswith("cue ")},
+        ordinals=frozenset(form for line in rest.get("ordinals", ()) for form in line.split(", ")),
+        spaced=spaced,
+        forms=[(LETTER[key[5:]], re.compile(lines[-1])) for key, lines in rest.items() if key.startswith("form ")],
+        tail=re.compile(rest["tail"][0]) if "tail" in rest else None,
         longest=max(map(len, entries)),
         beginnings=frozenset(form[0] for form in entries) | frozenset(_NUMERALS) | frozenset(_TENS_AND_DIGITS),
     )
@@ -208,7 +186,7 @@ def lexicon_of(language: TimeLanguage) -> TimeLexicon:
 
 def tokens_of(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
     """Return the tokens of a text as this language reads it, in order."""
-    return _spaced(text, lexicon) if lexicon.language.spaced else _dense(text, lexicon)
+    return _spaced(text, lexicon) if lexicon.spaced else _dense(text, lexicon)
 
 
 def _dates_in(text: str) -> dict[int, TimeToken]:
@@ -251,19 +229,19 @@ def _spaced(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
                 at += len(rest)
                 break
         else:
-            tokens.append(_unlisted(found[at], lexicon.language))
+            tokens.append(_unlisted(found[at], lexicon.ordinals))
         at += 1
     return tokens
 
 
-def _unlisted(match: re.Match[str], language: TimeLanguage) -> TimeToken:
+def _unlisted(match: re.Match[str], ordinals: frozenset[str]) -> TimeToken:
     start, end = match.span()
     word = match[0]
     letter, value = LETTER["PLAIN" if word.islower() else "NAME"], None
     if word[0].isdecimal():
         digits = _DIGITS.match(word)
         number = digits[0] if digits else ""
-        letter, value = _number(number, word[len(number) :], language)
+        letter, value = _number(number, word[len(number) :], ordinals)
     elif len(word) == 2 and word[0] in "Qq" and word[1].isdecimal():
         letter, value = LETTER["QUARTER"], int(word[1])
     elif not word[0].isalpha():
@@ -271,9 +249,9 @@ def _unlisted(match: re.Match[str], language: TimeLanguage) -> TimeToken:
     return TimeToken(start, end, letter, value)
 
 
-def _number(digits: str, rest: str, language: TimeLanguage) -> tuple[str, Any]:
+def _number(digits: str, rest: str, ordinals: frozenset[str]) -> tuple[str, Any]:
     if rest:
-        is_ordinal = len(digits) <= 2 and fold(rest) in language.ordinals
+        is_ordinal = len(digits) <= 2 and fold(rest) in ordinals
         return (LETTER["ORD"], int(digits)) if is_ordinal else (LETTER["MARK"], None)
     if len(digits) == 4 and digits[:2] in ("19", "20", "21"):
         return LETTER["YEAR"], int(digits)
@@ -341,6 +319,46 @@ def _numeral(text: str) -> int:
     return 10 * _NUMERALS.get(tens or "一", 1) + _NUMERALS.get(ones, 0)
 
 
+# --- shapes -----------------------------------------------------------------------------------------
+
+
+class ShapeMatch(NamedTuple):
+    """The tokens from `first` until before `last` fit a shape; `kind` is how it is read, empty for common ones."""
+
+    kind: str
+    first: int
+    last: int
+
+
+def shapes_in(
+    text: str, language: str, special: str, telling: frozenset[str]
+) -> tuple[list[TimeToken], str, list[ShapeMatch]]:
+    """Return the tokens of a text, their letters, and where the common and some special shapes match them.
+
+    None matches where no token is of the `telling` classes.
+    """
+    tokens = tokens_of(text, lexicon(language))
+    letters = "".join(token.letter for token in tokens)
+    shapes = () if telling.isdisjoint(letters) else _shapes(language, special)
+    return tokens, letters, [ShapeMatch(kind, *at.span()) for kind, shape in shapes for at in shape.finditer(letters)]
+
+
+@cache
+def _shapes(language: str, special: str) -> list[tuple[str, re.Pattern[str]]]:
+    blocks = dict(blocks_of("mcp_memory.language", "data", "time_shapes.txt"))
+    found = [("", shape) for shape in (*blocks["common"], *lexicon(language).shapes)]
+    for head, lines in blocks.items():
+        block, _, kind = head.partition(" ")
+        found += [(kind.strip("-"), shape) for shape in lines if block == special]
+    return [(kind, re.compile(_letters_of(shape))) for kind, shape in found]
+
+
+def _letters_of(shape: str) -> str:
+    before, _, body = shape.rpartition(" : ")
+    marked = re.sub(r"~([A-Z]+)", r"(?!\1)", f"(?<={before})(?:{body})" if before else body)
+    return re.sub(r"[A-Z]+", lambda name: LETTER[name[0]], marked).replace(" ", "")
+
+
 def without_overlaps(rows: Iterable[_Row], place: Callable[[_Row], tuple[int, int]]) -> list[_Row]:
     """Return the rows in order of their places `(start, end)`; of those that overlap, the earliest of `rows`.
 
@@ -368,12 +386,6 @@ _IN_DIGITS = re.compile(r"\d{4}|[Qq][1-4]")
 _ASCII_LETTERS = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalpha() else 32 for i in range(256))
 
 
-@cache
-def lexicon(language: str) -> TimeLexicon:
-    """Return the words of one of `LANGUAGES`, made ready for reading."""
-    return lexicon_of(read_language(language))
-
-
 def languages_of(text: str) -> list[str]:
     """Return the languages in which some word of the text may belong to a time: of most texts none, in microseconds."""
     ascii_only = text.isascii()
@@ -399,7 +411,7 @@ def _words_of(classes: frozenset[str]) -> dict[str, set[str]]:
     """Return the words of these classes, the longest of each phrase, with the languages that have them."""
     known: dict[str, set[str]] = {}
     for language in LANGUAGES:
-        spoken = lexicon(language).language
+        spoken = lexicon(language)
         for name in classes & spoken.words.keys() if spoken.spaced else ():
             for form in spoken.words[name]:
                 known.setdefault(max(_LETTERS.findall(fold(form)), key=len), set()).add(language)
@@ -416,7 +428,7 @@ def _in_dense_script(text: str) -> set[str]:
 @cache
 def _beginnings(language: str) -> frozenset[str]:
     """Return the characters that words for times begin with, and the marks that make a number one."""
-    spoken = lexicon(language).language
+    spoken = lexicon(language)
     return frozenset("年月日号號년월일") | {
         form[0] for name in ANCHORS - {"PART"} for form in spoken.words.get(name, ())
     }
