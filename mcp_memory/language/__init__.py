@@ -53,9 +53,10 @@ def _sources(package: str, file: str) -> dict[str, str]:
 @cache
 def words_of(package: str, file: str, name: str) -> frozenset[str]:
     """Return the words of one block of a file, which white space separates."""
-    return frozenset(" ".join(_lines(package, file)[name]).split())
+    return frozenset(" ".join(lines_of(package, file, name)).split())
 
 
 @cache
-def _lines(package: str, file: str) -> dict[str, list[str]]:
-    return dict(blocks_of(package, file))
+def lines_of(package: str, file: str, name: str) -> list[str]:
+    """Return the lines of one block of a file."""
+    return dict(blocks_of(package, file))[name]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
@@ -306,6 +306,11 @@ def index_terms(text: str) -> list[str]:
     """
     tokens = _tokens(text)
     return _terms(tokens, languages_of(tokens))
+
+
+def terms_of_each(texts: Iterable[str]) -> list[list[str]]:
+    """Return the search terms of each text."""
+    return [index_terms(text) for text in texts]
 
 
 def base_terms(text: str) -> list[str]:

@@ -257,7 +257,7 @@ def read_batch(
     end = start
     for turn, held in _turns(store, space, session, start, stop):
         if turn.role in _TALK:
-            noise = held or small_talk_kind(turn, said[-1] if said else None) is not None
+            noise = held or small_talk_kind(turn.content, said[-1] if said else None) is not None
             size = len(_shortened(turn))
             full = most is not None and new and (len(new) == most or characters + size > MAX_CHARS)
             if full and not noise:
@@ -269,7 +269,9 @@ def read_batch(
                 characters += size
         end = turn.position + 1
     telling = [
-        turn for turn, prior in zip(before, [None, *before], strict=False) if small_talk_kind(turn, prior) is None
+        turn
+        for turn, prior in zip(before, [None, *before], strict=False)
+        if small_talk_kind(turn.content, prior) is None
     ]
     return TurnBatch(
         turns=new, background=telling[-background:] if background else [], read=read, skipped=skipped, stop=end

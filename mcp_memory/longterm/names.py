@@ -13,7 +13,7 @@ from functools import cache
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Entity, Turn
-from mcp_memory.language import blocks_of
+from mcp_memory.language import lines_of, pattern_of
 from mcp_memory.language.words import base_terms, fold
 from mcp_memory.store.protocol import Filters, Store
 
@@ -26,15 +26,13 @@ _SHOWN, _OFTEN = 40, 12  # entities in a question, and how many of them for bein
 _ALSO_SHOWN = 6
 
 
+_FILE = "mcp_memory.longterm", "words/names.txt"
+
+
 @cache
 def name_words(block: str) -> frozenset[str]:
     """Return the folded words of a block of `words/names.txt`."""
-    return frozenset(fold(word) for word in " ".join(_blocks()[block]).split(", "))
-
-
-@cache
-def _blocks() -> dict[str, list[str]]:
-    return dict(blocks_of("mcp_memory.longterm", "words", "names.txt"))
+    return frozenset(fold(word) for word in " ".join(lines_of(*_FILE, block)).split(", "))
 
 
 @cache
@@ -102,26 +100,24 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     said = "\n".join(turn.content for turn in turns)
     known = store.entities(space, limit=_KNOWN)
     held = next((entity.aliases for entity in known if fold(entity.name) == USER), ())
-    everyone = tuple(name for entity in known for name in (entity.name, *entity.aliases))
     speaking = {role: _speaking(turns, role) for role in ("user", "assistant")}
     unnamed = any(turn.role == "user" and not turn.name for turn in turns)
     user = _user(held, speaking["user"], unnamed=unnamed)
-    others = [name for name in (*speaking["user"], *speaking["assistant"]) if not user or fold(name) != fold(user)]
+    speakers = dict.fromkeys((*speaking["user"], *speaking["assistant"]))
+    others = [name for name in speakers if not user or fold(name) != fold(user)]
     text = fold("\n".join((said, *others)))
     shown = [
         entity
         for place, entity in enumerate(known)
         if place < _OFTEN or _names_one_of(text, (entity.name, *entity.aliases))
     ]
-    others = list(dict.fromkeys(others))
-    relations = {name: relation for name in others if (relation := _relation(store, space, user, name))}
     return Names(
         user=user,
         others=others,
         known=shown[:_SHOWN],
         said=said,
-        relations=relations,
-        everyone=everyone,
+        relations={name: relation for name in others if (relation := _relation(store, space, user, name))},
+        everyone=tuple(name for entity in known for name in (entity.name, *entity.aliases)),
     )
 
 
@@ -134,7 +130,12 @@ def with_told(names: Names, store: Store, space: str, statements: Iterable[str])
     """Return the names, including those in the user's statements in any turn and the user's names."""
     words = dict.fromkeys(word for text in statements for word in _CAPITAL.findall(text))
     told = {word: turns for word in list(words)[:_ASKED_FOR] if (turns := _turns_with(store, space, word))}
-    introduced = [word for word, turns in told.items() if any(_introduces(turn.content, word) for turn in turns)]
+    introduces = pattern_of(*_FILE, "INTRODUCES").pattern
+    introduced = [
+        word
+        for word, turns in told.items()
+        if any(re.search(rf"\b{introduces}{re.escape(word)}\b", turn.content, re.IGNORECASE) for turn in turns)
+    ]
     return replace(names, introduced=tuple(introduced), everyone=(*names.everyone, *told))
 
 
@@ -142,10 +143,6 @@ def _turns_with(store: Store, space: str, word: str) -> list[Turn]:
     found = store.postings(space, "turn", base_terms(word)[:1], filters=Filters(role="user"))
     rows = sorted({row for one in found for row in one.rows.tolist()})
     return [turn for turn in store.turns(space, [f"t{row}" for row in rows[:_TURNS_READ]]) if word in turn.content]
-
-
-def _introduces(text: str, name: str) -> bool:
-    return re.search(rf"\b{''.join(_blocks()['INTRODUCES'])}{re.escape(name)}\b", text, re.IGNORECASE) is not None
 
 
 _MUTUAL = frozenset(("friend", "partner", "spouse", "sibling", "colleague"))

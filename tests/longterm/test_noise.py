@@ -24,7 +24,7 @@ def turn(content: str, *, role: Role = "user", name: str | None = None) -> Turn:
 
 
 def after(before: str, content: str) -> str | None:
-    return small_talk_kind(turn(content), turn(before, role="assistant"))
+    return small_talk_kind(content, turn(before, role="assistant"))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def after(before: str, content: str) -> str | None:
     ).split(" | "),
 )
 def test_greetings_are_noise_in_any_language(text: str) -> None:
-    assert small_talk_kind(turn(text)) == "greeting"
+    assert small_talk_kind(text) == "greeting"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_greetings_are_noise_in_any_language(text: str) -> None:
     ).split(" | "),
 )
 def test_acknowledgements_are_noise_in_any_language(text: str) -> None:
-    assert small_talk_kind(turn(text)) == "acknowledgement"
+    assert small_talk_kind(text) == "acknowledgement"
     assert after(REPORT, text) == "acknowledgement"
 
 
@@ -89,18 +89,18 @@ def test_thanks_answer_nothing() -> None:
     ).split(" | "),
 )
 def test_one_word_more_makes_it_signal(text: str) -> None:
-    assert small_talk_kind(turn(text)) is None
+    assert small_talk_kind(text) is None
 
 
 def test_the_name_of_whoever_spoke_before_says_nothing() -> None:
     before = turn("Bye! Take care.", role="assistant", name="Joanna Reis")
-    assert small_talk_kind(turn("Bye Joanna! Take care!"), before) == "acknowledgement"
-    assert small_talk_kind(turn("Bye Otto! Take care!"), before) is None
+    assert small_talk_kind("Bye Joanna! Take care!", before) == "acknowledgement"
+    assert small_talk_kind("Bye Otto! Take care!", before) is None
 
 
 @pytest.mark.parametrize("text", ["/new", "/reset", "/compact", "/model opus-5", "/some-skill", "/mcp"])
 def test_commands_are_noise(text: str) -> None:
-    assert small_talk_kind(turn(text)) == "command"
+    assert small_talk_kind(text) == "command"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_commands_are_noise(text: str) -> None:
     ["/home/maya/diary.md is mine", "/etc/hosts", "/etc", "/tmp", "/remember I am allergic to nuts", "/new plan: Porto in May"],
 )  # fmt: skip
 def test_paths_and_commands_that_were_given_something_are_signal(text: str) -> None:
-    assert small_talk_kind(turn(text)) is None
+    assert small_talk_kind(text) is None
 
 
 @pytest.mark.parametrize(
@@ -128,30 +128,30 @@ def test_paths_and_commands_that_were_given_something_are_signal(text: str) -> N
     ],
 )
 def test_what_the_host_says_is_noise(text: str) -> None:
-    assert small_talk_kind(turn(text)) == "host"
+    assert small_talk_kind(text) == "host"
 
 
 def test_what_somebody_says_beside_the_host_is_signal() -> None:
     text = "<system-reminder>Files have changed.</system-reminder>\nI moved to Porto."
-    assert small_talk_kind(turn(text)) is None
+    assert small_talk_kind(text) is None
     assert own_words(text) == "I moved to Porto."
     told = "<command-name>/remember</command-name><command-args>I am allergic to nuts</command-args>"
-    assert small_talk_kind(turn(told)) is None
+    assert small_talk_kind(told) is None
 
 
 @pytest.mark.parametrize("text", ["???", "...", "!!", "—", "👍", "🎉🎉", "\u200b"])
 def test_symbols_alone_are_noise(text: str) -> None:
-    assert small_talk_kind(turn(text)) == "symbols"
+    assert small_talk_kind(text) == "symbols"
 
 
 def test_copies_of_what_was_recalled_are_noise() -> None:
     lines = (
         "- [a57 · 2026-05-07] Lives in Porto\n- [t12 · 2026-05-07 · user] I moved\n> t3 · user · 2026-05-07 10:00: x"
     )
-    assert small_talk_kind(turn(lines)) == "recalled"
-    assert small_talk_kind(turn(recall_block("- [a57 · 2026-05-07] Lives in Porto", part="dynamic"))) == "recalled"
+    assert small_talk_kind(lines) == "recalled"
+    assert small_talk_kind(recall_block("- [a57 · 2026-05-07] Lives in Porto", part="dynamic")) == "recalled"
     mixed = f"From memory:\n{lines}\nBut I live in Braga now."
-    assert small_talk_kind(turn(mixed)) is None
+    assert small_talk_kind(mixed) is None
     assert own_words(mixed) == "From memory:\nBut I live in Braga now."
 
 
@@ -160,15 +160,15 @@ async def test_the_prompts_of_this_server_are_noise(memory: Memory) -> None:
     await memory.offload_tool_result(tool_name="ls", result="a\n" * 2000, arguments={}, task="Tidy up", session="s")
     for prompt in PROMPTS:
         said = await prompt.run(memory, "Porto" if prompt.name == "recall" else "")
-        assert small_talk_kind(turn(said)) == "host", prompt.name
+        assert small_talk_kind(said) == "host", prompt.name
 
 
 @given(st.text(max_size=150), st.none() | st.text(max_size=50))
 def test_any_text_has_a_label_or_none(text: str, before: str | None) -> None:
-    kind = small_talk_kind(turn(text or "."), None if before is None else turn(before))
+    kind = small_talk_kind(text or ".", None if before is None else turn(before))
     assert kind in {None, "greeting", "acknowledgement", "command", "host", "symbols", "recalled"}
 
 
 @given(st.text("abcäßяж你好안녕 0123", min_size=1, max_size=40), st.sampled_from(["zq", "zq7", "7", "жщ", "龘"]))
 def test_what_holds_a_word_that_is_in_no_table_is_signal(text: str, word: str) -> None:
-    assert small_talk_kind(turn(f"hello {word} {text}")) is None
+    assert small_talk_kind(f"hello {word} {text}") is None

@@ -223,7 +223,7 @@ class HistorySize:
         if turn.role not in TURN_CHARS:
             self.noise += 1
             return
-        if small_talk_kind(_as_stored(session, turn), self._last.get(session)) is None:
+        if small_talk_kind(turn.content, self._last.get(session)) is None:
             self.signal += 1
             self._measure(session, turn.content[: TURN_CHARS[turn.role]])
         else:
@@ -253,7 +253,7 @@ class HistorySize:
         return round(new + again * (self._background / self.signal * a_character + _HEAD))
 
 
-def _as_stored(session: str, turn: NewTurn, *, last: int = 0) -> Turn:
+def _as_stored(session: str, turn: NewTurn, *, last: int) -> Turn:
     at = turn.said_at or datetime.min
     said: dict[str, Any] = {"role": turn.role, "name": turn.name, "content": turn.content[-last:]}
     return Turn(id="", session=session, position=0, said_at=at, learned_at=at, sha256="", **said)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, zoned
@@ -295,7 +295,10 @@ def _weekday(weekday: int, shift: int | None, today: datetime) -> datetime:
             return today - (since or 7) * _DAY
 
 
-def back(moment: datetime, unit: str, count: int) -> datetime:
+_Moment = TypeVar("_Moment", date, datetime)
+
+
+def back(moment: _Moment, unit: str, count: int) -> _Moment:
     """Return the moment that many units earlier; a day that the month lacks becomes its last."""
     months = {"month": 1, "quarter": 3, "year": 12}.get(unit)
     if months is None:

@@ -54,7 +54,7 @@ class Sentence(NamedTuple):
         inside = [cue for cue in outside if left <= cue[0] < right]
         if not inside and start - left <= _AT_THE_BEGINNING:  # "On Sunday, I slept in": it belongs to what follows
             inside = [cue for cue in outside if cue[0] > start]
-        before = [shown for at, shown in inside if at < start]
+        before: list[Direction] = [shown for at, shown in inside if at < start]
         return before[-1] if before else next((shown for _, shown in inside), None)
 
     def has(self, direction: Direction, start: int, end: int) -> bool:
@@ -64,7 +64,9 @@ class Sentence(NamedTuple):
 
 def sentence_of(text: str, language: str) -> Sentence:
     """Find the cues of a sentence, as one language reads it."""
-    cues = [(match.start(), cast("Direction", match.lastgroup)) for match in _cues(language).finditer(text)]
+    cues: list[tuple[int, Direction]] = [
+        (match.start(), cast("Direction", match.lastgroup)) for match in _cues(language).finditer(text)
+    ]
     return Sentence(cues[:_MOST], [match.start() for match in _CUT.finditer(text)][:_MOST])
 
 

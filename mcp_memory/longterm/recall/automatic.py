@@ -28,12 +28,12 @@ from mcp_memory.longterm.recall.dynamic import (
     RecallLine,
     asks_to_continue,
     dynamic_lines,
-    is_small_talk,
     last_conversation,
 )
 from mcp_memory.longterm.recall.relevance import WeighedRow
 from mcp_memory.longterm.search.ranking import without_speakers
 from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.models.embed.classifiers import leans_on_memory
 from mcp_memory.store.protocol import Filters
 
@@ -96,7 +96,7 @@ def automatic_lines(
     """
     if asks_to_continue(prompt):
         return iter([] if there else last_conversation(desk, there))
-    if is_small_talk(prompt, desk.now):
+    if small_talk_kind(prompt) is not None:
         return iter(())
     outline = desk.store.turn_metadata(desk.space, filters=Filters())
     bundled = desk.settings.embedder == "bundled"

@@ -12,17 +12,17 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
-from itertools import chain, zip_longest
-from typing import Literal, get_args
+from datetime import date
+from itertools import chain, repeat, zip_longest
+from types import MappingProxyType
+from typing import Literal, TypeVar, get_args
 
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.standing_rules import standing_rules
-from mcp_memory.language.words import fold, index_terms, query_terms
-from mcp_memory.longterm import turns as noise
+from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
 from mcp_memory.longterm.recall.relevance import (
     ABOUT,
     NEAR,
@@ -37,8 +37,9 @@ from mcp_memory.longterm.recall.relevance import (
 )
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.search.search import SearchContext, parse_query, question_pattern, speaker_intent
+from mcp_memory.longterm.search.search import Ranked, SearchContext, parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids, source_of_tool, source_of_turn, turns_of_others
 from mcp_memory.store.citations import cited, plain
 from mcp_memory.store.naming import address
@@ -46,7 +47,7 @@ from mcp_memory.store.protocol import Filters
 from mcp_memory.suspicion import flags
 
 __all__ = [
-    "Group", "RecallLimits", "RecallLine", "asks_to_continue", "dynamic_lines", "is_shown_in", "is_small_talk",
+    "Group", "RecallLimits", "RecallLine", "asks_to_continue", "dynamic_lines", "is_shown_in",
     "last_conversation", "statement_line", "top_by_confidence",
 ]  # fmt: skip
 
@@ -124,7 +125,7 @@ def top_by_confidence(desk: SearchContext, *, known: str) -> Iterator[RecallLine
     """Yield the atoms by confidence alone, without those in `known`."""
     atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
     ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
-    return sound(desk, (of_atom(atom) for atom in ordered if not is_shown_in(atom, known)))
+    return sound(desk, (_of_atom(atom) for atom in ordered if not is_shown_in(atom, known)))
 
 
 def dynamic_lines(
@@ -142,32 +143,25 @@ def dynamic_lines(
     The turns `there`, and atoms extracted from them, are left out too. Yields nothing where the `gate` rejects the rows
     found. Lines are made lazily: those beyond the budget cost nothing.
     """
-    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.small_talk_kind(turn) is None]
-    asking = "" if is_small_talk(question, desk.now) else question
+    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if small_talk_kind(turn.content) is None]
     apart = {*there, *(turn.id for turn in context)}
-    wanted = recall_query(desk, [asking])
+    wanted = recall_query(desk, ["" if small_talk_kind(question) else question])
     found = _found(desk, wanted, recall_query(desk, talk), apart, reach, gate)
     if found is None:
         return iter(())
     words = frozenset(query_terms("\n".join([question, *talk])))
     rules = _rules(wanted, apart, reach) if wanted and (found.turns or found.unsure) else []
     outputs = _outputs(wanted, words) if wanted and reach.outputs else []
+    ending = last_conversation(desk, apart) if asks_to_continue(question) else []
+    shown = {line.id for line in ending}
     made = _lines(desk, question, wanted, found, words, rules, outputs, known=known, there=there, reach=reach)
-    return sound(desk, _with_end(desk, question, apart, made))
-
-
-def is_small_talk(question: str, now: datetime) -> bool:
-    """Tell whether a question is a greeting or the like, as a turn would be."""
-    turn = Turn(
-        id="", session="", position=0, role="user", name=None, content=question, said_at=now, learned_at=now, sha256=""
-    )
-    return noise.small_talk_kind(turn) is not None
+    return sound(desk, chain(ending, (line for line in made if line.id not in shown)))
 
 
 # --- what is found ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _RecallRows:
     """Search results by id, each in the order of its search. `unsure` turns may be irrelevant."""
 
@@ -183,19 +177,17 @@ def _found(
 ) -> _RecallRows | None:  # fmt: skip
     """Return rows for the question, then for the conversation, without the turns already `there`."""
     found = _RecallRows()
-    aside = {one.id for one in desk.store.quarantined(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
+    aside = [one.id for one in desk.store.quarantined(desk.space, limit=_MOST_THERE) if one.id.startswith("t")]
     many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
-    for wanted in (question, talk):
-        if wanted is None:
-            continue
-        said = [row for row in weigh_rows(wanted, "turn", limit=many) if row.id not in there]
-        aside = quarantined_ids(desk.store, desk.space, [row.id for row in said])
-        said = [row for row in said if row.id not in aside]
-        held = (
-            _borne_out(desk, weigh_rows(wanted, "atom", limit=_ATOMS), said)
-            if desk.store.size(desk.space, "atom")
-            else []
-        )
+    for wanted in filter(None, (question, talk)):
+        said = _unheld(desk, [row for row in weigh_rows(wanted, "turn", limit=many) if row.id not in there])
+        held: list[WeighedRow] = []
+        if desk.store.size(desk.space, "atom"):
+            held = weigh_rows(wanted, "atom", limit=_ATOMS)
+            # An atom weighs at least as much as the turn that it was extracted from.
+            weights = {row.id: row.weight for row in said}
+            evidence = {atom.id: atom.evidence for atom in desk.store.atoms(desk.space, [row.id for row in held])}
+            held = [replace(row, weight=max(row.weight, weights.get(evidence.get(row.id, ""), 0.0))) for row in held]
         if not gate((*said, *held)):
             return None
         said = [row for row in said if not row.is_echo]
@@ -206,15 +198,21 @@ def _found(
             _join(found.atoms, (row for row in held if row.weight >= NEAR))
             for page in pages:
                 found.scenes.setdefault(page.id, page)
-        if wanted is question and (about or _anything(said, held)):
+        # A row that shares a telling word or is near in meaning could be an answer.
+        maybe = about or any(row.weight >= NEAR / 2 or row.cosine >= _CLOSE for row in (*said, *held))
+        if wanted is question and maybe:
             _join(found.atoms, (row for row in held if row.weight < NEAR and row.cosine >= _CLOSE))
             _join(found.unsure, (row for row in said if row.id not in found.turns))
     return found
 
 
-def _anything(said: Sequence[WeighedRow], held: Sequence[WeighedRow]) -> bool:
-    """Tell whether any row could be an answer: it shares a telling word or is near in meaning."""
-    return any(row.weight >= NEAR / 2 or row.cosine >= _CLOSE for row in (*said, *held))
+_Row = TypeVar("_Row", Turn, WeighedRow, Ranked)
+
+
+def _unheld(desk: SearchContext, rows: Sequence[_Row]) -> list[_Row]:
+    """Return the rows that are not quarantined."""
+    aside = quarantined_ids(desk.store, desk.space, [row.id for row in rows])
+    return [row for row in rows if row.id not in aside]
 
 
 def _join(found: dict[str, WeighedRow], rows: Iterable[WeighedRow]) -> None:
@@ -222,13 +220,6 @@ def _join(found: dict[str, WeighedRow], rows: Iterable[WeighedRow]) -> None:
     for row in rows:
         before = found.get(row.id, row)
         found[row.id] = max(before, row, key=lambda one: (one.weight, one.cosine))
-
-
-def _borne_out(desk: SearchContext, held: Sequence[WeighedRow], said: Sequence[WeighedRow]) -> list[WeighedRow]:
-    """Return the atoms, each with at least the weight of the turn that it was extracted from, if that was found."""
-    turns = {row.id: row.weight for row in said}
-    evidence = {atom.id: atom.evidence for atom in desk.store.atoms(desk.space, [row.id for row in held])}
-    return [replace(row, weight=max(row.weight, turns.get(evidence.get(row.id, ""), 0.0))) for row in held]
 
 
 # --- in the order in which they find room -----------------------------------------------------------
@@ -247,25 +238,25 @@ def _lines(
     replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
     about, unsure = promoted(about, unsure, {**maybe, **replaced})
     notes = {old: f"until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
-    notes |= _replaced(desk, holding)
+    ended = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
+    notes |= {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
-    verbatim = list(of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
+    verbatim = list(_of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
-    by_turns = [line for line in chain.from_iterable(zip_longest(map(of_atom, ranked), fresh)) if line]
+    by_turns = [line for line in chain.from_iterable(zip_longest(map(_of_atom, ranked), fresh)) if line]
     first, further = by_turns[: reach.before_rules], by_turns[reach.before_rules :]
+    said, ruled = {line.id for line in first}, {rule.id for rule in rules}
     yield from list(found.scenes.values())[:_SCENES]
     yield from _facts(desk, question, {*cited(known), *(atom.id for atom in held)})
     yield from first
-    said = {line.id for line in first}
     yield from (rule for rule in rules if rule.id not in said)
-    ruled = {rule.id for rule in rules}
     yield from (line for line in further if line.id not in ruled)
     yield from (line for line in verbatim if line.id in bearing_out)
     yield from outputs
-    further_turns = [turn for turn in unsure if turn.id not in ruled]
-    yield from of_turns(further_turns, words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
+    rest = [turn for turn in unsure if turn.id not in ruled]
+    yield from _of_turns(rest, words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
 
 
 def _rank(desk: SearchContext, atom: Atom, row: WeighedRow) -> float:
@@ -307,12 +298,6 @@ def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
     return len(extra) <= (1 - _SAME) * len(words) and not any(word[0].isdigit() for word in extra)
 
 
-def _replaced(desk: SearchContext, holding: Sequence[Atom]) -> Mapping[str, str]:
-    """Return the turns whose statements these atoms replaced, and by which."""
-    old = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
-    return {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in old}
-
-
 # --- rules, facts, scenes, tool results -------------------------------------------------------------
 
 
@@ -328,11 +313,9 @@ def _rules(wanted: RecallQuery, there: Collection[str], reach: RecallLimits) -> 
         limit=reach.rules_for_question if "?" in wanted.text or "？" in wanted.text else reach.rules,
         at=desk.now,
     )
-    aside = quarantined_ids(desk.store, desk.space, [hit.id for hit in hits])
-    turns = desk.store.turns(desk.space, [hit.id for hit in hits if hit.id not in there and hit.id not in aside])
+    turns = desk.store.turns(desk.space, [hit.id for hit in _unheld(desk, hits) if hit.id not in there])
     others = turns_of_others(desk.store, desk.space, turns)
-    theirs = [turn for turn in turns if turn.id not in others]
-    return [line for turn in theirs if (line := of_rule(turn, reach.rule_width))]
+    return [line for turn in turns if turn.id not in others and (line := _of_rule(turn, reach.rule_width))]
 
 
 def _facts(desk: SearchContext, question: str, shown: set[str]) -> list[RecallLine]:
@@ -341,7 +324,8 @@ def _facts(desk: SearchContext, question: str, shown: set[str]) -> list[RecallLi
     named = [
         one.name
         for one in desk.store.entities(desk.space, limit=_ENTITIES)
-        if fold(one.name) != "user" and any(_is_in(name, words) for name in (one.name, *one.aliases))
+        if fold(one.name) != "user"
+        and any(terms and terms <= words for terms in map(set, terms_of_each((one.name, *one.aliases))))
     ]
     facts = {
         fact.atom: fact
@@ -349,12 +333,7 @@ def _facts(desk: SearchContext, question: str, shown: set[str]) -> list[RecallLi
         for fact in desk.store.facts(desk.space, filters=Filters(entity=name, unheld=True), limit=_FACTS)
         if fact.atom not in shown
     }
-    return [of_fact(fact) for fact in list(facts.values())[:_FACTS]]
-
-
-def _is_in(name: str, words: set[str]) -> bool:
-    terms = set(index_terms(name))
-    return bool(terms) and terms <= words
+    return [_of_fact(fact) for fact in list(facts.values())[:_FACTS]]
 
 
 def _scenes(wanted: RecallQuery, held: Sequence[WeighedRow]) -> list[RecallLine]:
@@ -368,7 +347,7 @@ def _scenes(wanted: RecallQuery, held: Sequence[WeighedRow]) -> list[RecallLine]
     weights = {scene.slug: max([own[scene.slug], *(atoms.get(id, 0.0) for id in scene.atoms)]) for scene in scenes}
     about = sorted((scene for scene in scenes if weights[scene.slug] >= ABOUT), key=lambda one: -weights[one.slug])
     words = frozenset(query_terms(wanted.text))
-    return [of_scene(scene, words) for scene in about[:_SCENES]]
+    return [_of_scene(scene, words) for scene in about[:_SCENES]]
 
 
 def _outputs(wanted: RecallQuery, words: AbstractSet[str]) -> list[RecallLine]:
@@ -383,7 +362,7 @@ def _outputs(wanted: RecallQuery, words: AbstractSet[str]) -> list[RecallLine]:
     }
     weights = weights_of(wanted, "chunk", {at: terms_of(hit.text) for at, hit in hits.items()})
     return [
-        of_output(hit, words)
+        _of_output(hit, words)
         for at, hit in hits.items()
         if weights[at] >= ABOUT and not flags(f"{hit.call}\n{hit.text}", "tool")
     ]
@@ -392,26 +371,15 @@ def _outputs(wanted: RecallQuery, words: AbstractSet[str]) -> list[RecallLine]:
 # --- the end of the last conversation ---------------------------------------------------------------
 
 
-def _with_end(
-    desk: SearchContext, question: str, there: Collection[str], found: Iterable[RecallLine]
-) -> Iterator[RecallLine]:
-    """Yield the lines, after the end of the last conversation if the question asks to continue it."""
-    end = last_conversation(desk, there) if asks_to_continue(question) else []
-    shown = {line.id for line in end}
-    yield from end
-    yield from (line for line in found if line.id not in shown)
-
-
 def last_conversation(desk: SearchContext, there: Collection[str]) -> list[RecallLine]:
     """Return the last turns of the latest conversation, other than the one that is `there`."""
     sessions = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
     for one in sessions:
         said = desk.store.last_turns(desk.space, one.session, limit=_ENDING, roles=("user", "assistant"))
-        aside = quarantined_ids(desk.store, desk.space, [turn.id for turn in said])
-        said = [turn for turn in said if turn.id not in aside]
+        said = _unheld(desk, said)
         if said and not any(turn.id in there for turn in said):
             head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
-            turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
+            turns = _of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
             return [RecallLine(group="end", id=one.session, text=head), *turns]
     return []
 
@@ -450,12 +418,12 @@ def is_shown_in(atom: Atom, text: str) -> bool:
     return f"- {statement_line(atom)}\n" in text or f"{statement_line(atom)} ({atom.id}" in text
 
 
-def of_atom(atom: Atom) -> RecallLine:
+def _of_atom(atom: Atom) -> RecallLine:
     head = f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}{_whose(atom.source)}]"
     return RecallLine(group="atom", id=atom.id, text=f"{head} {statement_line(atom)}", source=atom.source)
 
 
-def of_fact(fact: Fact) -> RecallLine:
+def _of_fact(fact: Fact) -> RecallLine:
     parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
     said = " · ".join(one_line(part, 80) for part in parts)
     head = f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}{_whose(fact.source)}]"
@@ -466,48 +434,44 @@ def _whose(source: Source) -> str:
     return f" · {ATTRIBUTION[source]}" if ATTRIBUTION[source] else ""
 
 
-def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
+def _of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
     head = f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}"
     return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
 
 
-def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
+def _of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
     at = address(hit.ref, hit.lines)
     source = source_of_tool(hit.call.partition(" ")[0])
-    speaker_intent = "output of" if source == "tool" else "from the web,"
-    head = f"- [{at} · {hit.at:%Y-%m-%d} · {speaker_intent} {one_line(hit.call, 60)}]"
+    origin = "output of" if source == "tool" else "from the web,"
+    head = f"- [{at} · {hit.at:%Y-%m-%d} · {origin} {one_line(hit.call, 60)}]"
     return RecallLine(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
 
 
 # --- what was said ----------------------------------------------------------------------------------
 
 
-def of_turns(
+def _of_turns(
     turns: Sequence[Turn],
     *,
     words: AbstractSet[str],
     widths: Sequence[int],
     group: Group = "turn",
-    notes: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[RecallLine]:
     """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
 
     `notes` are remarks on turns by id, such as that a later one changed the value.
     """
-    for place, turn in enumerate(turns):
-        yield _line(turn, widths[min(place, len(widths) - 1)], words, group, (notes or {}).get(turn.id, ""))
-
-
-def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: str) -> RecallLine:
     from mcp_memory.language.when.annotate import with_dates
 
-    said = _around(turn.content, words, width)
-    dated = with_dates(said, turn.said_at) if turn.role == "user" else said
-    head = " · ".join(part for part in (turn.id, _speaker(turn), note) if part)
-    return _said(turn, group, f"- [{head}] {dated}")
+    for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
+        said = _around(turn.content, words, width)
+        dated = with_dates(said, turn.said_at) if turn.role == "user" else said
+        head = " · ".join(part for part in (turn.id, _speaker(turn), notes.get(turn.id)) if part)
+        yield _said(turn, group, f"- [{head}] {dated}")
 
 
-def of_rule(turn: Turn, width: int) -> RecallLine | None:
+def _of_rule(turn: Turn, width: int) -> RecallLine | None:
     """Return a line for a user's turn that states a standing rule, only the rules of a long one; else None."""
     rules = [rule for rule in standing_rules(turn.content) if rule.strength >= _SURELY]
     if turn.role != "user" or not rules:
@@ -544,4 +508,4 @@ _LONGEST = 400  # characters; who writes more says what it is about
 
 
 def asks_to_continue(question: str) -> bool:
-    return len(question) <= _LONGEST and question_pattern("continue").search(question) is not None
+    return len(question) <= _LONGEST and question_pattern("CONTINUE").search(question) is not None

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Signals
 from mcp_memory.language.snippet import matches, snippet
-from mcp_memory.longterm.search.pages import MIN_COSINE, known, matching, mixed, of_turns, said
+from mcp_memory.longterm.search.pages import MIN_COSINE, atom_turns, matching, of_turns, rows_for
 from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.rerank import FIRST
 from mcp_memory.longterm.search.results import ABOUT as SHARE
@@ -69,44 +68,34 @@ def explain(
     question = parse_query(query, at)
     wanted = max(FIRST, limit + _MISSED + 1)
 
-    def order(filters: Filters) -> tuple[list[Ranked], list[Ranked]]:
-        ask = partial(_ask, search, space, query, embed, at)
-        atoms = known(ask, filters, wanted)
-        return mixed(store, space, atoms, said(ask, filters, wanted)), atoms
+    def rows(filters: Filters) -> tuple[list[Ranked], list[Ranked]]:
+        return rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at)
 
-    ordered, atoms = order(filters)
+    atoms, ordered = rows(filters)
     shown, missed = ordered[:limit], ordered[limit : limit + _MISSED]
-    turn_filters = of_turns(filters)
-    kinds: list[tuple[Layer, Filters]] = [("atom", filters)]
-    if turn_filters is not None:
-        kinds.append(("turn", turn_filters))
-    legs = [ScoredLayer(store, search, space, layer, question, embed, passing) for layer, passing in kinds]
-    least = _least(shown)
+    kinds: list[tuple[Layer, Filters | None]] = [("atom", filters), ("turn", of_turns(filters))]
+    legs = [ScoredLayer(store, search, space, layer, question, embed, held) for layer, held in kinds if held]
+    # The score of the last one shown, of turns and of atoms: those of one say nothing of the other.
+    least = {kind: min(hit.score for hit in shown if hit.id[0] == kind) for kind in {hit.id[0] for hit in shown}}
+    passed_over = _passed_over(store, space, legs, ordered, least)
+    everything = rows(Filters())[1][:limit] if filters != Filters() else []
+    filtered = [hit for hit in everything if hit.id in passed_over or not any(leg.has(hit.id) for leg in legs)]
+    hidden = [_hidden(hit, passed_over.get(hit.id, "the filters leave it out")) for hit in filtered]
+    apart = {row.id for row in hidden}
 
-    def told(ids: Iterable[Ranked | str], why: Mapping[str, str] | None = None) -> tuple[ExplainedRow, ...]:
-        names = [one if isinstance(one, str) else one.id for one in ids]
-        made = [row for id in names if (row := row_of(legs, id, question, least, why or {}))]
-        return _with_texts(store, space, made, question)
+    def seen(ids: Iterable[str]) -> list[ExplainedRow]:
+        return [row for id in ids if (row := row_of(legs, id, question, least, passed_over.get(id)))]
 
-    everything = order(Filters())[0][:limit] if filters != Filters() else []
-    why = {
-        **_passed_over(store, space, legs, ordered, least),
-        **{hit.id: "the filters leave it out" for hit in everything if not any(s.has(hit.id) for s in legs)},
-    }
-    hidden = [hit for hit in everything if hit.id in why]
     return Explained(
         query=one_line(query, 300),
         words=tuple(question.words),
         related=tuple(dict.fromkeys(term for group in question.related for term in group)),
         asks_for=question.role,
         times=tuple(f"{span.start:%Y-%m-%d %H:%M} to {span.end:%Y-%m-%d %H:%M}" for span in question.times),
-        legs=tuple(seen.leg for seen in legs),
-        shown=told(shown),
-        missed=told(missed),
-        left_out=(
-            *told([id for id in why if id not in {hit.id for hit in hidden}], why),
-            *_with_texts(store, space, [_bare(hit, why) for hit in hidden], question),
-        ),
+        legs=tuple(one.leg for one in legs),
+        shown=_with_texts(store, space, seen(hit.id for hit in shown), question),
+        missed=_with_texts(store, space, seen(hit.id for hit in missed), question),
+        left_out=_with_texts(store, space, [*seen(id for id in passed_over if id not in apart), *hidden], question),
         scenes=tuple(
             (hit.scene.slug, hit.found_by) for hit in matching(store, space, query, filters=filters, atoms=atoms, at=at)
         ),
@@ -114,22 +103,10 @@ def explain(
     )
 
 
-def _ask(
-    search: Search, space: str, query: str, embed: Callable[[str], Sequence[Vectors]], at: datetime, layer: Layer,
-    filters: Filters, limit: int,
-) -> list[Ranked]:  # fmt: skip
-    return search(space, layer, query, embed=embed, filters=filters, limit=limit, at=at)
-
-
-def _bare(hit: Ranked, why: Mapping[str, str]) -> ExplainedRow:
+def _hidden(hit: Ranked, why: str) -> ExplainedRow:
     return ExplainedRow(
-        id=hit.id, score=round(hit.score, 5), parts=(), holds=(), cosine=hit.cosine, text="", left_out=why[hit.id]
+        id=hit.id, score=round(hit.score, 5), parts=(), holds=(), cosine=hit.cosine, text="", left_out=why
     )
-
-
-def _least(shown: Sequence[Ranked]) -> dict[str, float]:
-    """Return the score of the last one shown, of turns and of atoms: those of one say nothing of the other."""
-    return {kind: min(hit.score for hit in shown if hit.id[0] == kind) for kind in {hit.id[0] for hit in shown}}
 
 
 def _passed_over(
@@ -137,7 +114,7 @@ def _passed_over(
 ) -> dict[str, str]:
     inside = {hit.id for hit in ordered}
     atoms = store.atoms(space, [id for id in inside if id[0] == "a"])
-    resting = {turn: atom.id for atom in atoms for turn in (atom.evidence, *(one.turn for one in atom.also))}
+    resting = {turn: atom.id for atom in atoms for turn in atom_turns(atom)}
     reasons: dict[str, str] = {}
     for one in seen:
         kind = one.leg.layer[0]
@@ -175,12 +152,11 @@ def _results(
     passing = allowed(filters)
     if passing is None or not store.size(space, "chunk"):
         return ()
-    about = {
-        address(hit.ref, hit.lines)
-        for hit in results(store, space, question, filters=passing, limit=_RESULTS, least=SHARE)
-    }
-    hits = results(store, space, question, filters=passing, limit=_RESULTS, least=0.0)
-    return tuple(((at := address(hit.ref, hit.lines)), hit.found_by, at in about) for hit in hits)
+    about, hits = (
+        results(store, space, question, filters=passing, limit=_RESULTS, least=least) for least in (SHARE, 0)
+    )
+    enough = {address(hit.ref, hit.lines) for hit in about}
+    return tuple(((at := address(hit.ref, hit.lines)), hit.found_by, at in enough) for hit in hits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,15 +236,16 @@ class ScoredLayer:
     def parts(self, row: int) -> tuple[SignalShare, ...]:
         """Return what each signal gave a row, the most first."""
         at = self.at[row]
+        columns = zip(SIGNALS, self.signals.T, self.points[at].tolist(), strict=True)
         made = [
             SignalShare(
                 signal=name,
-                value=round(float(self.signals[at, column]), 3),
-                points=round(float(self.points[at, column]), 4),
-                place=int((self.signals[:, column] > self.signals[at, column]).sum()) + 1,
+                value=round(float(column[at]), 3),
+                points=round(points, 4),
+                place=int((column > column[at]).sum()) + 1,
             )
-            for column, name in enumerate(SIGNALS)
-            if self.signals[at, column] > 0
+            for name, column, points in columns
+            if column[at] > 0
         ]
         return tuple(sorted(made, key=lambda part: -part.points))
 
@@ -288,20 +265,21 @@ def _passing(store: Store, space: str, layer: Layer, rows: set[int], filters: Fi
 
 
 def row_of(
-    seen: Sequence[ScoredLayer], id: str, question: ParsedQuery, least: Mapping[str, float], why: Mapping[str, str]
+    legs: Sequence[ScoredLayer], id: str, question: ParsedQuery, least: Mapping[str, float], why: str | None
 ) -> ExplainedRow | None:
     number = int(id[1:])
-    among = next((one for one in seen if one.has(id)), None)
-    if among is None:
+    leg = next((one for one in legs if one.has(id)), None)
+    if leg is None:
         return None
-    score = float(among.scores[among.at[number]])
+    score = float(leg.scores[leg.at[number]])
+    cosine = leg.cosines.get(number)
     return ExplainedRow(
         id=id,
         score=round(score, 5),
-        parts=among.parts(number),
-        holds=tuple(word for word in question.words if number in among.holding.get(word, ())),
-        cosine=round(cosine, 3) if (cosine := among.cosines.get(number)) is not None else None,
+        parts=leg.parts(number),
+        holds=tuple(word for word in question.words if number in leg.holding.get(word, ())),
+        cosine=None if cosine is None else round(cosine, 3),
         text="",
         behind=round(least[id[0]] - score, 5) if least.get(id[0], 0.0) > score else None,
-        left_out=why.get(id),
+        left_out=why,
     )

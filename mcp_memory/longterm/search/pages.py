@@ -13,11 +13,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from itertools import islice
+from itertools import accumulate, islice
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene, SceneHit, Turn, TurnHit, TurnResults
+from mcp_memory.core.types import (
+    Atom,
+    AtomHit,
+    Fact,
+    MemoryResults,
+    ResultHit,
+    Scene,
+    SceneHit,
+    Turn,
+    TurnHit,
+    TurnResults,
+)
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.scenes import ended_since, readable_scenes
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
@@ -28,8 +39,8 @@ from mcp_memory.store.citations import left_of
 from mcp_memory.store.protocol import Filters, Layer, Posting, Store, Vectors
 
 __all__ = [
-    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "current", "known", "matching", "mixed", "of_turns",
-    "page_of", "said", "search_memories", "search_turns", "text_of",
+    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "atom_turns", "current", "matching", "of_turns",
+    "page_of", "rows_for", "search_memories", "search_turns", "text_of",
 ]  # fmt: skip
 
 _FACTS = 20
@@ -37,8 +48,6 @@ _AT_A_TIME = 5
 _ENTITIES = 1_000
 
 Embed = Callable[[str], Sequence[Vectors]]
-Ask = Callable[[Layer, Filters, int], list[Ranked]]
-"""Search a layer for one question: what passes the filters, at most so many."""
 
 
 def search_turns(
@@ -67,22 +76,15 @@ def search_turns(
         name = one_line(filters.session, 60)
         raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
     page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space)
-    found = search(
-        space,
-        "turn",
-        query,
-        embed=embed,
-        filters=_then(filters, page, "turn"),
-        limit=max(FIRST, len(page.shown) + 2 * limit),
-        at=at,
-    )
+    wanted = max(FIRST, len(page.shown) + 2 * limit)
+    found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=wanted, at=at)
     ranked = rerank(space, query, found, len(page.shown))
-    fresh = _fresh(ranked.hits, page)
+    fresh = [hit for hit in ranked.hits if hit.id not in page.shown]
     hits = _turn_hits(store, space, fresh[: 2 * limit - 1 if neighbours else limit], neighbours)
     many = _filling(hits, limit)
     return TurnResults(
         hits=hits[:many],
-        cursor=_next(page, fresh, many),
+        cursor=page.after(fresh, many),
         start=page.cursor(),
         note=ranked.note,
         results=_results(store, space, query, filters, page, limit),
@@ -112,77 +114,71 @@ def search_memories(
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
     note, atoms = None, list[Ranked]()
     if listing:
-        fresh = _listed(store, space, filters, page, limit + 1)
+        last = next(iter(page.shown), None)
+        listed = store.list_atoms(space, filters=page.then(filters, "atom"), after=last, limit=limit + 1)
+        fresh = [Ranked(id=atom.id, score=0.0, found_by={"listed": 1.0}, cosine=None) for atom in listed]
     else:
         wanted = max(FIRST, len(page.shown) + limit + 1)
-
-        def ask(layer: Layer, filters: Filters, limit: int) -> list[Ranked]:
-            return search(space, layer, query, embed=embed, filters=filters, limit=limit, at=at)
-
-        atoms = known(ask, _then(filters, page, "atom"), wanted)
-        verbatim = said(ask, _then(filters, page, "turn"), wanted)
-        ranked = rerank(space, query, mixed(store, space, atoms, verbatim), len(page.shown))
-        fresh, note = _fresh(ranked.hits, page), ranked.note
+        atoms, found = rows_for(
+            store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at, page=page
+        )
+        ranked = rerank(space, query, found, len(page.shown))
+        fresh, note = [hit for hit in ranked.hits if hit.id not in page.shown], ranked.note
     return MemoryResults(
         atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"]),
         facts=_facts(store, space, query, filters) if page.first else [],
         scenes=matching(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
         turns=_turn_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "t"], 0),
-        cursor=_next(page, fresh, limit),
+        cursor=page.after(fresh, limit),
         start=page.cursor(),
         note=note,
         results=[] if listing else _results(store, space, query, filters, page, limit),
     )
 
 
-# --- pages ------------------------------------------------------------------------------------------
-
-
-def _then(filters: Filters, page: PageState, layer: Layer) -> Filters:
-    """Return the filters, held to the rows that there were when the question was first asked."""
-    return filters if page.first else replace(filters, upto=page.upto(layer))
-
-
-def _fresh(hits: Sequence[Ranked], page: PageState) -> list[Ranked]:
-    return [hit for hit in hits if hit.id not in page.shown]
-
-
-def _next(page: PageState, fresh: Sequence[Ranked], limit: int) -> str | None:
-    return after(page.cursor(), [hit.id for hit in fresh[:limit]]) if len(fresh) > limit else None
-
-
-def _filling(hits: Sequence[TurnHit], limit: int) -> int:
-    """Return how many hits, best first, fill `limit` places; a hit that is shown as a neighbour takes none."""
-    shown: set[str] = set()
-    taken = 0
-    for many, hit in enumerate(hits):
-        if hit.turn.id not in shown:
-            if taken == limit:
-                return many
-            taken += 1
-        shown.update(turn.id for turn in (hit.turn, *hit.neighbours))
-    return len(hits)
-
-
 # --- what is found ----------------------------------------------------------------------------------
 
 
-def _listed(store: Store, space: str, filters: Filters, page: PageState, limit: int) -> list[Ranked]:
-    last = next(iter(page.shown), None)
-    listed = store.list_atoms(space, filters=_then(filters, page, "atom"), after=last, limit=limit)
-    return [Ranked(id=atom.id, score=0.0, found_by={"listed": 1.0}, cosine=None) for atom in listed]
+def rows_for(
+    store: Store,
+    search: Search,
+    space: str,
+    query: str,
+    *,
+    embed: Embed,
+    filters: Filters,
+    limit: int,
+    at: datetime,
+    page: PageState | None = None,
+) -> tuple[list[Ranked], list[Ranked]]:
+    """Return the atoms that share a word with the query or are near in meaning; and these and turns in one order.
 
+    Atoms and turns alternate, without turns that are evidence of an atom before them. Neither ranks the other: on real
+    conversations atoms in front of all turns hide a tenth of the evidence, and together they bring a little more of it
+    than turns alone (`bench.pyramid`).
+    """
 
-def known(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
-    """Return atoms that share a word with the query or are near in meaning."""
-    hits = ask("atom", filters, MAX_SHOWN)
-    return [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
+    def ranked(layer: Layer, passing: Filters, limit: int) -> list[Ranked]:
+        held = page.then(passing, layer) if page else passing
+        return search(space, layer, query, embed=embed, filters=held, limit=limit, at=at)
 
-
-def said(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
-    """Return verbatim turns; filters that only atoms know leave them out."""
+    hits = ranked("atom", filters, MAX_SHOWN)
+    atoms = [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
     passing = of_turns(filters)
-    return ask("turn", passing, limit) if passing and limit > 0 else []
+    verbatim = iter(ranked("turn", passing, limit) if passing else [])
+    evidence = {atom.id: atom_turns(atom) for atom in store.atoms(space, [hit.id for hit in atoms])}
+    order: list[Ranked] = []
+    told: set[str] = set()
+    for start in range(0, len(atoms), _AT_A_TIME):
+        some = atoms[start : start + _AT_A_TIME]
+        told.update(turn for atom in some for turn in evidence.get(atom.id, ()))
+        order += [*some, *islice((hit for hit in verbatim if hit.id not in told), _AT_A_TIME)]
+    return atoms, [*order, *(hit for hit in verbatim if hit.id not in told)]
+
+
+def atom_turns(atom: Atom) -> list[str]:
+    """Return the ids of the turns that an atom is based on."""
+    return [atom.evidence, *(one.turn for one in atom.also)]
 
 
 def of_turns(filters: Filters) -> Filters | None:
@@ -190,24 +186,7 @@ def of_turns(filters: Filters) -> Filters | None:
     if filters.kind or filters.entity or filters.scene:
         return None
     until = filters.until if filters.as_of is None else min(filters.as_of, filters.until or filters.as_of)
-    return Filters(since=filters.since, until=until, upto=filters.upto)
-
-
-def mixed(store: Store, space: str, atoms: Sequence[Ranked], verbatim: Sequence[Ranked]) -> list[Ranked]:
-    """Return atoms and turns, alternating, without turns that are evidence of an atom before them.
-
-    Neither ranks the other: on real conversations atoms in front of all turns hide a tenth of the evidence, and
-    together they bring a little more of it than turns alone (`bench.pyramid`).
-    """
-    rests = {atom.id: {atom.evidence, *(one.turn for one in atom.also)} for atom in store.atoms(space, _ids(atoms))}
-    order: list[Ranked] = []
-    told: set[str] = set()
-    left = iter(verbatim)
-    for start in range(0, len(atoms), _AT_A_TIME):
-        some = atoms[start : start + _AT_A_TIME]
-        told.update(turn for atom in some for turn in rests.get(atom.id, ()))
-        order += [*some, *islice((hit for hit in left if hit.id not in told), _AT_A_TIME)]
-    return [*order, *(hit for hit in left if hit.id not in told)]
+    return Filters(since=filters.since, until=until)
 
 
 def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
@@ -221,10 +200,6 @@ def _results(store: Store, space: str, query: str, filters: Filters, page: PageS
     return results(store, space, question, filters=passing, limit=min(limit, SHOWN))
 
 
-def _ids(hits: Sequence[Ranked]) -> list[str]:
-    return [hit.id for hit in hits]
-
-
 def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]:
     """Return the facts of the entity or scene asked for, or those whose entity the query names."""
     words = set(query_terms(query))
@@ -234,14 +209,13 @@ def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]
     facts = store.facts(space, filters=replace(filters, unheld=True), limit=500)
     if not filtered:
         names = {fold(one.name): " ".join((one.name, *one.aliases)) for one in store.entities(space, limit=_ENTITIES)}
-        facts = [fact for fact in facts if _named(fact, names, words)]
+        facts = [fact for fact in facts if not words.isdisjoint(index_terms(_asked_by(fact, names)))]
     return facts[:_FACTS]
 
 
-def _named(fact: Fact, names: Mapping[str, str], words: set[str]) -> bool:
+def _asked_by(fact: Fact, names: Mapping[str, str]) -> str:
     entity = fold(fact.entity)
-    asked = fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
-    return bool(words & set(index_terms(asked)))
+    return fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
 
 
 def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int) -> list[TurnHit]:
@@ -249,12 +223,17 @@ def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int
     near = store.context_windows(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
     found = {turn.id: turn for turn in near}
     held = {one.id: one.reasons for one in store.quarantined(space, found) if one.verdict != "released"}
+
+    def around(turn: Turn) -> list[Turn]:
+        distances = ((other, abs(other.position - turn.position)) for other in near if other.session == turn.session)
+        return [other for other, distance in distances if 0 < distance <= neighbours]
+
     return [
         TurnHit(
             turn=found[hit.id],
             score=round(hit.score, 5),
             found_by=dict(hit.found_by),
-            neighbours=_around(found[hit.id], near, neighbours) if neighbours else [],
+            neighbours=around(found[hit.id]) if neighbours else [],
             held=held,
         )
         for hit in hits
@@ -262,12 +241,17 @@ def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int
     ]
 
 
-def _around(turn: Turn, near: Sequence[Turn], neighbours: int) -> list[Turn]:
-    return [
-        other
-        for other in near
-        if other.session == turn.session and 0 < abs(other.position - turn.position) <= neighbours
-    ]
+def _filling(hits: Sequence[TurnHit], limit: int) -> int:
+    """Return how many hits, best first, fill `limit` places; a hit that is shown as a neighbour takes none."""
+    shown: set[str] = set()
+    taken = 0
+    for many, hit in enumerate(hits):
+        if hit.turn.id not in shown:
+            if taken == limit:
+                return many
+            taken += 1
+        shown.update(turn.id for turn in (hit.turn, *hit.neighbours))
+    return len(hits)
 
 
 def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit]:
@@ -284,6 +268,8 @@ def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit
         if hit.id in found
     ]
 
+
+# --- pages ------------------------------------------------------------------------------------------
 
 MAX_SHOWN = 600  # as deep as a question is paged; a cursor is 1,600 characters then
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
@@ -307,9 +293,13 @@ class PageState:
     def first(self) -> bool:
         return not self.shown
 
-    def upto(self, layer: Layer) -> int | None:
-        """Return the last row that belongs to the question; on its first page all do."""
-        return None if self.first else self.newest[_LAYERS.index(layer)]
+    def then(self, filters: Filters, layer: Layer) -> Filters:
+        """Return the filters, held to the rows that there were when the question was first asked."""
+        return filters if self.first else replace(filters, upto=self.newest[_LAYERS.index(layer)])
+
+    def after(self, hits: Sequence[Ranked], limit: int) -> str | None:
+        """Return the cursor of the page behind the first `limit` of some fresh hits; None after the last of them."""
+        return after(self.cursor(), [hit.id for hit in hits[:limit]]) if len(hits) > limit else None
 
     def cursor(self) -> str:
         """Return the page as a cursor: opaque, short, and checked for being copied right."""
@@ -361,7 +351,11 @@ def _parse(cursor: str) -> PageState:
             question=body[:_QUESTION],
             at=datetime.fromtimestamp(at, UTC),
             newest=(turn, atom),
-            shown=frozenset(id for layer in _LAYERS for id in _decoded_ids(layer, numbers)),
+            shown=frozenset(
+                f"{layer[0]}{number}"
+                for layer in _LAYERS
+                for number in accumulate(islice(numbers, min(next(numbers), MAX_SHOWN)))
+            ),
             listing=bool(listing),
         )
         # The check is right, it was copied to the last character, and no forger made up its rows.
@@ -370,13 +364,6 @@ def _parse(cursor: str) -> PageState:
     except (ValueError, binascii.Error, RuntimeError, OverflowError, OSError):
         pass
     raise InvalidInput("That cursor is not one of ours. Leave it out to start from the first result.")
-
-
-def _decoded_ids(layer: Layer, numbers: Iterator[int]) -> Iterator[str]:
-    number = 0
-    for _ in range(min(next(numbers), MAX_SHOWN)):
-        number += next(numbers)
-        yield f"{layer[0]}{number}"
 
 
 def _check(body: bytes) -> bytes:
@@ -409,8 +396,8 @@ _OF_THE_BEST = 0.4  # the share of the best one's score that is worth showing
 
 def current(store: Store, space: str) -> list[Scene]:
     """Return the scenes, the hottest first, without what has ended since they were written."""
-    told = [(scene, {old.id for old, _ in ended_since(store, space, scene)}) for scene in readable_scenes(store, space)]
-    left = (left_of(scene, ended) for scene, ended in told)
+    scenes = readable_scenes(store, space)
+    left = (left_of(scene, {old.id for old, _ in ended_since(store, space, scene)}) for scene in scenes)
     return [scene for scene in left if scene.body]
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Role
-from mcp_memory.language import blocks_of
-from mcp_memory.language.words import base_terms, index_terms, languages_of, query_terms
+from mcp_memory.language import pattern_of, words_of
+from mcp_memory.language.words import base_terms, languages_of, query_terms, terms_of_each
 from mcp_memory.longterm.search import ranking
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
 from mcp_memory.models import stage
@@ -203,17 +203,20 @@ def parse_query(text: str, at: datetime, *, relatives: bool = True) -> ParsedQue
 def _related(text: str, words: set[str]) -> list[Mapping[str, float]]:
     from mcp_memory.models.embed.classifiers import related_words
 
+    asked = list(dict.fromkeys(_LATIN_WORD.findall(text.lower())))
+    # the others ask, and tell nothing
+    telling = [word for word, terms in zip(asked, terms_of_each(asked), strict=True) if words.intersection(terms)]
+    relatives = [related_words(word)[:_RELATIVES] for word in telling]
+    terms_of_others = iter(terms_of_each([other for near in relatives for other, _ in near]))
     found: list[Mapping[str, float]] = []
-    for word in dict.fromkeys(_LATIN_WORD.findall(text.lower())):
-        if not words.intersection(index_terms(word)):
-            continue  # it asks, and tells nothing
-        near: dict[str, float] = {}
-        for other, nearness in related_words(word)[:_RELATIVES]:
-            for term in index_terms(other)[:1]:
+    for near in relatives:
+        group: dict[str, float] = {}
+        for (_, nearness), terms in zip(near, terms_of_others, strict=False):
+            for term in terms[:1]:
                 if term not in words:
-                    near.setdefault(term, nearness)
-        if near:
-            found.append(near)
+                    group.setdefault(term, nearness)
+        if group:
+            found.append(group)
     return found[:_RELATED]
 
 
@@ -235,37 +238,29 @@ def speaker_intent(question: str) -> Role | None:
 
 
 def _by_pronouns(question: str) -> Role | None:
-    words = [word.lower() for word in _WORD.findall(question)]
+    words = _words(question)
     for language in languages_of(words):
-        if f"first {language}" not in _question_words():
+        if language not in _PRONOUNS:
             continue
-        first, second, requests = _patterns(language)
-        if second & {word.lower() for word in _WORD.findall(requests.sub(" ", question))}:
+        if not _pronouns(f"second {language}").isdisjoint(_words(_requests(language).sub(" ", question))):
             return "assistant"
-        if first & set(words):
+        if not _pronouns(f"first {language}").isdisjoint(words):
             return "user"
     return None
 
 
-@cache
-def _patterns(language: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]:
-    first, second = (
-        frozenset(" ".join(_question_words()[f"{kind} {language}"]).split()) for kind in ("first", "second")
-    )
-    requests = "".join(_question_words()[f"request {language}"])
-    return first, second, re.compile(rf"\b(?:{requests})\b", re.IGNORECASE)
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+_PRONOUNS = frozenset(("en", "de", "fr", "es", "it", "pt", "nl", "ru"))
+_pronouns = partial(words_of, "mcp_memory.longterm", "words/questions.txt")
+question_pattern = partial(pattern_of, "mcp_memory.longterm", "words/questions.txt")
 
 
 @cache
-def _question_words() -> dict[str, list[str]]:
-    return dict(blocks_of("mcp_memory.longterm", "words", "questions.txt"))
-
-
-@cache
-def question_pattern(kind: str) -> re.Pattern[str]:
-    """Return the pattern of all blocks of a kind, in any language."""
-    sources = ("".join(lines) for head, lines in _question_words().items() if head.partition(" ")[0] == kind)
-    return re.compile("|".join(f"(?:{source})" for source in sources), re.IGNORECASE)
+def _requests(language: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{question_pattern(f'request {language}').pattern})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

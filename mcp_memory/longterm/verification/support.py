@@ -12,15 +12,15 @@ paraphrased or translated 37 of 44, of others 2 of 106.
 What the user agrees to: "Shall I always answer in French?" and "Yes, please" state a rule together.
 
 Only an offer of what is done for good ("always", "from now on") counts, and only an answer that agrees and says nothing
-else, in the languages of `l1_atoms.phrases`; "yes, but …" does not.
+else, in the languages of `words/small_talk.txt`; "yes, but …" does not.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from mcp_memory.core.secrets.values import is_word
 from mcp_memory.language.negation import is_negative
@@ -28,23 +28,23 @@ from mcp_memory.language.quoted import FILL, own_part
 from mcp_memory.language.standing_rules import READ, is_question, is_reported, sentences, standing_rules
 from mcp_memory.language.words import function_words_of, languages_of
 from mcp_memory.longterm.turns import bare, phrases_of
-from mcp_memory.longterm.verification import pattern, word_list
-from mcp_memory.longterm.verification.contradictions import (
+from mcp_memory.longterm.verification.contradictions import contradicted_part, dismisses
+from mcp_memory.longterm.verification.matching import (
     SHORT,
-    common_words,
-    contradicted_part,
+    cosines,
     dense,
     differ,
-    dismisses,
     known_terms,
     nearest,
     parts_of,
+    pattern,
     pieces_of,
     places_of,
+    sentences_of,
     share_of,
     terms_of,
-    vectors_of,
-    words_of,
+    word_list,
+    words_in,
 )
 
 __all__ = ["accepted_offer", "relates", "repeats", "supports_rule", "swaps_a_value", "unsupported"]
@@ -58,7 +58,7 @@ _AS_NEAR = 0.15  # cosine
 _SAME, _SAME_MEANING = 0.75, 0.6
 _RELATION, _RELATION_WORD = 0.6, 0.65  # cosine of a fact's relation with its value, and of each word of it
 _SMALL = 12  # numbers that people write as words too
-_PIECES = 200  # of a text, for their meaning
+_WORDS_READ = 200
 
 # A sentence that states a rule, by its grammar, carries one that is as close as this; in another language the same
 # words are missing and cosines are lower. A sentence without such a grammar may be a request of the moment.
@@ -98,11 +98,12 @@ def unsupported(
     if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
         return strange[0]
     parts = list(parts_of(statement))
-    places = [known_terms((place, *names)) for text in texts for place in places_of(text)]
+    places = [known_terms(place, *names) for text in texts for place in places_of(text)]
     shares = [max((share_of(part, place) for place in places), default=0.0) for part in parts]
     alike = max(shares, default=0.0) >= _WORDS  # some is told in the words that were said, so the language is the same
     for part, share in zip(parts, shares, strict=True):
-        if share < _WORDS and not _means(part, texts, _least(part, share, alike=alike)):
+        least = _least(part, share, alike=alike)
+        if share < _WORDS and not any(nearest(part, pieces_of(text)) >= least for text in texts):
             return part
     return contradicted_part(parts, texts, names=names, heard=[*heard, *said])  # a title in quotation marks is named
 
@@ -114,11 +115,6 @@ def _least(part: str, share: float, *, alike: bool) -> float:
     return _NO_WORDS if alike and share == 0 else _MEANING
 
 
-def _means(part: str, texts: Iterable[str], least: float) -> bool:
-    """Tell whether a piece of some text is as near to a part as this; texts are read until one is."""
-    return any(nearest(part, vectors_of(tuple(dict.fromkeys(pieces_of(text)))[:_PIECES])) >= least for text in texts)
-
-
 def supports_rule(rule: str, turns: Iterable[str], *, names: Collection[str] = (), heard: Collection[str] = ()) -> bool:
     """Tell whether one of a user's turns states a rule. `names` and `heard` are those of `unsupported`."""
     return any(
@@ -128,13 +124,14 @@ def supports_rule(rule: str, turns: Iterable[str], *, names: Collection[str] = (
 
 def relates(relation: str, value: str, said: str) -> bool:
     """Tell whether a text names a fact's relation: by its words, or by a meaning that is near to it."""
-    if terms_of(relation) and terms_of(relation) <= known_terms((said,)):
+    terms, words = terms_of(relation), words_in(relation)
+    if terms and terms <= known_terms(said):
         return True
-    if nearest(f"{relation} {value}", vectors_of(tuple(dict.fromkeys(pieces_of(said)))[:_PIECES])) >= _RELATION:
+    if nearest(f"{relation} {value}", pieces_of(said)) >= _RELATION:
         return True
-    words = vectors_of(tuple(dict.fromkeys(words_of(said)))[:_PIECES])
-    telling = [word for word in words_of(relation) if word.lower() not in function_words_of(words_of(relation))]
-    return min((nearest(word, words) for word in telling), default=0.0) >= _RELATION_WORD
+    theirs = list(dict.fromkeys(words_in(said)))[:_WORDS_READ]
+    telling = [word for word in words if word.lower() not in function_words_of(words)]
+    return min((nearest(word, theirs) for word in telling), default=0.0) >= _RELATION_WORD
 
 
 def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Collection[str] = ()) -> bool:
@@ -166,24 +163,19 @@ def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Col
 
 def repeats(statement: str, text: str) -> bool:
     """Tell whether a text supports a statement: in nearly the same words, or close in meaning."""
-    words = terms_of(statement)
-    if (
-        len(words) >= SHORT
-        and max((share_of(statement, known_terms((place,))) for place in places_of(text)), default=0) >= _SAME
-    ):
+    shares = [share_of(statement, known_terms(place)) for place in places_of(text)]
+    if len(terms_of(statement)) >= SHORT and max(shares, default=0.0) >= _SAME:
         return True
-    return nearest(statement, vectors_of(tuple(dict.fromkeys(pieces_of(text)))[:_PIECES])) >= _SAME_MEANING
+    return nearest(statement, pieces_of(text)) >= _SAME_MEANING
 
 
 # --- rules ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _UserSentence:
-    """A sentence of a user, its pieces, and whether it states a rule or asks something."""
+class _UserSentence(NamedTuple):
+    """A sentence of a user, and whether it states a rule or asks something."""
 
     text: str
-    pieces: tuple[str, ...]
     is_rule: bool
     asks: bool
 
@@ -199,7 +191,7 @@ def _states(turn: str, rule: str, names: Collection[str]) -> bool:
 def _wordings(rule: str, said: Sequence[_UserSentence]) -> Iterator[str]:
     yield rule
     limbs = pattern("LIMB").split(rule)
-    against = [known_terms((limb,)) for one in said for limb in pattern("LIMB").split(one.text) if is_negative(limb)]
+    against = [known_terms(limb) for one in said for limb in pattern("LIMB").split(one.text) if is_negative(limb)]
     tails = [limb for limb in limbs[1:] if is_negative(limb)]
     if tails and all(any(share_of(tail, one) >= _WORDS for one in against) for tail in tails):
         yield ", ".join(limb for limb in limbs if limb not in tails)
@@ -216,23 +208,29 @@ def _named(rule: str, turn: str) -> list[str]:
     german = "de" in languages_of(rule.split())
     if not german and not _is_abroad(rule, turn):
         return [name for name in names if name.lower() not in word_list("calendar")]
-    said = vectors_of(tuple(dict.fromkeys(words_of(turn))))
-    names = [name for name in names if name.lower() not in common_words()]
-    return [name for name in names if nearest(name, said) < (_same_noun(name) if german else _SAME_NAME)]
+    said = list(dict.fromkeys(words_in(turn)))
+    return [
+        name
+        for name in names
+        if name.lower() not in _common_words()
+        and nearest(name, said) < (_SAME_NAME if not german else _SAME_NOUN if is_word(name) else _SAME_STRANGE_NOUN)
+    ]
 
 
-def _same_noun(name: str) -> float:
-    return _SAME_NOUN if is_word(name) else _SAME_STRANGE_NOUN
+@cache
+def _common_words() -> frozenset[str]:
+    """Return what the user is called, and the words that make an order a rule."""
+    return word_list("users") | word_list("often")
 
 
 def _is_abroad(rule: str, said: str) -> bool:
-    return not share_of(rule, known_terms((said,))) or differ(rule, said)
+    return not share_of(rule, known_terms(said)) or differ(rule, said)
 
 
 def _says(said: _UserSentence, rule: str) -> bool:
     if (said.asks and not said.is_rule) or _is_denied(said, rule) or _is_refused(said, rule):
         return False
-    meaning, words = nearest(rule, vectors_of(said.pieces)), share_of(rule, known_terms((said.text,)))
+    meaning, words = nearest(rule, pieces_of(said.text)), share_of(rule, known_terms(said.text))
     if meaning < _FARTHEST:
         return False
     abroad, pairs = _is_abroad(rule, said.text), _pairs(rule, said.text)
@@ -251,11 +249,9 @@ def _says(said: _UserSentence, rule: str) -> bool:
 
 def _pairs(rule: str, said: str) -> list[float]:
     """Return for each word of a rule that says something the cosine of the word nearest to it."""
-    words = words_of(rule)
-    common = function_words_of(words) | common_words()
-    telling = [word for word in words if len(word) > 1 and word.lower() not in common]
-    theirs = vectors_of(tuple(dict.fromkeys(words_of(said))))
-    return [nearest(word, theirs) for word in telling]
+    words, theirs = words_in(rule), list(dict.fromkeys(words_in(said)))
+    common = function_words_of(words) | _common_words()
+    return [nearest(word, theirs) for word in words if len(word) > 1 and word.lower() not in common]
 
 
 def _is_denied(said: _UserSentence, rule: str) -> bool:
@@ -263,11 +259,9 @@ def _is_denied(said: _UserSentence, rule: str) -> bool:
     negative = is_negative(rule)
     if any(is_negative(text) == negative for text in (said.text, *_heads(said.text))) or dismisses(said.text):
         return False
-    vector, pieces = vectors_of((rule,)), vectors_of(said.pieces)
-    if vector is None or pieces is None or not len(pieces):
-        return True
-    scores = pieces @ vector[0]
-    near = [piece for piece, score in zip(said.pieces, scores, strict=True) if score >= scores.max() - _AS_NEAR]
+    pieces = pieces_of(said.text)
+    scores = cosines(rule, pieces)
+    near = [piece for piece, score in zip(pieces, scores, strict=False) if score >= max(scores) - _AS_NEAR]
     return all(is_negative(piece) != negative for piece in near if 2 * len(piece) >= len(rule))
 
 
@@ -302,16 +296,14 @@ def _sentences(turn: str) -> tuple[_UserSentence, ...]:
     found: list[_UserSentence] = []
     for start, end in sentences(own):
         text = own[start:end].replace(FILL, " ").strip()
-        if not any(map(str.isalnum, text)):
-            continue
-        if is_reported(text.lower()):
+        if not any(map(str.isalnum, text)) or is_reported(text.lower()):
             continue
         is_rule = any(rule.start < end and start < rule.end for rule in rules)
         if requested := pattern("REQUEST").match(text):  # "could you always …?" tells more than it asks
             is_rule = is_rule or bool(standing_rules(re.sub(r"[?？]\W*$", ".", text[requested.end() :])))
         if not is_rule and _HABIT.match(text):
             continue
-        found.append(_UserSentence(text, tuple(dict.fromkeys(pieces_of(text))), is_rule, is_question(text.lower())))
+        found.append(_UserSentence(text, is_rule, is_question(text.lower())))
     return tuple(found)
 
 
@@ -337,7 +329,7 @@ def accepted_offer(offer: str, answer: str) -> str | None:
     if not _agrees(answer):
         return None
     own = own_part(offer[-_READ:]).replace(FILL, " ")
-    said = [own[start:end].strip() for start, end in sentences(own)]
+    said = [sentence.strip() for sentence in sentences_of(own)]
     if not said or not (is_question(said[-1].lower()) or pattern("OFFERS").match(said[-1])):
         return None
     asked = said[-1]

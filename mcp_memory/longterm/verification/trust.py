@@ -19,12 +19,12 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import get_args
 
-from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Kind, NewTurn, Role, Source, Turn
+from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
 from mcp_memory.language.quoted import FILL, own_part
 from mcp_memory.language.standing_rules import standing_rules
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.names import names_in
-from mcp_memory.longterm.verification.contradictions import names_the_user
+from mcp_memory.longterm.verification.matching import word_list
 from mcp_memory.longterm.verification.support import accepted_offer, repeats, supports_rule, unsupported
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store, Vectors
@@ -97,11 +97,8 @@ def turns_of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]
 
 def most_trusted(sources: Iterable[Source]) -> Source:
     """Return the most trusted of some voices; the user's if there are none."""
-    found = set(sources)
-    for voice in _VOICES:
-        if voice in found:
-            return voice
-    return "user"
+    found = list(sources)
+    return min(found, key=_VOICES.index) if found else "user"
 
 
 def least_trusted(sources: Iterable[Source]) -> Source:
@@ -118,8 +115,7 @@ def with_allowed_kind(atom: NewAtom) -> NewAtom:
     """Return an atom of a kind that its source may give: rules and traits are the user's to tell."""
     if atom.source == "user" or atom.kind == "episodic":
         return atom
-    kind: Kind = "episodic"
-    return replace(atom, kind=kind, priority=70 if atom.priority < 0 else atom.priority)
+    return replace(atom, kind="episodic", priority=70 if atom.priority < 0 else atom.priority)
 
 
 # --- what is held -----------------------------------------------------------------------------------
@@ -131,24 +127,18 @@ def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTu
     The user may talk of attacks; an attack in tool output stays one if the user pasted it.
     """
     outputs = [turn.content for turn in turns if turn.role == "tool"]
-    return [_flagged(store, space, turn, outputs) for turn in turns]
 
+    def is_pasted(line: str) -> bool:
+        return _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME
 
-def _flagged(store: Store, space: str, turn: NewTurn, outputs: Sequence[str]) -> NewTurn:
-    found: list[Flag] = [*flags(turn.content, source_of_turn(turn)), *flags(turn.name or "", "tool")]
-    if turn.role == "user" and (suspect := _suspect(turn.content)):
-        pasted = any(
-            _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME for line in suspect
-        )
-        found += sorted(worded(turn.content)) if pasted else []
-    return replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn
-
-
-def _suspect(text: str) -> list[str]:
-    """Return the lines of a text that are suspected of anything by their words."""
-    if not worded(text):
-        return []
-    return [line for line in text.splitlines() if worded(line)][:5] or [text[:2_000]]
+    flagged: list[NewTurn] = []
+    for turn in turns:
+        found: list[Flag] = [*flags(turn.content, source_of_turn(turn)), *flags(turn.name or "", "tool")]
+        if turn.role == "user" and (suspected := worded(turn.content)):
+            lines = [line for line in turn.content.splitlines() if worded(line)][:5] or [turn.content[:2_000]]
+            found += sorted(suspected) if any(map(is_pasted, lines)) else []
+        flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn)
+    return flagged
 
 
 def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> tuple[str, ...]:
@@ -156,26 +146,23 @@ def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) ->
     if atom.source != "user":
         return flags(text, atom.source)
     hidden = flags(text, "user")
+    suspected = [flag for flag in flags(text, "assistant") if flag not in hidden]
     if rules := _rules_of(atom):
         if all(supports_rule(rule, _users_turns(store, space, rule, embed)) for rule in rules):
             return hidden
-        return (*hidden, *_suspects(text, hidden), "unstated")
+        return (*hidden, *suspected, "unstated")
     said = _stands(store, space, text, _USERS)
     if said >= _SAME:
         return hidden
     echo = said < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
-    if (
-        not echo
-        and (atom.kind == "persona" or names_the_user(atom.text))
-        and (outputs := _outputs(store, space, atom.text, embed))
-    ):
-        own = _users_turns(store, space, atom.text, embed)
-        echo = unsupported(atom.text, own) is not None and any(repeats(atom.text, one) for one in outputs)
-    return (*hidden, *_suspects(text, hidden), *(["unsaid"] if echo else []))
-
-
-def _suspects(text: str, known: Sequence[Flag]) -> list[Flag]:
-    return [flag for flag in flags(text, "assistant") if flag not in known]
+    if not echo and (atom.kind == "persona" or any(word in atom.text.lower() for word in word_list("users"))):
+        outputs = _outputs(store, space, atom.text, embed)
+        echo = (
+            bool(outputs)
+            and unsupported(atom.text, _users_turns(store, space, atom.text, embed)) is not None
+            and any(repeats(atom.text, one) for one in outputs)
+        )
+    return (*hidden, *suspected, *(["unsaid"] if echo else []))
 
 
 def _rules_of(atom: NewAtom) -> list[str]:
@@ -199,33 +186,29 @@ def _is_rule(text: str, least: float) -> bool:
 
 def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]:
     """Return what may state a user's rule: turns with its words or of its meaning, the latest, and accepted offers."""
-    turns, pairs = _near_turns(store, space, text, "user", embed), _answered(store, space, text, embed)
+    turns = _near_turns(store, space, text, "user", embed)
+    pairs = [
+        (turn, after)
+        for turn in _near_turns(store, space, text, "assistant", embed)
+        for after in store.session_turns(space, turn.session, start=turn.position + 1, limit=1)
+    ]
     for session in store.sessions(space, limit=_SESSIONS):
         turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
         pairs += pairwise(store.last_turns(space, session.session, limit=2 * _LATEST, roles=("user", "assistant")))
     read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
     aside = quarantined_ids(store, space, [turn.id for turn in read]) | turns_of_others(store, space, read)
     own = [turn.content[:_CHARS] for turn in turns if turn.id not in aside]
-    pairs = [(one, other) for one, other in pairs if (one.role, other.role) == ("assistant", "user")]
     agreed = [
-        accepted_offer(one.content, other.content) for one, other in pairs if aside.isdisjoint((one.id, other.id))
+        accepted_offer(one.content, other.content)
+        for one, other in pairs
+        if (one.role, other.role) == ("assistant", "user") and aside.isdisjoint((one.id, other.id))
     ]
     return list(dict.fromkeys((*own, *filter(None, agreed))))
 
 
-def _answered(store: Store, space: str, text: str, embed: Embed) -> list[tuple[Turn, Turn]]:
-    """Return the turns of the assistant that are near to a text, each with the one after it."""
-    return [
-        (turn, after)
-        for turn in _near_turns(store, space, text, "assistant", embed)
-        for after in store.session_turns(space, turn.session, start=turn.position + 1, limit=1)
-    ]
-
-
 def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
-    chunks = store.chunks(space, _row_ids(store, space, "chunk", None, list(_telling(text))))
     found = [turn.content for turn in _near_turns(store, space, text, "tool", embed)]
-    found += [data.decode("utf-8", "replace") for _, data in chunks]
+    found += _rows(store, space, "chunk", None, list(_telling(text)))
     return [one[:_OUTPUT_CHARS] for one in found[:_OUTPUTS_READ]]
 
 
@@ -247,7 +230,14 @@ def checked_claim(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> t
     given = "\n".join(part for part in (atom.text, *names) if part)
     why = _doubts(store, space, atom, given, embed)
     if why:
-        return with_allowed_kind(quarantined(atom, why)), _waits(why)
+        because = ", ".join(REASONS.get(one, one) for one in why)
+        again = "record their words with record_turns, unless that is done for you, and call again"
+        if "unstated" in why:
+            again += " with the rule in their words"
+        return with_allowed_kind(quarantined(atom, why)), (
+            f"It waits for review and is not recalled until then: {because}. Tell the user in a sentence; they release "
+            f"it with `mcp-memory review`. If they said it themselves, {again}."
+        )
     told = _without_the_users(store, space, with_allowed_kind(atom))
     notes: list[str] = []
     if told.kind != atom.kind:
@@ -257,17 +247,6 @@ def checked_claim(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> t
     if told.entity != atom.entity or tuple(told.supersedes) != tuple(atom.supersedes):
         notes.append(f"It replaces nothing: what the user said is not ended by {SAID_BY[atom.source]}.")
     return told, " ".join(notes) or None
-
-
-def _waits(why: Sequence[str]) -> str:
-    because = ", ".join(REASONS.get(one, one) for one in why)
-    again = "record their words with record_turns, unless that is done for you, and call again"
-    if "unstated" in why:
-        again += " with the rule in their words"
-    return (
-        f"It waits for review and is not recalled until then: {because}. Tell the user in a sentence; they release it "
-        f"with `mcp-memory review`. If they said it themselves, {again}."
-    )
 
 
 def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
@@ -340,14 +319,11 @@ def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: S
             found[row] = found.get(row, 0.0) + 1 / (1 + one.documents)
     first = sorted(found, key=lambda row: (-found[row], -row))
     if layer == "chunk":
-        return _ids("c", first[:_READ])
+        return [f"c{row}" for row in first[:_READ]]
     # Whose rows they are the outline tells at once. As a filter of the postings it would be asked of every row of every
     # common word: seconds, where a million turns are and few or none of them are a tool's.
-    return _ids("t", store.turn_metadata(space, filters=Filters(role=role)).passing(first)[:_READ])
-
-
-def _ids(letter: str, rows: Iterable[int]) -> list[str]:
-    return [f"{letter}{row}" for row in rows]
+    passing = store.turn_metadata(space, filters=Filters(role=role)).passing(first)
+    return [f"t{row}" for row in passing[:_READ]]
 
 
 def _share(text: str, places: Iterable[str]) -> float:
