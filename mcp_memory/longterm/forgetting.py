@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from mcp_memory.core.errors import InvalidInput, NotFound
@@ -10,6 +11,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.language.words import base_terms
 from mcp_memory.longterm.scenes import find_scene, slug_of
+from mcp_memory.longterm.verification.evidence import call_of
 from mcp_memory.store.citations import cited, links, without
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.protocol import Store
@@ -82,17 +84,10 @@ def previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:
     atoms = store.atoms(space, [id for id in ids if id.startswith("a")])
     turns = store.turns(space, [id for id in ids if id.startswith("t")])
     lines = {atom.id: atom.text for atom in atoms} | {turn.id: turn.content for turn in turns}
-    lines |= {id: call for id in ids if id.startswith("r-") and (call := _call(store, space, id))}
+    for ref in (id for id in ids if id.startswith("r-")):
+        with suppress(NotFound):
+            lines[ref] = call_of(store, space, ref)
     return [f"{id}: {one_line(lines[id], 120)}" if id in lines else id for id in ids]
-
-
-def _call(store: Store, space: str, ref: str) -> str | None:
-    try:
-        tool = store.ref(space, ref).tool
-    except NotFound:
-        return None
-    records = store.records(space, ref=ref)
-    return records[-1].tool_call if records else tool
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -8,17 +8,17 @@ the parts that change.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.core.types import Atom
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
+from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.store.protocol import Draft, Filters, NewAtom, Store, Vectors, WrittenAtom
 
@@ -51,25 +51,23 @@ _LOOKED_AT = 30
 _NO_MATTER = re.compile(r"\d|^s$|^[\u2e80-\U0003ffff]$")  # numbers, the s of "Ann's", Chinese characters by themselves
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ComparedStatement:
-    """What counts of a statement, held or new."""
+class _ComparedStatement(NamedTuple):
+    """The terms and names of a statement, held or new, and the relation that it states."""
 
     terms: frozenset[str]
     names: frozenset[str]
     relation: tuple[str, str] | None
-    single: bool
+    single: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Sight:
-    """The neighbourhood of one draft: atoms that a search finds, how near all are, and how near is usual."""
+class _Neighbourhood(NamedTuple):
+    """Atoms that a search finds for a draft, how near all are to it, and how near is usual."""
 
     found: list[Atom]
     cosines: Mapping[str, float]
     usual: float
     far: float
-    """What to take for an atom that is not among the nearest."""
+    """The meaning of an atom that is not among the nearest."""
     vector: NDArray[np.float32] | None
     known: bool
     """The cosines are of the model that changes are judged by."""
@@ -79,35 +77,35 @@ class _Sight:
             return self.far
         return min(_MOST_MEANING, max(0.0, (cosine - self.usual) / (1 - self.usual)))
 
+    def cosine_to(self, other: _Neighbourhood) -> float | None:
+        if self.vector is None or other.vector is None or self.vector.shape != other.vector.shape:
+            return None
+        return float(self.vector @ other.vector)
+
 
 def near_statements(desk: SearchContext, drafts: Sequence[Draft]) -> dict[str, list[str]]:
     """Return for each draft the ids of current atoms and of other drafts to compare it with, the nearest first."""
     background = _Background(desk, drafts)
     new = {draft.id: _of_draft(draft.atom) for draft in drafts}
-    sights = {draft.id: _sight(desk, draft.atom) for draft in drafts}
-    texts = {draft.id: draft.atom.text for draft in drafts}
+    around = {draft.id: _neighbourhood(desk, draft.atom) for draft in drafts}
     compared: dict[str, list[str]] = {}
-    for id, sight in sights.items():
-        likeness = {
-            atom.id: max(
-                background.likeness(new[id], _of_atom(atom), sight.meaning(sight.cosines.get(atom.id))),
-                _changed(texts[id], atom.text, sight.cosines.get(atom.id) if sight.known else None),
+    for draft in drafts:
+        near = around[draft.id]
+        similarity: dict[str, float] = {}
+        for atom in near.found:
+            cosine = near.cosines.get(atom.id)
+            # A statement that gives another value for the same is near enough, whatever its words are.
+            slot = slot_score(draft.atom.text, atom.text, cosine=cosine if near.known else None)
+            changed = _NEAR + slot if slot >= CONTRADICTS else 0.0
+            similarity[atom.id] = max(
+                background.similarity(new[draft.id], _of_atom(atom), near.meaning(cosine)), changed
             )
-            for atom in sight.found
-        }
-        for other in drafts:
-            if other.id != id:
-                meaning = sight.meaning(_cosine(sight, sights[other.id]))
-                likeness[other.id] = background.likeness(new[id], new[other.id], meaning)
-        ranked = sorted(likeness, key=lambda one: (-likeness[one], one))
-        compared[id] = [one for one in ranked if likeness[one] >= _NEAR][:MOST]
+        for other in new.keys() - {draft.id}:
+            meaning = near.meaning(near.cosine_to(around[other]))
+            similarity[other] = background.similarity(new[draft.id], new[other], meaning)
+        ranked = sorted(similarity, key=lambda one: (-similarity[one], one))
+        compared[draft.id] = [one for one in ranked if similarity[one] >= _NEAR][:MOST]
     return compared
-
-
-def _changed(newer: str, older: str, cosine: float | None) -> float:
-    """Return a likeness that suffices where a statement gives another value for the same, else 0."""
-    score = slot_score(newer, older, cosine=cosine)
-    return _NEAR + score if score >= CONTRADICTS else 0.0
 
 
 class _Background:
@@ -120,81 +118,52 @@ class _Background:
         self._with = Counter(term for text in texts for term in _terms(text))
         self._named = Counter(fold(name) for atom in held for name in atom.entities)
 
-    def likeness(self, one: _ComparedStatement, other: _ComparedStatement, meaning: float) -> float:
+    def similarity(self, one: _ComparedStatement, other: _ComparedStatement, meaning: float) -> float:
         """Return how likely it is that two statements speak of the same, 0 to 2; from `_NEAR` on they are compared."""
         same_relation = one.relation is not None and one.relation == other.relation
         if same_relation and (one.single or other.single):
             return 2.0
-        shared = sum(self._rarity(term) for term in one.terms & other.terms)
-        both = sum(self._rarity(term) for statement in (one, other) for term in statement.terms)
-        hinted = same_relation or any(map(self._is_rare, one.names & other.names))
+        shared = sum(rarity(self._with[term], self._total) for term in one.terms & other.terms)
+        both = sum(rarity(self._with[term], self._total) for statement in (one, other) for term in statement.terms)
+        rare = min(_FEW, self._total / 4)
+        hinted = same_relation or any(self._named[name] <= rare for name in one.names & other.names)
         return meaning + (2 * shared / both if both else 0.0) + (_HINT if hinted else 0.0)
 
-    def _is_rare(self, name: str) -> bool:
-        return self._named[name] <= min(_FEW, self._total / 4)
 
-    def _rarity(self, term: str) -> float:
-        documents = self._with[term]
-        return math.log(1 + (self._total - documents + 0.5) / (documents + 0.5))
-
-
-def _sight(desk: SearchContext, atom: NewAtom) -> _Sight:
+def _neighbourhood(desk: SearchContext, atom: NewAtom) -> _Neighbourhood:
     store, space = desk.store, desk.space
     vectors = desk.of_query(atom.text)
-    scores = (
-        {hit.id: hit.score for hit in store.nearest(space, "atom", vectors[0], filters=Filters(), limit=_BACKGROUND)}
-        if vectors
-        else {}
-    )
+    near = store.nearest(space, "atom", vectors[0], filters=Filters(), limit=_BACKGROUND) if vectors else []
     sound = Filters(unheld=True)
     hits = desk.search(space, "atom", atom.text, embed=lambda _: vectors, filters=sound, limit=_LOOKED_AT)
-    ids = [hit.id for hit in hits]
-    if atom.entity and atom.relation:
-        same = store.facts(
-            space, filters=Filters(entity=atom.entity, unheld=True), relation=atom.relation, limit=_LOOKED_AT
-        )
-        ids += [fact.atom for fact in same]
-    return _Sight(
+    ids = [hit.id for hit in hits] + _of_relation(store, space, atom.entity, atom.relation, limit=_LOOKED_AT)
+    usual = sorted(hit.score for hit in near)[len(near) // 2] if near else 0.0
+    return _Neighbourhood(
         found=store.atoms(space, dict.fromkeys(ids)),
-        cosines=scores,
-        usual=_usual(list(scores.values())),
-        far=0.0 if len(scores) == _BACKGROUND else _UNKNOWN_MEANING,
+        cosines={hit.id: hit.score for hit in near},
+        usual=(usual * len(near) + _USUAL_COSINE * _WEIGHT) / (len(near) + _WEIGHT),
+        far=0.0 if len(near) == _BACKGROUND else _UNKNOWN_MEANING,
         vector=vectors[0].data[0] if vectors else None,
         known=knows_scale(vectors),
     )
 
 
-def _usual(cosines: Sequence[float]) -> float:
-    middle = sorted(cosines)[len(cosines) // 2] if cosines else 0.0
-    return (middle * len(cosines) + _USUAL_COSINE * _WEIGHT) / (len(cosines) + _WEIGHT)
-
-
-def _cosine(one: _Sight, other: _Sight) -> float | None:
-    if one.vector is None or other.vector is None or one.vector.shape != other.vector.shape:
-        return None
-    return float(one.vector @ other.vector)
+def _of_relation(store: Store, space: str, entity: str | None, relation: str | None, *, limit: int) -> list[str]:
+    """Return the atoms of current facts about the same relation of the same entity."""
+    if not entity or not relation:
+        return []
+    current = Filters(entity=entity, unheld=True)
+    return [fact.atom for fact in store.facts(space, filters=current, relation=relation, limit=limit)]
 
 
 def _of_draft(atom: NewAtom) -> _ComparedStatement:
-    return _statement(atom.text, atom.entities, atom.entity, atom.relation, single=atom.single_valued)
+    relation = (fold(atom.entity), atom.relation) if atom.entity and atom.relation else None
+    return _ComparedStatement(_terms(atom.text), frozenset(map(fold, atom.entities)), relation, atom.single_valued)
 
 
 def _of_atom(atom: Atom) -> _ComparedStatement:
-    fact = atom.fact
-    return _statement(
-        atom.text, atom.entities, fact.entity if fact else None, fact.relation if fact else None, single=False
-    )
-
-
-def _statement(
-    text: str, names: Sequence[str], entity: str | None, relation: str | None, *, single: bool
-) -> _ComparedStatement:
-    return _ComparedStatement(
-        terms=_terms(text),
-        names=frozenset(map(fold, names)),
-        relation=(fold(entity), relation) if entity and relation else None,
-        single=single,
-    )
+    relation = (fold(atom.fact.entity), atom.fact.relation) if atom.fact else None
+    return _ComparedStatement(_terms(atom.text), frozenset(map(fold, atom.entities)), relation)
 
 
 @lru_cache(maxsize=4_096)  # a plan is made anew whenever something may be due, of the same statements
@@ -244,24 +213,23 @@ def similar(
     if len(hits) < _SEARCHED:  # few words are shared, and vectors may be off: a small memory is looked through
         held = store.list_atoms(space, filters=Filters(unheld=True), limit=_SMALL)
         cosines = dict.fromkeys(atom.id for atom in held) | cosines
-    of_the_same = _of_the_same(store, space, new)
-    ids = [id for id in dict.fromkeys([*of_the_same, *cosines]) if id not in apart]
+    fact = new.fact
+    same = _of_relation(store, space, fact.entity, fact.relation, limit=_SEARCHED) if fact else []
     known = knows_scale(vectors)
-    judged = [(atom, *_judged(new, atom, cosines.get(atom.id), known=known)) for atom in store.atoms(space, ids)]
-    ranked = sorted(judged, key=lambda one: (-one[1], -one[2]))[:_SIMILAR]
-    found = [one for one in ranked if one[1] or one[2]]
+    judged: list[tuple[float, bool, Atom]] = []
+    for atom in store.atoms(space, [id for id in dict.fromkeys([*same, *cosines]) if id not in apart]):
+        if fact and atom.fact and fold(fact.entity) != fold(atom.fact.entity):
+            continue  # they are about different entities, whatever their words are
+        cosine = cosines.get(atom.id)
+        contradiction = slot_score(new.text, atom.text, cosine=cosine if known else None)
+        alike = (cosine or 0.0) >= _SAME_COSINE or _alike(new, atom)
+        if contradiction or alike:
+            judged.append((contradiction, alike, atom))
+    judged.sort(key=lambda one: (-one[0], -one[1]))
     return SimilarAtoms(
-        atoms=[atom for atom, _, _ in found],
-        contradicting=[atom.id for atom, contradiction, _ in found if contradiction >= CONTRADICTS],
+        atoms=[atom for _, _, atom in judged[:_SIMILAR]],
+        contradicting=[atom.id for contradiction, _, atom in judged[:_SIMILAR] if contradiction >= CONTRADICTS],
     )
-
-
-def _of_the_same(store: Store, space: str, new: Atom) -> list[str]:
-    """Return the atoms of current facts about the same relation of the same entity."""
-    if new.fact is None:
-        return []
-    current = Filters(entity=new.fact.entity, unheld=True)
-    return [fact.atom for fact in store.facts(space, filters=current, relation=new.fact.relation, limit=_SEARCHED)]
 
 
 def knows_scale(vectors: Sequence[Vectors]) -> bool:
@@ -271,27 +239,10 @@ def knows_scale(vectors: Sequence[Vectors]) -> bool:
     return bool(vectors) and all(one.identity == IDENTITY for one in vectors)
 
 
-def _judged(new: Atom, old: Atom, cosine: float | None, *, known: bool) -> tuple[float, float]:
-    """Return how likely the new atom contradicts an old one, and whether it is like it at all, each 0 to 1."""
-    if _other_subject(new, old):
-        return 0.0, 0.0
-    alike = (cosine or 0.0) >= _SAME_COSINE or _alike(new, old)
-    return slot_score(new.text, old.text, cosine=cosine if known else None), 1.0 if alike else 0.0
-
-
-def _other_subject(new: Atom, old: Atom) -> bool:
-    """Tell whether two facts are about different entities, whatever their words are."""
-    return bool(new.fact and old.fact and fold(new.fact.entity) != fold(old.fact.entity))
-
-
 def _alike(one: Atom, other: Atom) -> bool:
     """Tell whether two statements share most of their words, or speak of the same entity's same relation."""
-    if one.fact and other.fact:
-        same = (one.fact.entity.casefold(), one.fact.relation) == (
-            other.fact.entity.casefold(),
-            other.fact.relation,
-        )
-        if same:
-            return True
+    facts = [(fact.entity.casefold(), fact.relation) for fact in (one.fact, other.fact) if fact]
+    if len(facts) == 2 and facts[0] == facts[1]:
+        return True
     mine, theirs = set(index_terms(one.text)), set(index_terms(other.text))
     return bool(mine and theirs) and len(mine & theirs) / min(len(mine), len(theirs)) >= _SAME_WORDS

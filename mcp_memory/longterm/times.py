@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import MAXYEAR, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 
 from mcp_memory.core.text import zoned
+from mcp_memory.language.when import spans_in
+from mcp_memory.language.when.intervals import back
 
 __all__ = ["date_of", "dated", "holds"]
 
@@ -77,8 +79,6 @@ def _moment(given: str | None, said_at: datetime, *, end: bool = False) -> datet
 
 def _as_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
     """Return what words such as "six months ago" or "7 May 2023" mean, if they are all that is given."""
-    from mcp_memory.language.when import spans_in
-
     spans = spans_in(text, said_at) if text else []
     if len(spans) != 1 or 2 * len(spans[0].text) < len(text):
         return None
@@ -86,14 +86,11 @@ def _as_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
 
 
 def _next(start: datetime, unit: str) -> datetime:
-    match unit:
-        case "day":
-            return _after(start, _A_DAY)
-        case "month":
-            following = _after(start, timedelta(days=31))
-            return following.replace(day=1) if following.month != start.month else following
-        case _:
-            return start.replace(year=start.year + 1) if start.year < MAXYEAR else _after(start, timedelta.max)
+    """Return the moment when a day, month or year that begins so is over; the last one that there is has no end."""
+    try:
+        return back(start, unit, -1)
+    except (ValueError, OverflowError):
+        return datetime.max.replace(tzinfo=start.tzinfo)
 
 
 def _after(moment: datetime, span: timedelta) -> datetime:
@@ -110,8 +107,6 @@ def dated(text: str, said_at: datetime) -> str:
     Only words that move with the day are read so: those whose time is another one, seen from as much earlier or
     later as they span. "In May" may be the one before or the one after.
     """
-    from mcp_memory.language.when import spans_in
-
     spans = spans_in(text, said_at)
     given = {span.start for span in spans if not _moves(span.text, span.start, span.end, said_at)}
     for span in reversed(spans):
@@ -121,8 +116,6 @@ def dated(text: str, said_at: datetime) -> str:
 
 
 def _moves(phrase: str, start: datetime, end: datetime, said_at: datetime) -> bool:
-    from mcp_memory.language.when import spans_in
-
     elsewhere = (spans_in(phrase, _after(said_at, shift)) for shift in (start - end, end - start))
     return all(len(spans) == 1 and spans[0].start != start for spans in elsewhere)
 
@@ -167,8 +160,6 @@ def _unit(moment: datetime) -> str:
 
 def _named(moment: datetime, text: str) -> tuple[datetime, datetime] | None:
     """Return the most exact time that a text names and that has the moment in it."""
-    from mcp_memory.language.when import spans_in
-
     spans = spans_in(_ABOUT.sub("in ", text), moment)
     around = [(span.start, span.end) for span in spans if span.start <= moment < span.end]
     return min(around, key=lambda span: span[1] - span[0], default=None)

@@ -38,7 +38,7 @@ from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.longterm.verification.trust import quarantined_ids
-from mcp_memory.store.citations import tidy, without
+from mcp_memory.store.citations import cited, tidy, without
 from mcp_memory.store.naming import even
 from mcp_memory.store.protocol import Filters, Layer
 from mcp_memory.suspicion import flags
@@ -134,7 +134,9 @@ def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[st
     """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
     store, space = desk.store, desk.space
     who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
-    rules, traits = _rules(desk), _critical(desk)
+    standing = [atom for atom in _users(desk, "instruction") if atom.priority < 0]
+    rules = sorted(standing, key=lambda one: one.valid_from, reverse=True)
+    traits = [atom for atom in _users(desk, "persona") if atom.priority >= _CRITICAL]
     always = _head(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
     left = ALWAYS_TOKENS - (counter.count(even(always)) if always else 0)
     critical = _head(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
@@ -162,18 +164,8 @@ def _is_heading(line: str) -> bool:
     return line.startswith("#") or f"{line}\n" in (ALWAYS, CRITICAL)
 
 
-def _rules(desk: SearchContext) -> list[Atom]:
-    """Return the user's standing instructions, newest first."""
-    listed = _users(desk, "instruction")
-    return sorted((atom for atom in listed if atom.priority < 0), key=lambda one: one.valid_from, reverse=True)
-
-
-def _critical(desk: SearchContext) -> list[Atom]:
-    """Return what the user said of themselves that matters whatever is asked."""
-    return [atom for atom in _users(desk, "persona") if atom.priority >= _CRITICAL]
-
-
 def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
+    """Return statements of the user of a kind."""
     listed = desk.store.list_atoms(desk.space, filters=Filters(kind=kind, unheld=True), limit=50)
     return [atom for atom in listed if atom.source == "user"]
 
@@ -342,8 +334,6 @@ def _why(
 
 def _named(block: str) -> Iterator[str]:
     """Yield the ids that a block shows: `- [a5 · …`, `- [t7] …` and, in pages, `(a5, a7)`."""
-    from mcp_memory.store.citations import cited
-
     yield from cited(block)
     for line in block.splitlines():
         if line.startswith("- ["):

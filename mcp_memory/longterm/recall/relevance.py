@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.text import spoken
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import base_terms, index_terms, query_terms
-from mcp_memory.longterm.search.ranking import without_speakers
+from mcp_memory.longterm.search.ranking import rarity, without_speakers
 from mcp_memory.longterm.search.search import Ranked, SearchContext, speaker_intent
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.protocol import Filters, Layer, Vectors
@@ -193,9 +193,9 @@ def weights_of(
 
 def _weight(rarities: Mapping[str, float], held: Held, most: float) -> float:
     """Return share + rarity / 4."""
-    worth = {word: 1 + rarity for word, rarity in rarities.items()}
+    worth = {word: 1 + rare for word, rare in rarities.items()}
     share = sum(worth[word] * held.get(word, 0.0) for word in worth) / sum(worth.values()) if worth else 0.0
-    return share + min(most, sum(rarity * held.get(word, 0.0) for word, rarity in rarities.items())) / 4
+    return share + min(most, sum(rare * held.get(word, 0.0) for word, rare in rarities.items())) / 4
 
 
 def _rarities(
@@ -209,17 +209,16 @@ def _rarities(
     found = desk.store.postings(desk.space, layer, words, filters=Filters())
     rows = {one.term: max(0, one.documents - sum(one.term in echo for echo in echoes)) for one in found}
     total = max([_FEW, desk.store.size(desk.space, layer), *rows.values()])
-    return {word: 0.0 if word in heard and word not in rows else _rarity(rows.get(word, 0), total) for word in words}
+    return {
+        word: 0.0 if word in heard and word not in rows else rarity(rows.get(word, 0), total) / math.log(total + 2)
+        for word in words
+    }
 
 
 def _words(text: str) -> list[str]:
     """Return the content words of a text, each in one form."""
     terms, forms = list(dict.fromkeys(query_terms(text))), set(base_terms(text))
     return [term for term in terms if term in forms] or terms
-
-
-def _rarity(rows: int, total: int) -> float:
-    return math.log(1 + (total - rows + 0.5) / (rows + 0.5)) / math.log(total + 2)
 
 
 def _hints(wanted: RecallQuery, layer: Layer, hit: Ranked) -> float:

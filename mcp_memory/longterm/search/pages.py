@@ -17,29 +17,18 @@ from itertools import accumulate, islice
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import (
-    Atom,
-    AtomHit,
-    Fact,
-    MemoryResults,
-    ResultHit,
-    Scene,
-    SceneHit,
-    Turn,
-    TurnHit,
-    TurnResults,
-)
+from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene, SceneHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.scenes import ended_since, readable_scenes
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
-from mcp_memory.longterm.search.search import ParsedQuery, Ranked, Search, parse_query
+from mcp_memory.longterm.search.search import ParsedQuery, Ranked, Search, atom_turns, parse_query
 from mcp_memory.store.citations import left_of
 from mcp_memory.store.protocol import Filters, Layer, Posting, Store, Vectors
 
 __all__ = [
-    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "atom_turns", "current", "matching", "of_turns",
+    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "current", "matching", "of_turns",
     "page_of", "rows_for", "search_memories", "search_turns", "text_of",
 ]  # fmt: skip
 
@@ -174,11 +163,6 @@ def rows_for(
         told.update(turn for atom in some for turn in evidence.get(atom.id, ()))
         order += [*some, *islice((hit for hit in verbatim if hit.id not in told), _AT_A_TIME)]
     return atoms, [*order, *(hit for hit in verbatim if hit.id not in told)]
-
-
-def atom_turns(atom: Atom) -> list[str]:
-    """Return the ids of the turns that an atom is based on."""
-    return [atom.evidence, *(one.turn for one in atom.also)]
 
 
 def of_turns(filters: Filters) -> Filters | None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.search.search import ParsedQuery
 
 __all__ = [
-    "CLOSE", "SIGNALS", "WEIGHTS", "ScoredRows", "Weights", "of_atoms", "of_turns", "without_names",
+    "CLOSE", "SIGNALS", "WEIGHTS", "ScoredRows", "Weights", "of_atoms", "of_turns", "rarity", "without_names",
     "without_speakers",
 ]  # fmt: skip
 
@@ -110,7 +110,7 @@ def of_atoms(question: ParsedQuery, postings: Sequence[Posting], near: Near, *, 
     """Score atoms by words, related words and meaning; they have no context. `total` is their number."""
     import numpy as np
 
-    hits = {one.term: _TermHit(one.rows, _rarity(one.documents, total)) for one in postings}
+    hits = {one.term: _TermHit(one.rows, rarity(one.documents, total)) for one in postings}
     rows = _all_of([*(hit.at for hit in hits.values()), *(ids for ids, _ in near)])
     signals = np.zeros((len(rows), len(SIGNALS)))
     norms = _norms(np.ones(len(rows)), 1.0)
@@ -136,7 +136,7 @@ def of_turns(
     import numpy as np
 
     total = len(outline.rows)
-    hits = {one.term: _TermHit(outline.places(one.rows), _rarity(one.documents, total)) for one in postings}
+    hits = {one.term: _TermHit(outline.places(one.rows), rarity(one.documents, total)) for one in postings}
     near = [_known(outline, rows, cosines) for rows, cosines in near]
     said = _all_of([hit.at for hit in hits.values()])
     words = _words(question, hits, said, _norms(outline.sizes[said], outline.mean_size))
@@ -232,8 +232,8 @@ def _bm25(
     return index, hit.rarity * (_K1 + 1) / (1 + norms[index])
 
 
-def _rarity(documents: int, total: int) -> float:
-    """BM25's inverse document frequency, in the form that is never negative."""
+def rarity(documents: int, total: int) -> float:
+    """Return BM25's inverse document frequency, in the form that is never negative."""
     return math.log(1 + (max(total, documents) - documents + 0.5) / (documents + 0.5))
 
 
@@ -337,9 +337,9 @@ def _context(
     lengths = _window_sizes(outline, places)
     norms = _norms(lengths, float(lengths.mean()))
     sessions = outline.session_count
-    rarity = np.array([_session_rarity(len(_distinct(outline.sessions[hit.at])), sessions) for hit in known])
-    scores = rarity @ (heard * (_K1 + 1) / (heard + norms))
-    return _relative(scores, full=_FULL_MATCH * _of_all(rarity.tolist(), question))
+    rarities = np.array([_session_rarity(len(_distinct(outline.sessions[hit.at])), sessions) for hit in known])
+    scores = rarities @ (heard * (_K1 + 1) / (heard + norms))
+    return _relative(scores, full=_FULL_MATCH * _of_all(rarities.tolist(), question))
 
 
 def _window_sizes(outline: TurnMetadata, places: NDArray[np.int64]) -> NDArray[np.float64]:

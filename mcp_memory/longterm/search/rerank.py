@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -77,7 +76,8 @@ class ModelRerank:
         self._store = store
         self._model = model
         self._timeout = timeout
-        self._orders: OrderedDict[tuple[str, str, tuple[str, ...]], list[int] | str] = OrderedDict()
+        self._orders: dict[tuple[str, str, tuple[str, ...]], list[int] | str] = {}
+        """Replies, or why there is none; the one that was used last comes last."""
         self._lock = threading.Lock()
 
     def __call__(self, space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
@@ -85,10 +85,15 @@ class ModelRerank:
         if start >= FIRST or len(head) < 2 or not query.strip():
             return as_found(space, query, hits, start)
         key = (space, query, tuple(hit.id for hit in head))
-        said = self._known(key)
+        with self._lock:
+            said = self._orders.get(key)
         if said is None or (isinstance(said, str) and start == 0):
             said = self._ask(space, query, head)
-            self._keep(key, said)
+        with self._lock:
+            self._orders.pop(key, None)
+            self._orders[key] = said
+            while len(self._orders) > _KEPT_ORDERS:
+                del self._orders[next(iter(self._orders))]
         if isinstance(said, str):
             return Reranked(hits=list(hits), note=said)
         return Reranked(hits=[*_in_order(head, said), *rest])
@@ -109,18 +114,6 @@ class ModelRerank:
             return _checked(self._model.complete(question), len(head))
         except McpMemoryError as error:
             return f"The model did not rank these results; they stand as words and meaning found them. {error}"
-
-    def _known(self, key: tuple[str, str, tuple[str, ...]]) -> list[int] | str | None:
-        with self._lock:
-            if key in self._orders:
-                self._orders.move_to_end(key)
-            return self._orders.get(key)
-
-    def _keep(self, key: tuple[str, str, tuple[str, ...]], said: list[int] | str) -> None:
-        with self._lock:
-            self._orders[key] = said
-            while len(self._orders) > _KEPT_ORDERS:
-                self._orders.popitem(last=False)
 
 
 def _checked(reply: Order, many: int) -> list[int]:
@@ -155,14 +148,10 @@ def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> st
     wanted = frozenset(query_terms(query))
     shown: list[str] = []
     for number, id in enumerate(ids, start=1):
-        if id in turns:
-            date, by, text = (
-                f"{turns[id].said_at:%Y-%m-%d}",
-                _speaker(turns[id]),
-                _turn(turns[id], places, wanted),
-            )
-        elif id in atoms:
-            date, by, text = date_of(atoms[id].valid_from, atoms[id].text), "a note", _atom(atoms[id])
+        if turn := turns.get(id):
+            date, by, text = f"{turn.said_at:%Y-%m-%d}", _speaker(turn), _turn(turn, places, wanted)
+        elif atom := atoms.get(id):
+            date, by, text = date_of(atom.valid_from, atom.text), "a note", _atom(atom)
         else:  # forgotten since it was found
             continue
         shown.append(f'<result number="{number}" date="{date}" by="{by}">\n{_fenced(text)}\n</result>')

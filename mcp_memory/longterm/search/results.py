@@ -25,6 +25,7 @@ from mcp_memory.core.secrets import mask_lines
 from mcp_memory.core.types import Ref, ResultHit
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import base_terms
+from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.longterm.search.search import ParsedQuery
 from mcp_memory.store.protocol import Chunk, Filters, Posting, Store
 
@@ -109,17 +110,11 @@ def _first(postings: Sequence[Posting], total: int) -> dict[str, float]:
     import numpy as np
 
     rows: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *(one.rows for one in postings)])
-    counts = np.concatenate([np.zeros(0), *(np.full(len(one.rows), _rarity(one, total)) for one in postings)])
+    counts = np.concatenate([np.zeros(0), *(np.full(len(one.rows), rarity(one.documents, total)) for one in postings)])
     found, places = np.unique(rows, return_inverse=True)
     scores = np.round(np.bincount(places, counts, minlength=len(found)), 9)
     order = np.lexsort((-found, -scores))[:_LOOKED_AT].tolist()
     return {f"c{found[place]}": float(scores[place] / scores[order[0]]) for place in order}
-
-
-def _rarity(posting: Posting | None, total: int) -> float:
-    """Return BM25's inverse document frequency, in the form that is never negative."""
-    documents = posting.documents if posting else 0
-    return math.log(1 + (max(total, documents) - documents + 0.5) / (documents + 0.5))
 
 
 def _read(store: Store, space: str, first: Mapping[str, float], words: Sequence[str]) -> Iterator[_RunLines]:
@@ -144,11 +139,11 @@ def _worth(question: ParsedQuery, postings: Sequence[Posting], runs: Sequence[_R
 
     A word without postings is in no run, or, as the runs show, so common that it was left out and counts nothing.
     """
-    known = {one.term: one for one in postings}
+    known = {one.term: one.documents for one in postings}
     heard = frozenset[str]().union(*(run.held() for run in runs))
     forms = set(base_terms(question.text))
     words = [word for word in question.words if word in forms] or question.words
-    worth = {word: _rarity(known.get(word), total) for word in words if word in known or word not in heard}
+    worth = {word: rarity(known.get(word, 0), total) for word in words if word in known or word not in heard}
     whole = sum(worth.values()) or 1.0
     return _Worth({word: value / whole for word, value in worth.items()})
 

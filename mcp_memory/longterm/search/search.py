@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.types import Role
+from mcp_memory.core.types import Atom, Role
 from mcp_memory.language import pattern_of, words_of
 from mcp_memory.language.words import base_terms, languages_of, query_terms, terms_of_each
 from mcp_memory.longterm.search import ranking
@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 
     from mcp_memory.language.when import Span
 
-__all__ = ["ParsedQuery", "Ranked", "Search", "SearchContext", "parse_query", "question_pattern", "speaker_intent"]
+__all__ = [
+    "ParsedQuery",
+    "Ranked",
+    "Search",
+    "SearchContext",
+    "atom_turns",
+    "parse_query",
+    "question_pattern",
+    "speaker_intent",
+]
 
 _UNSAID = ("context_short", "tells", "beside")  # of context the same again, and no reason by itself
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
@@ -44,6 +53,11 @@ class Ranked:
     score: float
     found_by: Mapping[str, float]
     cosine: float | None
+
+
+def atom_turns(atom: Atom) -> list[str]:
+    """Return the ids of the turns that an atom is based on."""
+    return [atom.evidence, *(one.turn for one in atom.also)]
 
 
 class Search:

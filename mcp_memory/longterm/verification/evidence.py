@@ -7,7 +7,6 @@ turn or an atom cites; where none is cited, lines that say the same are shown as
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from mcp_memory.core.errors import Damaged, NotFound
 from mcp_memory.core.secrets import mask_lines
@@ -16,13 +15,13 @@ from mcp_memory.core.types import Atom, Citation, CitedResult, Citing, Evidence,
 from mcp_memory.longterm import scenes as l2_page
 from mcp_memory.longterm.persona import ended_since, unfounded
 from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.search.search import parse_query
+from mcp_memory.longterm.search.search import atom_turns, parse_query
 from mcp_memory.store.citations import cited, links, uncovered
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.naming import NamedResult, address, named
 from mcp_memory.store.protocol import Filters, Store
 
-__all__ = ["cites", "verify", "why"]
+__all__ = ["call_of", "cites", "verify", "why"]
 
 _AT_ONCE = 500
 _LINE = 160
@@ -48,15 +47,30 @@ def verify(store: Store, space: str) -> Verified:
             store, space, f"The scene {scene.slug}", scene.body, l2_page.ended_since(store, space, scene)
         )
         bare += [f"scene {scene.slug}: {one_line(line, _LINE)}" for line in uncovered(scene.body)]
-    ground = _EvidenceWalk()
-    for atoms in _pages(store, space):
-        problems += ground.problems(store, space, atoms)
+    atoms = quotes = 0
+    walked: set[str] = set()
+    """Turns; each is hashed once."""
+    for batch in _batches(store, space):
+        evidence = {atom.id: store.evidence(space, atom.id) for atom in batch}
+        turns = {turn.id: turn for turn in store.turns(space, {one.turn for rows in evidence.values() for one in rows})}
+        for atom in batch:
+            if not evidence[atom.id]:
+                problems.append(f"{atom.id} rests on no words at all.")
+            problems += [text for one in evidence[atom.id] if (text := _quote_problem(atom, one, turns.get(one.turn)))]
+        problems += [
+            f"{turn.id} does not match its hash: its words were changed outside this program."
+            for turn in turns.values()
+            if turn.id not in walked and not is_intact(turn)
+        ]
+        walked |= turns.keys()
+        atoms += len(batch)
+        quotes += sum(map(len, evidence.values()))
     return Verified(
         personas=int(written is not None),
         scenes=len(scenes),
-        atoms=ground.atoms,
-        quotes=ground.quotes,
-        turns=len(ground.turns),
+        atoms=atoms,
+        quotes=quotes,
+        turns=len(walked),
         problems=problems,
         uncovered=bare,
     )
@@ -75,7 +89,7 @@ def _page_problems(
         yield f"{what} tells {old.id} as it was: since then it ended, and {instead}."
 
 
-def _pages(store: Store, space: str) -> Iterator[list[Atom]]:
+def _batches(store: Store, space: str) -> Iterator[list[Atom]]:
     """Yield all atoms, closed ones too."""
     after = 0
     while atoms := store.atoms_since(space, after, limit=_AT_ONCE):
@@ -83,38 +97,13 @@ def _pages(store: Store, space: str) -> Iterator[list[Atom]]:
         after = int(atoms[-1].id[1:])
 
 
-@dataclass
-class _EvidenceWalk:
-    """What the atoms stand on, as far as it was walked; each turn is hashed once."""
-
-    atoms: int = 0
-    quotes: int = 0
-    turns: set[str] = field(default_factory=set[str])
-
-    def problems(self, store: Store, space: str, atoms: Sequence[Atom]) -> Iterator[str]:
-        evidence = {atom.id: store.evidence(space, atom.id) for atom in atoms}
-        said = {one.turn for found in evidence.values() for one in found}
-        turns = {turn.id: turn for turn in store.turns(space, said)}
-        for atom in atoms:
-            self.atoms += 1
-            self.quotes += len(evidence[atom.id])
-            if not evidence[atom.id]:
-                yield f"{atom.id} rests on no words at all."
-            for one in evidence[atom.id]:
-                yield from _quote_problems(atom, one, turns.get(one.turn))
-        for turn in turns.values():
-            if turn.id not in self.turns and not is_intact(turn):
-                yield f"{turn.id} does not match its hash: its words were changed outside this program."
-        self.turns |= turns.keys()
-
-
-def _quote_problems(atom: Atom, evidence: Evidence, turn: Turn | None) -> Iterator[str]:
+def _quote_problem(atom: Atom, evidence: Evidence, turn: Turn | None) -> str | None:
+    start, end = evidence.span
     if turn is None:
-        yield f"{atom.id} rests on {evidence.turn}, which was forgotten."
-    elif turn.content[slice(*evidence.span)] != evidence.quote or evidence.span[1] - evidence.span[0] != len(
-        evidence.quote
-    ):
-        yield f"{atom.id} quotes words of {evidence.turn} that do not stand there."
+        return f"{atom.id} rests on {evidence.turn}, which was forgotten."
+    if turn.content[start:end] != evidence.quote or end - start != len(evidence.quote):
+        return f"{atom.id} quotes words of {evidence.turn} that do not stand there."
+    return None
 
 
 _LIKELY = 3
@@ -152,8 +141,7 @@ def cites(store: Store, space: str, id: str) -> list[CitedResult]:
 
 def _said(store: Store, space: str, id: str) -> tuple[str, list[Turn]] | None:
     if id.startswith("a") and (atoms := store.atoms(space, [id])):
-        turns = [atoms[0].evidence, *(one.turn for one in atoms[0].also)]
-        return atoms[0].text, store.turns(space, turns)
+        return atoms[0].text, store.turns(space, atom_turns(atoms[0]))
     if id.startswith("t") and (turns := store.turns(space, [id])):
         return turns[0].content, turns
     return None
@@ -204,7 +192,7 @@ def _lines(text: str, lines: tuple[int, int] | None) -> str:
 
 def _of_results(store: Store, space: str, id: str, name: NamedResult) -> Why:
     if name.target.startswith("r-"):
-        refs, call = [name.target], _call(store, space, name.target)
+        refs, call = [name.target], call_of(store, space, name.target)
     else:
         records = store.records(space, node=name.target)
         if not records:
@@ -215,7 +203,8 @@ def _of_results(store: Store, space: str, id: str, name: NamedResult) -> Why:
     return Why(id=id, text=call, cites=[], likely=[], cited_by=list(dict.fromkeys(one for one in told if one)))
 
 
-def _call(store: Store, space: str, ref: str) -> str:
+def call_of(store: Store, space: str, ref: str) -> str:
+    """Return the call that a result is of. Raises NotFound."""
     found = store.ref(space, ref)
     records = store.records(space, ref=ref)
     return records[-1].tool_call if records else found.tool
