@@ -1,4 +1,4 @@
-"""Ten clients at once on a home that is not there yet, and an older version that is still at work when a newer comes."""
+"""Five clients at once on a home that is not there yet, and an older version that is still at work when a newer comes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bench.torture.by_stdio import Server
 from mcp_memory.store.sqlite import open_store
 from tests.durability.filling import NOON, said
 
-CLIENTS = 10
+CLIENTS = 5
 MS = int(NOON.timestamp() * 1000)
 
 
-def test_ten_clients_that_start_at_the_same_moment_on_an_empty_home_lose_nothing(home: Path, tmp_path: Path) -> None:
+def test_five_clients_that_start_at_the_same_moment_on_an_empty_home_lose_nothing(home: Path, tmp_path: Path) -> None:
     greeted = Barrier(CLIENTS)
 
     def client(number: int) -> list[str]:
