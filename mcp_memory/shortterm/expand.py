@@ -9,14 +9,9 @@ A cursor names a view and a character offset and is tied to ref, text and questi
 secret, and it never expires, because a raw result never changes.
 Text comes back as it is stored: what cannot be encoded or printed is for the edge to deal with.
 
-The views on a raw text: what there is to show from an offset on, and where it can be cut.
-
-How much of a window fits a budget is for `expand` to find out. Nothing is raised but InvalidInput.
-
-Ask a raw result by JSON path (RFC 9535): JSON and JSON lines, printed pretty where long and flat where short.
-
-Work is bounded by nodes visited (`VISITS`), not by time, so the same question always has the same answer; only
-regular expressions inside a filter are stopped by the clock. Raises InvalidInput and nothing else.
+The JSON view asks by JSON path (RFC 9535), of JSON and JSON lines, and prints pretty where long and flat where short.
+Its work is bounded by nodes visited (`VISITS`), not by time, so the same question always has the same answer; only
+regular expressions inside a filter are stopped by the clock.
 """
 
 from __future__ import annotations
@@ -25,15 +20,16 @@ import hashlib
 import json
 import re
 import warnings
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Expansion
-from mcp_memory.shortterm.synopsis.page import count_lines
+from mcp_memory.shortterm.synopsis.page import count_lines, counted
 
 if TYPE_CHECKING:
     from mcp_memory.core.tokens import TokenCounter
@@ -73,16 +69,16 @@ def expand_text(
         raise _wrong_cursor()
     match view:
         case "page":
-            window = page_window(raw, start, max_tokens)
+            window = _prose("page", raw, start, max_tokens, numbered=True)
         case "lines":
-            window = lines_window(raw, asked, start, max_tokens)
+            window = _lines_window(raw, asked, start, max_tokens)
         case "grep":
-            window = grep_window(raw, asked, start, max_tokens)
+            window = _grep_window(raw, asked, start, max_tokens)
         case "json":
-            window = json_window(raw, asked, start, max_tokens)
-    return _fitted(
-        ExpandQuestion(ref, view, question, count_lines(raw)), window, counter=counter, max_tokens=max_tokens
-    )
+            found, answer = answer_json_path(raw, asked)
+            header = f"json {_short(asked)}: {counted(found, 'match', 'es')}"
+            window = _prose(header, answer, start, max_tokens, numbered=False)
+    return _fitted(_ExpandQuestion(ref, view, question, count_lines(raw)), window, counter, max_tokens)
 
 
 def content_of(expansion: Expansion) -> str:
@@ -134,7 +130,7 @@ def _wrong_cursor() -> InvalidInput:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpandQuestion:
+class _ExpandQuestion:
     """The question that an answer and its cursor belong to; `total` are lines of the raw text."""
 
     ref: str
@@ -143,43 +139,42 @@ class ExpandQuestion:
     total: int
 
 
-def _fitted(asked: ExpandQuestion, window: Window, *, counter: TokenCounter, max_tokens: int) -> Expansion:
+def _fitted(asked: _ExpandQuestion, window: Window, counter: TokenCounter, max_tokens: int) -> Expansion:
     """The longest answer within the budget: all of the window, else a first guess, then less until it fits."""
     everything = window.cut(window.length).text
     for brief in (False, True):
-        length = window.length
-        text, shown, following = _answer(asked, window, length, brief=brief)
-        if not counter.fits(text, max_tokens):
-            around = counter.count(_answer(asked, window, 0, brief=brief)[0])
+        answer = _answer(asked, window, window.length, brief=brief)
+        if not counter.fits(answer.text, max_tokens):
+            around = counter.count(_answer(asked, window, 0, brief=brief).text)
             length = len(counter.cut(everything, max(0, max_tokens - around)))
-            text, shown, following = _answer(asked, window, length, brief=brief)
-        while not counter.fits(text, max_tokens) and length > 0:
-            length -= max(1, length // 20)
-            text, shown, following = _answer(asked, window, length, brief=brief)
-        if counter.fits(text, max_tokens) and (shown.text or not everything):
-            return Expansion(
-                view=asked.view,
-                text=text,
-                tokens=counter.count(text),
-                ref=asked.ref,
-                lines=shown.lines,
-                total_lines=None if asked.view == "json" else asked.total,
-                cursor=following,
-            )
+            answer = _answer(asked, window, length, brief=brief)
+            while not counter.fits(answer.text, max_tokens) and length > 0:
+                length -= max(1, length // 20)
+                answer = _answer(asked, window, length, brief=brief)
+        if counter.fits(answer.text, max_tokens) and (content_of(answer) or not everything):
+            return replace(answer, tokens=counter.count(answer.text))
     raise InvalidInput(f"max_tokens is {max_tokens}, too few for this ref. Ask for at least {4 * max_tokens}.")
 
 
-def _answer(asked: ExpandQuestion, window: Window, length: int, *, brief: bool) -> tuple[str, ShownPart, str | None]:
-    """Header, content, and the last line where there is more; `brief` for the smallest budgets."""
+def _answer(asked: _ExpandQuestion, window: Window, length: int, *, brief: bool) -> Expansion:
+    """Header, content, and the last line where there is more; `brief` for the smallest budgets. Not counted yet."""
     shown = window.cut(length)
     parts = [asked.ref if brief else _top(asked, window.header, shown), shown.text]
     cursor = None if shown.next is None else _cursor(asked.view, asked.question, shown.next)
     if cursor:
         parts.append(f"… cursor {cursor}" if brief else _rest(asked, shown, cursor))
-    return "\n".join(parts), shown, cursor
+    return Expansion(
+        view=asked.view,
+        text="\n".join(parts),
+        tokens=0,
+        ref=asked.ref,
+        lines=shown.lines,
+        total_lines=None if asked.view == "json" else asked.total,
+        cursor=cursor,
+    )
 
 
-def _top(asked: ExpandQuestion, header: str, shown: ShownPart) -> str:
+def _top(asked: _ExpandQuestion, header: str, shown: ShownPart) -> str:
     """Return the header line: `r-9f2c… lines 120–180 of 4,012`, and the search."""
     if asked.view == "json":
         return f"{asked.ref} {header}"
@@ -190,7 +185,7 @@ def _top(asked: ExpandQuestion, header: str, shown: ShownPart) -> str:
     return f"{asked.ref} {span} of {asked.total:,}" + (f", {header}" if asked.view == "grep" else "")
 
 
-def _rest(asked: ExpandQuestion, shown: ShownPart, cursor: str) -> str:
+def _rest(asked: _ExpandQuestion, shown: ShownPart, cursor: str) -> str:
     """Return the last line: the size of the rest, and how to get it."""
     again = "go on with" if asked.view == "page" else "the same call with"
     what = "more was found"
@@ -239,19 +234,7 @@ class NumberedRow:
     prefix: str
 
 
-def page_window(raw: str, start: int, max_tokens: int) -> Window:
-    """The raw text itself, not a character added."""
-    return _prose("page", raw, start, max_tokens, numbered=True)
-
-
-def json_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
-    """Return the matches of a JSON path as text."""
-    found, answer = answer_json_path(raw, asked)
-    header = f"json {_short(asked)}: {found:,} match{'es' * (found != 1)}"
-    return _prose(header, answer, start, max_tokens, numbered=False)
-
-
-def lines_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
+def _lines_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
     """A range of lines behind their numbers."""
     first, last = _range(asked, count_lines(raw))
     rows = _rows_from(raw, max(_start_of_line(raw, first), start), last)
@@ -259,7 +242,7 @@ def lines_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
     return _table("lines", raw, numbered, max_tokens)
 
 
-def grep_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
+def _grep_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
     """All matches are counted; rows are gathered from `start` until one more than the window holds."""
     room = max_tokens * CHARS_PER_TOKEN
     rows: list[NumberedRow] = []
@@ -272,8 +255,7 @@ def grep_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
             rows.append(NumberedRow(number, inside, end, f"{gap}{number}{'+' * (inside > begin)}{':' if hit else '-'}"))
             size_before, size = size, size + len(rows[-1].prefix) + end - inside
         shown_last = number
-    found = f"{matches:,} matching line{'s' * (matches != 1)}"
-    return _table(f"grep {_short(asked)}: {found}", raw, rows, max_tokens)
+    return _table(f"grep {_short(asked)}: {counted(matches, 'matching line')}", raw, rows, max_tokens)
 
 
 def has_match(raw: str, asked: str) -> bool:
@@ -348,38 +330,31 @@ def _table(header: str, raw: str, rows: Iterable[NumberedRow], max_tokens: int) 
     """Rows, cut between two of them, or inside the first when it alone is too long."""
     room = max_tokens * CHARS_PER_TOKEN
     shown: list[NumberedRow] = []
-    ends: list[int] = []
-    size = 0
+    ends: list[int] = []  # of each row, in the text of all
     after: NumberedRow | None = None
     for row in rows:
+        size = ends[-1] if ends else -1
         if size >= room:
             after = row
             break
         shown.append(row)
-        size += len(row.prefix) + row.end - row.start + (1 if ends else 0)
-        ends.append(size)
-
-    def text_of(row: NumberedRow) -> str:
-        return row.prefix + raw[row.start : row.end]
+        ends.append(size + 1 + len(row.prefix) + row.end - row.start)
 
     def cut(length: int) -> ShownPart:
-        whole = sum(1 for end in ends if end <= length)
-        if whole == len(shown):
-            following = after.start if after else None
-        elif whole > 0:
-            following = shown[whole].start
-        else:
-            inside = max(0, min(length, room) - len(shown[0].prefix))
+        whole = bisect_right(ends, length)
+        if whole == 0 and shown:
             row = shown[0]
+            inside = max(0, min(length, room) - len(row.prefix))
             part = row.prefix + raw[row.start : row.start + inside]
             return ShownPart(part if inside else "", row.start + inside, (row.number, row.number) if inside else None)
+        following = shown[whole] if whole < len(shown) else after
         return ShownPart(
-            "\n".join(map(text_of, shown[:whole])),
-            following,
+            "\n".join(row.prefix + raw[row.start : row.end] for row in shown[:whole]),
+            following.start if following else None,
             (shown[0].number, shown[whole - 1].number) if whole else None,
         )
 
-    return Window(header, size, cut)
+    return Window(header, ends[-1] if ends else 0, cut)
 
 
 def _range(asked: str, total: int) -> tuple[int, int]:
@@ -426,7 +401,8 @@ MATCHES = 20_000
 LONGEST_PATH = 1_000
 WIDTH = 100
 REGEX_SECONDS = 2.0
-PLAIN_NAME = re.compile(r"\['([A-Za-z_]\w*)'\]")
+PLAIN_NAME, NAMED = re.compile(r"\['([A-Za-z_]\w*)'\]"), r".\1"
+"""Paths are shown as an agent would type them: `$.items[3].name` for `$['items'][3]['name']`."""
 
 
 def answer_json_path(raw: str, path: str) -> tuple[int, str]:
@@ -438,7 +414,7 @@ def answer_json_path(raw: str, path: str) -> tuple[int, str]:
             return 1, _pretty(found[0][1], "")
         if not found:
             return 0, _what_there_is(value)
-        return len(found), "\n".join(f"{_short_path(where)}: {_pretty(one, '')}" for where, one in found)
+        return len(found), "\n".join(f"{PLAIN_NAME.sub(NAMED, where)}: {_pretty(one, '')}" for where, one in found)
     except RecursionError:
         raise InvalidInput(
             "The JSON is nested too deep for this path. Name a deeper part, or use view `page` or `grep`."
@@ -547,15 +523,10 @@ def _what_there_is(value: Any) -> str:
     return "nothing matches; the result is a single value"
 
 
-def _short_path(path: str) -> str:
-    """`$['items'][3]['name']` as an agent would type it: `$.items[3].name`."""
-    return PLAIN_NAME.sub(r".\1", path)
-
-
 def _pretty(value: Any, indent: str) -> str:
     """On one line where that is short, else one entry a line."""
-    flat = _flat(value)
-    if flat is not None and len(flat) + len(indent) <= WIDTH:
+    flat = _flat(value, WIDTH - len(indent))
+    if flat is not None:
         return flat
     inner = indent + " "
     if isinstance(value, dict) and value:
@@ -568,37 +539,18 @@ def _pretty(value: Any, indent: str) -> str:
     return _dump(value)
 
 
-def _flat(value: Any) -> str | None:
-    """The value on one line, or None as soon as it is clearly longer than that."""
-    parts: list[str] = []
-    room = WIDTH
-    for piece in _pieces(value):
-        parts.append(piece)
-        room -= len(piece)
-        if room < 0:
+def _flat(value: Any, room: int) -> str | None:
+    """The value on one line, or None as soon as it is longer than that."""
+    text = ""
+    for piece in _ENCODER.iterencode(value):
+        text += piece
+        if len(text) > room:
             return None
-    return "".join(parts)
-
-
-def _pieces(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield "{"
-        for at, (key, one) in enumerate(cast("dict[str, Any]", value).items()):
-            yield f"{', ' if at else ''}{_dump(key)}: "
-            yield from _pieces(one)
-        yield "}"
-    elif isinstance(value, list):
-        yield "["
-        for at, one in enumerate(cast("list[Any]", value)):
-            yield ", " if at else ""
-            yield from _pieces(one)
-        yield "]"
-    else:
-        yield _dump(value)
+    return text
 
 
 def _dump(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except ValueError:  # an integer too long to print
-        return "a very large number"
+    return _ENCODER.encode(value)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False)

@@ -208,20 +208,12 @@ def _records(title: str, records: Sequence[Record], ask: _Ask, counter: TokenCou
         end -= 1
     shown = text(end)
     if not counter.fits(shown, ask.max_tokens):
-        around = counter.count(text(end).replace(_line(records[start]), "…"))
-        shown = shown.replace(
-            _line(records[start]), counter.cut(_line(records[start]), max(0, ask.max_tokens - around - 2)) + "…"
-        )
+        line = _line(records[start])
+        around = counter.count(shown.replace(line, "…"))
+        shown = shown.replace(line, counter.cut(line, max(0, ask.max_tokens - around - 2)) + "…")
         shown = counter.cut(shown, ask.max_tokens)
-    return Expansion(
-        view="records",
-        text=shown,
-        tokens=counter.count(shown),
-        ref=None,
-        lines=None,
-        total_lines=None,
-        cursor=f"r{end}" if end < len(records) else None,
-    )
+    cursor = f"r{end}" if end < len(records) else None
+    return Expansion(view="records", text=shown, tokens=counter.count(shown), cursor=cursor)
 
 
 def _start(cursor: str | None, total: int) -> int:
@@ -252,7 +244,7 @@ def _raw_of_newest(
     if len(calls) == 1:
         return _raw(store, space, _ref(store, space, records[-1].ref), ask, counter)
     searched = list(islice(calls, _SEARCHED)) if ask.view == "grep" else []
-    matching = [id_ for id_ in searched if _matches(store, space, id_, ask.grep)]
+    matching = [id_ for id_ in searched if ask.grep and _matches(store, space, id_, ask.grep)]
     first, *others = matching or calls
     ref = _ref(store, space, first)
     named = "; ".join(f"{id_} {clean(calls[id_], 40)}" for id_ in others[:5])
@@ -268,12 +260,12 @@ def _raw_of_newest(
     return replace(shown, text=note + shown.text, tokens=counter.count(note + shown.text))
 
 
-def _matches(store: Store, space: str, id_: str, pattern: str | None) -> bool:
+def _matches(store: Store, space: str, id_: str, pattern: str) -> bool:
     try:
-        text = None if pattern is None else decoded(store.read_ref(space, id_))
+        text = decoded(store.read_ref(space, id_))
     except (NotFound, Damaged):  # forgotten or torn
         return False
-    return pattern is not None and text is not None and has_match(text, pattern)
+    return text is not None and has_match(text, pattern)
 
 
 def _raw(store: Store, space: str, ref: Ref, ask: _Ask, counter: TokenCounter) -> Expansion:
@@ -300,6 +292,4 @@ def _binary(ref: Ref, data: bytes, ask: _Ask, counter: TokenCounter) -> Expansio
     text = f"{ref.id} is not text: {ref.bytes:,} bytes in {ref.path}, after its front matter."
     dump = f"{text}\nfirst bytes: {data[:64].hex(' ')}"
     text = dump if counter.fits(dump, ask.max_tokens) else counter.cut(text, ask.max_tokens)
-    return Expansion(
-        view="page", text=text, tokens=counter.count(text), ref=ref.id, lines=None, total_lines=None, cursor=None
-    )
+    return Expansion(view="page", text=text, tokens=counter.count(text), ref=ref.id)

@@ -13,13 +13,14 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 from mcp_memory.shortterm.synopsis.file_lists import describe_tree
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clean, clip, one_line, size
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 from mcp_memory.shortterm.synopsis.tables import columns_told
 
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 BARE = re.compile(r"[\w.:/@+-]{1,80}\Z")
 FULL_ADDRESS = re.compile(r"\w+://\S{1,200}\Z|/[\w./-]{1,200}\Z")
 LABELS = ("id", "name", "title", "key", "path", "url", "file", "slug", "code", "message")
@@ -27,16 +28,19 @@ ROOM = 4_000
 RENDERED_DEPTH = 12
 
 
-class TooLong(Exception):
+class _TooLong(Exception):
     """The value does not fit."""
 
 
-def render(value: Any) -> str:
-    """The value on few lines, at most `ROOM` characters, or TooLong."""
-    return _Pen().write(value, RENDERED_DEPTH)
+def render(value: Json) -> str:
+    """The value on few lines, at most `ROOM` characters; empty where it does not fit."""
+    try:
+        return _Pen().write(value, RENDERED_DEPTH)
+    except _TooLong:
+        return ""
 
 
-def label_of(row: dict[str, Any]) -> str:
+def label_of(row: dict[str, Json]) -> str:
     """Return the name of an object: its id, name, title … or its first string."""
     keys = {str(key).lower(): key for key in row}
     wanted = [k for name in LABELS for k in keys if k == name]
@@ -56,17 +60,17 @@ class _Pen:
     def spend(self, text: str) -> str:
         self.room -= len(text)
         if self.room < 0:
-            raise TooLong
+            raise _TooLong
         return text
 
-    def write(self, value: Any, depth: int) -> str:
+    def write(self, value: Json, depth: int) -> str:
         if depth <= 0:
-            raise TooLong
+            raise _TooLong
         match value:
             case dict():
-                return self.write_object(cast("dict[str, Any]", value), depth)
+                return self.write_object(value, depth)
             case list():
-                return self.write_array(cast("list[Any]", value), depth)
+                return self.write_array(value, depth)
             case str():
                 return self.spend(_string(value))
             case int() if abs(value) >= 10**30:
@@ -74,23 +78,22 @@ class _Pen:
             case _:
                 return self.spend(json.dumps(value))
 
-    def write_object(self, value: dict[str, Any], depth: int) -> str:
-        parts = [f"{self.spend(one_line(str(key)))}: {self.write(one, depth - 1)}" for key, one in value.items()]
+    def write_object(self, value: dict[str, Json], depth: int) -> str:
         text = ""
-        for part in parts:
+        for key, one in value.items():
+            part = f"{self.spend(one_line(str(key)))}: {self.write(one, depth - 1)}"
             text += (",\n" if "\n" in text[-200:] + part else ", ") + part if text else part
         return "{" + text + "}"
 
-    def write_array(self, value: list[Any], depth: int) -> str:
-        if len(value) > 1 and all(isinstance(item, dict) for item in value[:50]):
-            rows = [(f"[{at}]", cast("dict[str, Any]", i)) for at, i in enumerate(value) if isinstance(i, dict)]
-            if len(rows) == len(value):
-                return self.write_table(rows, depth, f"{len(rows):,}")
+    def write_array(self, value: list[Json], depth: int) -> str:
+        rows = [(f"[{at}]", item) for at, item in enumerate(value) if isinstance(item, dict)]
+        if len(rows) == len(value) > 1:
+            return self.write_table(rows, depth, f"{len(rows):,}")
         if rows := _rows_of_groups(value):
             return self.write_table(rows, depth, f"{len(value):,} arrays, {len(rows):,}")
         return "[" + ", ".join(self.write(item, depth - 1) for item in value) + "]"
 
-    def write_table(self, labelled: list[tuple[str, dict[str, Any]]], depth: int, many: str) -> str:
+    def write_table(self, labelled: list[tuple[str, dict[str, Json]]], depth: int, many: str) -> str:
         """Columns once, what all rows share once, then a line for each row."""
         rows = [row for _, row in labelled]
         columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -104,15 +107,15 @@ class _Pen:
             lines.append(f"{label} {', '.join(cells)}")
         return "\n".join(lines)
 
-    def column(self, rows: list[dict[str, Any]], name: str) -> str:
+    def column(self, rows: list[dict[str, Json]], name: str) -> str:
         """A column's name; of equal small objects also the names inside, which the cells then leave out."""
         inner = _inner_keys(rows, name)
         return self.spend(f"{name} ({'/'.join(inner)})" if inner else name)
 
-    def cell(self, rows: list[dict[str, Any]], column: str, value: Any, depth: int) -> str:
-        if _inner_keys(rows, column):
-            inner = cast("dict[str, Any]", value).values()
-            return self.spend("/".join(_string(v) if isinstance(v, str) else json.dumps(v) for v in inner))
+    def cell(self, rows: list[dict[str, Json]], column: str, value: Json, depth: int) -> str:
+        if isinstance(value, dict) and _inner_keys(rows, column):
+            inner = (_string(one) if isinstance(one, str) else json.dumps(one) for one in value.values())
+            return self.spend("/".join(inner))
         return self.write(value, depth)
 
 
@@ -120,38 +123,34 @@ def _string(value: str) -> str:
     return one_line(value) if BARE.match(value) or FULL_ADDRESS.match(value) else f'"{one_line(value)}"'
 
 
-def _rows_of_groups(value: list[Any]) -> list[tuple[str, dict[str, Any]]]:
+def _rows_of_groups(value: list[Json]) -> list[tuple[str, dict[str, Json]]]:
     """The rows of an array of arrays of objects, labelled `[1][0]`; empty where it is something else."""
-    groups = [cast("list[Any]", item) for item in value if isinstance(item, list) and item]
+    groups = [item for item in value if isinstance(item, list) and item]
     if len(groups) < 2 or len(groups) < len(value):
         return []
-    if not all(isinstance(one, dict) for group in groups for one in group):
-        return []
-    return [
-        (f"[{at}][{n}]", cast("dict[str, Any]", one)) for at, group in enumerate(groups) for n, one in enumerate(group)
+    rows = [
+        (f"[{at}][{n}]", one) for at, group in enumerate(groups) for n, one in enumerate(group) if isinstance(one, dict)
     ]
+    return rows if len(rows) == sum(map(len, groups)) else []
 
 
-def _scalar_in_all(rows: list[dict[str, Any]], column: str) -> bool:
+def _scalar_in_all(rows: list[dict[str, Json]], column: str) -> bool:
     first = rows[0].get(column)
     if isinstance(first, (dict, list)) or first is None:
         return False
     return all(column in row and row[column] == first for row in rows)
 
 
-def _inner_keys(rows: list[dict[str, Any]], column: str) -> list[str]:
+def _inner_keys(rows: list[dict[str, Json]], column: str) -> list[str]:
     """The keys of a column of small objects, where all have the same and hold no others."""
     cells = [row.get(column) for row in rows]
-    first = cells[0]
-    if not isinstance(first, dict):
-        return []
-    keys = list(cast("dict[str, Any]", first))
+    keys = list(cells[0]) if isinstance(cells[0], dict) else []
     for cell in cells:
-        if not isinstance(cell, dict) or list(cast("dict[str, Any]", cell)) != keys:
+        if not isinstance(cell, dict) or list(cell) != keys:
             return []
-        if any(isinstance(inner, (dict, list)) for inner in cast("dict[str, Any]", cell).values()):
+        if any(isinstance(inner, (dict, list)) for inner in cell.values()):
             return []
-    return keys if 0 < len(keys) <= 6 else []
+    return keys if len(keys) <= 6 else []
 
 
 ROWS, MANY_ROWS = 5_000, 25
@@ -163,12 +162,12 @@ DIGIT = re.compile(r"\d\d")
 WORD = re.compile(r"[^\W\d_]{2,}")
 
 
-def parts_of(value: Any) -> Iterator[PageLine]:
+def parts_of(value: Json) -> Iterator[PageLine]:
     """Yield the rows of arrays of objects, and every other value of an object."""
-    whole = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
+    whole = value if isinstance(value, dict) else {"": value}
     at = 0
     for key, one in list(whole.items())[:ROWS]:
-        items = cast("list[Any]", one) if isinstance(one, list) else []
+        items = one if isinstance(one, list) else []
         if items and isinstance(items[0], (dict, list)):
             for index, item in enumerate(items[: ROWS - at]):
                 yield PageLine(at, " ".join(_leaves(item)), f"{key}[{index}]")
@@ -193,39 +192,37 @@ def with_addresses(parts: Sequence[PageLine], focus: Focus) -> Iterator[PageLine
         yield PageLine(part.number, ADDRESS.sub(" ", part.text), f"{part.name} {shown}".rstrip())
 
 
-def columns_of(value: Any, focus: Focus) -> list[str]:
+def columns_of(value: Json, focus: Focus) -> list[str]:
     """Of more rows than can be shown, a line for each column; nothing for fewer."""
-    held = cast("list[Any]", [value] if isinstance(value, list) else [])
-    held += list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else []
-    arrays = [cast("list[Any]", one)[:ROWS] for one in held if isinstance(one, list)]
-    for array in arrays:
-        rows = [cast("dict[str, Any]", row) for row in array if isinstance(row, dict)]
+    held = [value, *value.values()] if isinstance(value, dict) else [value]
+    for array in (one[:ROWS] for one in held if isinstance(one, list)):
+        rows = [row for row in array if isinstance(row, dict)]
         if len(rows) == len(array) >= MANY_ROWS:
             columns = list(dict.fromkeys(key for row in rows[:200] for key in row))
             return columns_told(columns, [[_cell(row.get(column)) for column in columns] for row in rows], focus)
     return []
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Json) -> str:
     """Return a scalar as a table cell, of a larger value its size."""
     if isinstance(value, (dict, list)):
-        return f"{len(cast('list[Any]', value))} items"
+        return f"{len(value)} items"
     return "" if value is None else value[:200] if isinstance(value, str) else _number(value)
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _leaves(value: Json) -> Iterator[str]:
     """Strings and numbers at any depth, in order, up to `LEAF_CHARS` characters."""
-    waiting: list[Any] = [value]
+    waiting: list[Json] = [value]
     room = LEAF_CHARS
     while waiting and room > 0:
         one = waiting.pop()
         if isinstance(one, dict):
-            for key, held in reversed(cast("dict[str, Any]", one).items()):
+            for key, held in reversed(one.items()):
                 waiting.append(held)
                 if DIGIT.search(str(key)):  # an id, not the name of a field
                     waiting.append(str(key))
         elif isinstance(one, list):
-            waiting.extend(reversed(cast("list[Any]", one)))
+            waiting.extend(reversed(one))
         elif isinstance(one, str) or (isinstance(one, (int, float)) and not isinstance(one, bool)):
             text = one[:room] if isinstance(one, str) else _number(one)
             room -= len(text) + 1
@@ -272,23 +269,16 @@ def describe_json(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         use="text" if prose else "data",
         score=3 if problem else 5 if page.chars > 4_000 else 6,
         facts=tuple(said),
-        form=_form(value),
+        form=render(value),
         pieces=tuple(with_addresses(parts, focus)) if prose else parts,
         parts=True,
     )
 
 
-_NOTHING = object()
+_NOTHING: Any = object()
 
 
-def _form(value: Any) -> str:
-    try:
-        return render(value)
-    except TooLong:
-        return ""
-
-
-def _load(text: str) -> Any:
+def _load(text: str) -> Json:
     if len(text) > PARSED:
         return _NOTHING
     try:
@@ -297,9 +287,9 @@ def _load(text: str) -> Any:
         return _NOTHING
 
 
-def _load_lines(text: str) -> list[Any]:
+def _load_lines(text: str) -> list[Json]:
     """The values of JSON lines; empty unless there are two and all but the last parse."""
-    rows: list[Any] = []
+    rows: list[Json] = []
     pieces = text[:PARSED].split("\n")
     for at, piece in enumerate(pieces[:ROWS]):
         if not piece.strip():
@@ -313,10 +303,10 @@ def _load_lines(text: str) -> list[Any]:
     return rows if len(rows) > 1 else []
 
 
-def _skim(text: str, page: ResultPage) -> tuple[Any, str]:
+def _skim(text: str, page: ResultPage) -> tuple[Json, str]:
     """Read tokens until one is wrong, then close all open brackets. Returns the value, and the problem."""
-    holder: list[Any] = []
-    stack: list[Any] = [holder]
+    holder: list[Json] = []
+    stack: list[dict[str, Json] | list[Json]] = [holder]
     key: str | None = None
     read = at = 0
     end = min(len(text), SKIMMED)
@@ -331,17 +321,17 @@ def _skim(text: str, page: ResultPage) -> tuple[Any, str]:
             continue
         if mark in (",", ":"):
             continue
-        value: Any = {} if mark == "{" else [] if mark == "[" else string if other is None else _scalar(other)
+        value: Json = {} if mark == "{" else [] if mark == "[" else string if other is None else _scalar(other)
         top = stack[-1]
         if isinstance(top, dict):
             if key is None and string is not None:
                 key = string
                 continue
-            cast("dict[str, Any]", top)[key or ""] = value
+            top[key or ""] = value
             key = None
         else:
             top.append(value)
-        if mark:
+        if isinstance(value, (dict, list)):
             stack.append(value)
             if len(stack) > DEEPEST:
                 problem = f"nested deeper than {DEEPEST} levels"
@@ -358,17 +348,17 @@ def _skim(text: str, page: ResultPage) -> tuple[Any, str]:
     return holder[0], problem
 
 
-def _scalar(text: str) -> Any:
+def _scalar(text: str) -> Json:
     named = {"true": True, "false": False, "null": None}
     return named.get(text, text)
 
 
-def _summary(value: Any, focus: Focus, kind: str, title: str, *, by_label: bool) -> str:
+def _summary(value: Json, focus: Focus, kind: str, title: str, *, by_label: bool) -> str:
     if isinstance(value, list):
-        items = cast("list[Any]", value)
+        items = value
         noun = "lines" if kind == "jsonl" else "items"
-        inner = [one for item in items[:200] if isinstance(item, list) for one in cast("list[Any]", item)[:20]]
-        rows = [cast("dict[str, Any]", one) for one in items + inner if isinstance(one, dict)]
+        inner = [one for item in items[:200] if isinstance(item, list) for one in item[:20]]
+        rows = [one for one in items + inner if isinstance(one, dict)]
         if not rows:
             return f"{title}: {len(items):,} {noun}: {clip(', '.join(_short(item) for item in items[:12]), 120)}"
         labels = [label for row in rows[:200] if (label := label_of(row))]
@@ -377,18 +367,18 @@ def _summary(value: Any, focus: Focus, kind: str, title: str, *, by_label: bool)
             return f"{title}: {len(items):,} {noun} with {clip(', '.join(str(key) for key in rows[0]), 80)}"
         return f"{title}: {len(items):,} {noun}: {clip(', '.join(clip(label, 60) for label in shown), 120)}"
     if isinstance(value, dict):
-        return clip(f"{title}: " + ", ".join(_parts(cast("dict[str, Any]", value), focus)), 190)
+        return clip(f"{title}: " + ", ".join(_parts(value, focus)), 190)
     return f"{title}: {_short(value)}"
 
 
-def _parts(value: dict[str, Any], focus: Focus) -> Iterator[str]:
+def _parts(value: dict[str, Json], focus: Focus) -> Iterator[str]:
     """Keys with short values: an error first, then those that were asked for, then in order."""
     keys = list(value)
     ranked = sorted(keys[:200], key=lambda k: (str(k).lower() not in FAILED_KEYS, -focus.of(f"{k}"), keys.index(k)))
     for key in sorted(ranked[:9], key=lambda k: (str(k).lower() not in FAILED_KEYS, keys.index(k))):
         one = value[key]
         if isinstance(one, (dict, list)):
-            sized = cast("list[Any] | dict[str, Any]", one)
+            sized = one
             said = ", ".join(_short(v) for v in sized.values() if isinstance(v, str)) if isinstance(sized, dict) else ""
             if str(key).lower() in FAILED_KEYS and said:
                 yield f"{key} {clip(said, 120)}"
@@ -398,7 +388,7 @@ def _parts(value: dict[str, Any], focus: Focus) -> Iterator[str]:
             yield f"{key} {_short(one)}"
 
 
-def _short(value: Any) -> str:
+def _short(value: Json) -> str:
     if isinstance(value, (dict, list)):
         return "{…}" if isinstance(value, dict) else "[…]"
     return clip(one_line(value if isinstance(value, str) else json.dumps(value)), 40)

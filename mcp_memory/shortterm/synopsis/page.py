@@ -45,10 +45,6 @@ class PageLine:
     name: str = ""
     """Of a part: the name that the next call will use; a line is named by its number."""
 
-    @property
-    def label(self) -> str:
-        return self.name or str(self.number)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResultPage:

@@ -95,6 +95,7 @@ def gist(
         _phrases(words), key=lambda phrase: (-_gain(phrase, words, listed), words[phrase[0]].place * GOLDEN % 1)
     )
     ends = sorted(breaks)
+    names = {piece.number: _name(piece) for piece in pieces}
     chosen: list[str] = []
     left = room
     for word in (word for phrase in ranked for word in phrase):
@@ -104,12 +105,16 @@ def gist(
     least, most, best = 0, len(chosen), list[PageLine]()
     while least < most:  # the most words that fit with the frames of their runs
         some = (least + most + 1) // 2
-        runs = _runs(pieces, {word: words[word] for word in chosen[:some]}, ends, span, listed)
+        runs = _runs(names, {word: words[word] for word in chosen[:some]}, ends, span, listed)
         if sum(len(run.name) + len(run.text) + GAP for run in runs) <= room:
             least, best = some, runs
         else:
             most = some - 1
     return best
+
+
+def _name(piece: PageLine) -> str:
+    return piece.name or str(piece.number)
 
 
 def _words(pieces: Sequence[PageLine], known: set[str], numbers: float) -> dict[str, _GistWord]:
@@ -177,10 +182,9 @@ def _worth(term: str, numbers: float) -> float:
 
 
 def _runs(
-    pieces: Sequence[PageLine], words: dict[str, _GistWord], ends: list[int], span: int, listed: bool
+    names: Mapping[int, str], words: dict[str, _GistWord], ends: list[int], span: int, listed: bool
 ) -> list[PageLine]:
     """Join words to runs; a run ends at the next of `ends` or `span` after its first piece."""
-    names = {piece.number: piece.label for piece in pieces}
     runs: list[PageLine] = []
     last = part = -1  # the place of the last word, and between which ends it is
     for term, word in sorted(words.items(), key=lambda item: item[1].place):
@@ -362,7 +366,7 @@ def _lines(
     chosen: dict[int, str] = {}
     for rank, number in enumerate(sorted(by_number, key=lambda number: (-weights[number], number))):
         text = by_number[number].text.strip()
-        shown = f"{by_number[number].label} {_narrow(text, focus, width)}"
+        shown = f"{_name(by_number[number])} {_narrow(text, focus, width)}"
         fresh = {term.lower() for term in terms_in(text)} - known
         if len(shown) + 1 <= room and text not in said and (fresh or (insist and rank == 0)):
             chosen[number] = shown
