@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, home, place, settings, span
-from mcp_memory.cli.terminal import columns, day, json_text, minute, plural, size, visible, wrapped
+from mcp_memory.cli.base import as_json, ask, home, place, print_answer, settings, span, wants_json
+from mcp_memory.cli.terminal import columns, day, minute, plural, size, visible, wrapped
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
 from mcp_memory.store.values import RIGHTS
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
     from mcp_memory.service.portable import Exported
+    from mcp_memory.service.upkeep.archive import BackupManifest
     from mcp_memory.service.upkeep.backup import Backup
     from mcp_memory.service.upkeep.rebuild import Rebuilt
+    from mcp_memory.service.upkeep.restore import Restored
+    from mcp_memory.store.protocol import EmbeddedStore
     from mcp_memory.store.values import Token
 
 
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--all-spaces", is_flag=True, help="Export everything that the home holds.")
 @as_json
 @home
-def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool, as_json: bool) -> None:
+def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool) -> None:
     """Write all that a space holds to one zip: what was said, what is known with its evidence and its times, tasks,
     results of tools, pages. Markdown for people, JSON lines for programs, a README that explains it.
 
@@ -57,26 +60,20 @@ def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool, as_json
     unnamed = Path(f"mcp-memory-{name}-{datetime.now():%Y-%m-%d}.zip")
     target = (unnamed if file is None else file / unnamed if file.is_dir() else file).absolute()
     done = ask(lambda memory: memory.export(target, spaces=chosen))
-    click.echo(json_text(done) if as_json else "\n".join(_lines(done)))
+    print_answer(done, _exported(done))
 
 
-def _lines(done: Exported) -> list[str]:
-    lines = [f"{visible(done.path)}: {size(done.bytes)}"]
+def _exported(done: Exported) -> Iterator[str]:
+    yield f"{visible(done.path)}: {size(done.bytes)}"
     for space, rows in done.rows.items():
-        told = [plural(rows.get(kind, 0), one) for kind, one in _TOLD.items() if rows.get(kind)]
-        lines.append(f"  {visible(space)}: {', '.join(told) or 'nothing'}")
+        counts = [plural(rows[kind], one) for kind, one in _KINDS.items() if rows.get(kind)]
+        yield f"  {visible(space)}: {', '.join(counts) or 'nothing'}"
     if done.lacking:
-        lines.append(
-            wrapped(
-                f"Left out, for their files are gone or damaged: {', '.join(done.lacking[:10])}. `mcp-memory doctor` "
-                "says more.",
-                "  ",
-            )
-        )
-    return lines
+        names = ", ".join(done.lacking[:10])
+        yield wrapped(f"Left out, for their files are gone or damaged: {names}. `mcp-memory doctor` says more.", "  ")
 
 
-_TOLD = {
+_KINDS = {
     "turns": "turn",
     "atoms": "statement",
     "refs": "tool result",
@@ -93,7 +90,7 @@ _TOLD = {
 @click.option("--verify", type=click.Path(path_type=Path), metavar="FILE", help="Prove that one is whole, and no more.")
 @as_json
 @place
-def backup(to: Path | None, keep: int, listing: bool, verify: Path | None, as_json: bool) -> None:
+def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> None:
     """Back up the memory into one file, while others use it.
 
     It holds the database, what was said, every result, canvas and scene as they are at one moment, and is read back
@@ -110,49 +107,44 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None, as_js
     home = settings().home
     if verify is not None:
         manifest = upkeep.verify(verify)
-        click.echo(
-            json_text(manifest) if as_json else f"{verify} is whole: {_holds(manifest.counts, manifest.spaces)}."
-        )
-        _exit_lacking(manifest.lacking, as_json=as_json)
+        print_answer(manifest, f"{verify} is whole: {_contents(manifest)}.")
+        _exit_lacking(manifest.lacking)
     if listing:
-        _list(upkeep.listed(to or upkeep.folder_of(home)), as_json=as_json)
+        found = upkeep.listed(to or upkeep.folder_of(home))
+        print_answer([_fields(one) for one in found], _listing(found))
         return
-    made = _made(home, to, keep)
+    with _store(home, "backup") as store:
+        made = upkeep.back_up(store, home, to=to, keep=keep, now=datetime.now().astimezone())
     assert made.manifest is not None
-    lacking = made.manifest.lacking
-    if as_json:
-        click.echo(json_text(_as_json(made)))
-    else:
-        click.echo(
-            f"{visible(str(made.path))} ({size(made.bytes)})\n"
-            f"proven: {plural(len(made.manifest.members), 'file')} match their hashes, the database is whole; "
-            f"{_holds(made.manifest.counts, made.manifest.spaces)}"
-        )
-        for path in made.removed:
-            click.echo(f"removed the older {visible(path.name)}")
-    _exit_lacking(lacking, as_json=as_json)
+    print_answer(_fields(made), _backed_up(made, made.manifest))
+    _exit_lacking(made.manifest.lacking)
 
 
-def _exit_lacking(lacking: Sequence[str], *, as_json: bool) -> NoReturn:
+def _backed_up(made: Backup, manifest: BackupManifest) -> Iterator[str]:
+    yield f"{visible(str(made.path))} ({size(made.bytes)})"
+    files = plural(len(manifest.members), "file")
+    yield f"proven: {files} match their hashes, the database is whole; {_contents(manifest)}"
+    for path in made.removed:
+        yield f"removed the older {visible(path.name)}"
+
+
+def _exit_lacking(lacking: Sequence[str]) -> NoReturn:
     """Name rows that were lost before the backup was made, and exit: with 1 if there are any."""
-    for one in () if as_json else lacking:
+    for one in () if wants_json() else lacking:
         click.echo(f"not in it, for the memory had lost it: {visible(one)}")
     sys.exit(1 if lacking else 0)
 
 
-def _made(home: Path, to: Path | None, keep: int) -> Backup:
+@contextmanager
+def _store(home: Path, what: str) -> Generator[EmbeddedStore]:
+    """Open the store of a home for upkeep, and note this process there as doing `what`."""
     from mcp_memory.core import process_registry
-    from mcp_memory.service.upkeep import backup as upkeep
     from mcp_memory.service.upkeep.engine import open_store
 
     _must_be_there(home)
-    noted = process_registry.register(home, what="backup")
-    try:
-        with closing(open_store(home)) as store:
-            return upkeep.back_up(store, home, to=to, keep=keep, now=datetime.now().astimezone())
-    finally:
-        if noted:
-            noted.close()
+    noted = process_registry.register(home, what=what)
+    with closing(noted) if noted else nullcontext(), closing(open_store(home)) as store:
+        yield store
 
 
 def _must_be_there(home: Path) -> None:
@@ -164,43 +156,35 @@ def _must_be_there(home: Path) -> None:
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
 
 
-def _list(found: list[Backup], *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json_text([_as_json(one) for one in found]))
-        return
+def _listing(found: Sequence[Backup]) -> Iterator[str]:
     if not found:
-        click.echo("There are no backups. `mcp-memory backup` makes one.")
+        yield "There are no backups. `mcp-memory backup` makes one."
     for one in found:
+        head = f"{visible(one.path.name)}  {size(one.bytes):>9}"
         if one.manifest is None:
-            click.echo(f"{visible(one.path.name)}  {size(one.bytes):>9}  {visible(one.problem or '')}")
+            yield f"{head}  {visible(one.problem or '')}"
         else:
-            click.echo(
-                f"{visible(one.path.name)}  {size(one.bytes):>9}  {minute(one.manifest.made.astimezone())}  "
-                f"{_holds(one.manifest.counts, one.manifest.spaces)}"
-            )
+            yield f"{head}  {minute(one.manifest.made)}  {_contents(one.manifest)}"
 
 
-def _as_json(one: Backup) -> dict[str, Any]:
-    manifest = None if one.manifest is None else {**asdict(one.manifest), "members": len(one.manifest.members)}
-    return {
-        "path": str(one.path),
-        "bytes": one.bytes,
-        "manifest": manifest,
-        "problem": one.problem,
-        "removed": [str(path) for path in one.removed],
-    }
+def _fields(one: Backup) -> dict[str, Any]:
+    fields = asdict(one)
+    if one.manifest:
+        fields["manifest"]["members"] = len(one.manifest.members)
+    return fields
 
 
-def _holds(counts: dict[str, int], spaces: tuple[str, ...]) -> str:
-    told = [plural(counts[f"{name}s"], name) for name in ("turn", "statement", "result") if f"{name}s" in counts]
-    return f"{', '.join(told)} in {plural(len(spaces), 'space')}"
+def _contents(manifest: BackupManifest) -> str:
+    counts, names = manifest.counts, ("turn", "statement", "result")
+    held = ", ".join(plural(counts[f"{name}s"], name) for name in names if f"{name}s" in counts)
+    return f"{held} in {plural(len(manifest.spaces), 'space')}"
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @as_json
 @place
-def restore(file: Path, as_json: bool) -> None:
+def restore(file: Path) -> None:
     """Restore the memory from a backup FILE.
 
     The backup is proven first. What is there now is kept, in a folder that the answer names; what was forgotten here
@@ -215,39 +199,22 @@ def restore(file: Path, as_json: bool) -> None:
     from mcp_memory.service.upkeep.restore import restore as upkeep
 
     done = upkeep(file, settings().home, now=datetime.now().astimezone())
-    if as_json:
-        aside = done.aside and str(done.aside)
-        lacking = list(done.manifest.lacking)
-        click.echo(
-            json_text(
-                {
-                    "home": str(done.home),
-                    "at": done.manifest.at,
-                    "aside": aside,
-                    "again": done.again,
-                    "lacking": lacking,
-                }
-            )
-        )
-        _exit_lacking(lacking, as_json=True)
-    click.echo(
-        f"{visible(str(done.home))} is as it was on {minute(done.manifest.made.astimezone())}: "
-        f"{_holds(done.manifest.counts, done.manifest.spaces)}"
-    )
+    fields = {"home": done.home, "at": done.manifest.at, "aside": done.aside, "again": done.again}
+    print_answer({**fields, "lacking": done.manifest.lacking}, _restored(done))
+    _exit_lacking(done.manifest.lacking)
+
+
+def _restored(done: Restored) -> Iterator[str]:
+    yield f"{visible(str(done.home))} is as it was on {minute(done.manifest.made)}: {_contents(done.manifest)}"
     if done.aside:
-        click.echo(f"what was there is kept in {visible(str(done.aside))}")
+        yield f"what was there is kept in {visible(str(done.aside))}"
     for one in done.again:
         under = f"{one.tombstone} in {visible(one.space)}"
         if one.ids:
-            click.echo(
-                f"forgotten since then, and again: {plural(one.ids, 'id')}, {under}; forget --undo brings it back"
-            )
+            yield f"forgotten since then, and again: {plural(one.ids, 'id')}, {under}; forget --undo brings it back"
         if one.was_purged:
-            click.echo(
-                f"purged since then, and on the disk again: {under}. To erase it: "
-                f"mcp-memory purge {one.tombstone} --space {visible(one.space)}"
-            )
-    _exit_lacking(done.manifest.lacking, as_json=False)
+            purge = f"mcp-memory purge {one.tombstone} --space {visible(one.space)}"
+            yield f"purged since then, and on the disk again: {under}. To erase it: {purge}"
 
 
 @click.command()
@@ -255,7 +222,7 @@ def restore(file: Path, as_json: bool) -> None:
 @click.option("--accept", is_flag=True, help="Swap it in also where rows differ: the files' word counts.")
 @as_json
 @place
-def rebuild(check: bool, accept: bool, as_json: bool) -> None:
+def rebuild(check: bool, accept: bool) -> None:
     """Make the database anew of the files beside it, prove that it says the same, and put it in its place.
 
     The files tell what was said, told, put away, drawn and forgotten. What a model made of it is taken over from the
@@ -269,52 +236,44 @@ def rebuild(check: bool, accept: bool, as_json: bool) -> None:
     from mcp_memory.service.upkeep.rebuild import rebuild as upkeep
 
     done = upkeep(settings().home, check=check, accept=accept, now=datetime.now().astimezone())
-    if as_json:
-        answer = {**asdict(done), "aside": done.aside and str(done.aside), "equal": done.is_equal}
-        click.echo(json_text(answer))
-    else:
-        click.echo(visible("\n".join(_rebuilt(done, check=check))))
+    print_answer({**asdict(done), "equal": done.is_equal}, map(visible, _rebuilt(done, check=check)))
     sys.exit(0 if done.is_well else 1)
 
 
-def _rebuilt(done: Rebuilt, *, check: bool) -> list[str]:
-    lines = [f"the database is damaged: {one}" for one in done.damage[:5]]
-    rows = [(one.what, _told(one)) for one in done.compared]
-    lines += columns(rows).splitlines()
-    lines += [*done.notes, *done.pages, *done.behind]
+def _rebuilt(done: Rebuilt, *, check: bool) -> Iterator[str]:
+    yield from (f"the database is damaged: {one}" for one in done.damage[:5])
+    if done.compared:
+        yield columns((one.what, _compared(one)) for one in done.compared)
+    yield from (*done.notes, *done.pages, *done.behind)
     if done.carried:
-        told = ", ".join(f"{count:,} {table}" for table, count in sorted(done.carried.items()))
-        lines.append(f"taken over from {done.source}: {told}")
-    lines += [f"lost: {one}" for one in done.lost]
-    lines += done.back
+        tables = ", ".join(f"{count:,} {table}" for table, count in sorted(done.carried.items()))
+        yield f"taken over from {done.source}: {tables}"
+    yield from (f"lost: {one}" for one in done.lost)
+    yield from done.back
     if done.compared and done.is_equal:
-        lines.append("equal: all that the files tell is what the database says")
+        yield "equal: all that the files tell is what the database says"
     if done.is_swapped:
-        lines.append(
-            "the new database is in its place" + (f"; what it replaced is kept in {done.aside}" if done.aside else "")
-        )
+        kept = f"; what it replaced is kept in {done.aside}" if done.aside else ""
+        yield f"the new database is in its place{kept}"
     elif not check:
-        lines.append("Nothing was changed, for rows differ. Look at them, then run it with --accept, or leave it.")
-    return lines
+        yield "Nothing was changed, for rows differ. Look at them, then run it with --accept, or leave it."
 
 
-def _told(one: Any) -> str:
-    parts = [f"{one.same:,} equal"]
-    for count, why in (
-        (one.differing, "differ"),
-        (one.only_in_files, "only in the files"),
-        (one.only_in_database, "only in the database"),
-    ):
-        if count:
-            parts.append(f"{count:,} {why}")
-    named = f" ({', '.join(one.examples)})" if one.examples else ""
-    return ", ".join(parts) + named
+def _compared(one: Any) -> str:
+    counts = {
+        "differ": one.differing,
+        "only in the files": one.only_in_files,
+        "only in the database": one.only_in_database,
+    }
+    parts = [f"{one.same:,} equal", *(f"{count:,} {why}" for why, count in counts.items() if count)]
+    examples = f" ({', '.join(one.examples)})" if one.examples else ""
+    return ", ".join(parts) + examples
 
 
 @click.command()
 @as_json
 @place
-def compact(as_json: bool) -> None:
+def compact() -> None:
     """Give back the space that the database does not use.
 
     Vectors of embedding models that are set no more are deleted, once the one that is set has embedded everything;
@@ -323,9 +282,7 @@ def compact(as_json: bool) -> None:
     \b
     mcp-memory compact
     """
-    from mcp_memory.core import process_registry
     from mcp_memory.service.upkeep.compact import compact as upkeep
-    from mcp_memory.service.upkeep.engine import open_store
 
     home = settings().home
     _must_be_there(home)
@@ -333,23 +290,13 @@ def compact(as_json: bool) -> None:
         dropped, kept = ask(lambda memory: memory.drop_old_vectors()), None
     except Refused as error:
         dropped, kept = [], str(error)
-    noted = process_registry.register(home, what="compact")
-    try:
-        with closing(open_store(home)) as store:
-            done = upkeep(store, home)
-    finally:
-        if noted:
-            noted.close()
-    if as_json:
-        click.echo(json_text({**asdict(done), "deleted": dropped, "kept": kept}))
-        return
-    for one in dropped:
-        click.echo(f"deleted the vectors of {visible(one)}")
+    with _store(home, "compact") as store:
+        done = upkeep(store, home)
     freed = f"{size(done.before - done.after)} given back" if done.after < done.before else "nothing to give back"
-    click.echo(f"{size(done.before)} became {size(done.after)}: {freed}")
-    for note in (done.postponed, kept):
-        if note:
-            click.echo(visible(note))
+    lines = [f"deleted the vectors of {one}" for one in dropped]
+    lines += [f"{size(done.before)} became {size(done.after)}: {freed}"]
+    lines += [note for note in (done.postponed, kept) if note]
+    print_answer({**asdict(done), "deleted": dropped, "kept": kept}, map(visible, lines))
 
 
 T = TypeVar("T")
@@ -381,7 +328,7 @@ def token() -> None:
 @click.option("--expires", metavar="TIME", help="When it ends: 12h, 90d, 4w, 1y.  [default: when it is revoked]")
 @as_json
 @home
-def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None, as_json: bool) -> None:
+def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None) -> None:
     """Make a token and print it, once: only its hash is kept.
 
     Clients send it as `Authorization: Bearer <token>`. One that opens several spaces reaches another than the first
@@ -393,44 +340,38 @@ def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None,
     """
     lasts = None if expires is None else span(expires, "--expires")
     made, text = _ask_new_home(lambda memory: memory.create_token(name, spaces=spaces, right=rights, expires=lasts))
-    if as_json:
-        click.echo(json_text({**_token_fields(made), "token": text}))
-        return
-    click.echo(text)
-    click.echo(f"{_token_line(made)} It is not shown again.", err=True)
+    print_answer({**_token_fields(made), "token": text}, text)
+    if not wants_json():
+        click.echo(f"{_token_line(made)} It is not shown again.", err=True)
 
 
 @token.command("list")
 @as_json
 @home
-def list_(as_json: bool) -> None:
+def list_() -> None:
     """List the tokens, with what they open and when they were used last (to the hour).
 
     \b
     mcp-memory token list
     """
     found = _ask_new_home(lambda memory: memory.tokens())
-    if as_json:
-        click.echo(json_text([_token_fields(one) for one in found]))
-    elif not found:
-        click.echo("No token has been made: over HTTP and SSE, whoever is on this machine is the owner.")
-    else:
-        head = ("ID", "NAME", "SPACES", "RIGHTS", "CREATED", "LAST USED", "ENDS")
-        click.echo(columns([head, *(_token_row(one) for one in found)]))
+    head = ("ID", "NAME", "SPACES", "RIGHTS", "CREATED", "LAST USED", "ENDS")
+    none = "No token has been made: over HTTP and SSE, whoever is on this machine is the owner."
+    print_answer(list(map(_token_fields, found)), columns([head, *map(_token_row, found)]) if found else none)
 
 
 @token.command()
 @click.argument("which", metavar="NAME|ID")
 @as_json
 @home
-def revoke(which: str, as_json: bool) -> None:
+def revoke(which: str) -> None:
     """Have a token open nothing any more, at once, in running servers too.
 
     \b
     mcp-memory token revoke laptop
     """
     gone = _ask_new_home(lambda memory: memory.revoke_token(which))
-    click.echo(json_text(_token_fields(gone)) if as_json else f"Revoked {visible(gone.name)} ({gone.id}).")
+    print_answer(_token_fields(gone), f"Revoked {visible(gone.name)} ({gone.id}).")
 
 
 def _ask_new_home(question: Callable[[Memory], Awaitable[T]]) -> T:

@@ -11,7 +11,7 @@ import errno
 import importlib
 import os
 import re
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -71,21 +71,21 @@ class Program(click.Group):
             with _masked_usage():
                 return super().invoke(ctx)
         except McpMemoryError as error:
-            from mcp_memory.cli.terminal import visible
-            from mcp_memory.core.secrets import mask
-
-            click.echo(f"Error: {visible(mask(str(error)))}", err=True)
+            _print_error(str(error))
             ctx.exit(2 if isinstance(error, InvalidInput) else 1)
         except OSError as error:
             if error.errno not in _OF_THE_MACHINE:
                 raise
-            from mcp_memory.cli.terminal import visible
-            from mcp_memory.core.secrets import mask
-
             where = f"{error.filename}: " if error.filename else ""
-            said = visible(mask(f"{where}{error.strerror}"))
-            click.echo(f"Error: {said}. {_OF_THE_MACHINE[error.errno]}", err=True)
+            _print_error(f"{where}{error.strerror}. {_OF_THE_MACHINE[error.errno]}")
             ctx.exit(1)
+
+
+def _print_error(text: str) -> None:
+    from mcp_memory.cli.terminal import visible
+    from mcp_memory.core.secrets import mask
+
+    click.echo(f"Error: {visible(mask(text))}", err=True)
 
 
 @contextmanager
@@ -100,13 +100,9 @@ def _masked_usage() -> Generator[None]:
         raise
 
 
-class CommandSettings(dict[str, Any]):
-    """Settings by name."""
-
-
 def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None and option.name:
-        ctx.ensure_object(CommandSettings)[option.name] = value
+        ctx.ensure_object(dict)[option.name] = value
 
 
 home = click.option(
@@ -123,7 +119,31 @@ _SPACE = click.option(
     expose_value=False,
     help="Whose memory: a user, a project, an agent.  [default: $MCP_MEMORY_SPACE or default]",
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, for programs.")
+_JSON = "mcp_memory.json"
+
+
+def _keep_json(ctx: click.Context, option: click.Parameter, value: bool) -> None:
+    ctx.meta[_JSON] = value
+
+
+as_json = click.option(
+    "--json", is_flag=True, callback=_keep_json, expose_value=False, help="Answer in JSON, for programs."
+)
+
+
+def wants_json() -> bool:
+    """Tell whether the command at work answers in JSON."""
+    return click.get_current_context().meta.get(_JSON, False)
+
+
+def print_answer(value: Any, text: str | Iterable[str]) -> None:
+    """Print an answer: `value` as JSON if that was asked for, else the text or the lines."""
+    from mcp_memory.cli.terminal import json_text
+
+    if wants_json():
+        click.echo(json_text(value))
+    else:
+        click.echo(text if isinstance(text, str) else "\n".join(text))
 
 
 def place(command: Command) -> Command:
@@ -142,9 +162,9 @@ def span(text: str, option: str) -> timedelta:
     return timedelta(days=days)
 
 
-def command_settings() -> CommandSettings:
-    """Return the settings that stand on the command line of the command at work."""
-    return click.get_current_context().ensure_object(CommandSettings)
+def command_settings() -> dict[str, Any]:
+    """Return the settings on the command line of the command at work, by name."""
+    return click.get_current_context().ensure_object(dict)
 
 
 def settings() -> Settings:

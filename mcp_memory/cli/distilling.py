@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place, settings
-from mcp_memory.cli.terminal import columns, json_text, minute, plural, visible, wrapped
+from mcp_memory.cli.base import as_json, ask, place, print_answer, settings, wants_json
+from mcp_memory.cli.terminal import columns, minute, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from mcp_memory.core.types import PersonaVersion, Scene
+    from mcp_memory.core.types import PersonaVersion, Scene, Verified
     from mcp_memory.service.compression.compress import Compressed
 
 
 @click.command()
 @as_json
 @place
-def distill(as_json: bool) -> None:
+def distill() -> None:
     """Have the configured model read what waits, now.
 
     It draws statements from turns, merges them with what is held, writes scenes and the persona, betters the
@@ -31,11 +32,9 @@ def distill(as_json: bool) -> None:
     mcp-memory distill
     MCP_MEMORY_LLM=ollama/qwen3:8b mcp-memory distill
     """
-    steps = ask(lambda memory: memory.consolidate(told=None if as_json else _progress))
-    if as_json:
-        click.echo(json_text({"questions": steps}))
-    else:
-        click.echo(f"{plural(steps, 'question')} asked. `mcp-memory status` shows what came of it.")
+    told = None if wants_json() else _progress
+    steps = ask(lambda memory: memory.consolidate(told=told))
+    print_answer({"questions": steps}, f"{plural(steps, 'question')} asked. `mcp-memory status` shows what came of it.")
 
 
 def _progress(line: str) -> None:
@@ -86,7 +85,7 @@ def resume() -> None:
 @click.command()
 @as_json
 @place
-def verify(as_json: bool) -> None:
+def verify() -> None:
     """Walk from the persona over scenes, statements and quotes to the turns and their hashes.
 
     It tells what no longer holds, and which lines of the persona and of scenes name no evidence. Exit code 1 when
@@ -96,20 +95,19 @@ def verify(as_json: bool) -> None:
     mcp-memory verify
     """
     found = ask(lambda memory: memory.verify())
-    if as_json:
-        click.echo(json_text(found))
-    else:
-        click.echo(
-            f"{plural(found.personas, 'persona')}, {plural(found.scenes, 'scene')}, "
-            f"{plural(found.atoms, 'statement')}, {plural(found.quotes, 'quote')}, {plural(found.turns, 'turn')}"
-        )
-        for problem in found.problems:
-            click.echo(wrapped(f"does not hold: {visible(problem)}", "  "))
-        for line in found.uncovered:
-            click.echo(wrapped(f"names no evidence: {visible(line)}", "  "))
-        if not found.problems:
-            click.echo("All of it holds.")
+    print_answer(found, _verified(found))
     sys.exit(1 if found.problems else 0)
+
+
+def _verified(found: Verified) -> Iterator[str]:
+    yield (
+        f"{plural(found.personas, 'persona')}, {plural(found.scenes, 'scene')}, "
+        f"{plural(found.atoms, 'statement')}, {plural(found.quotes, 'quote')}, {plural(found.turns, 'turn')}"
+    )
+    yield from (wrapped(f"does not hold: {problem}", "  ") for problem in found.problems)
+    yield from (wrapped(f"names no evidence: {line}", "  ") for line in found.uncovered)
+    if not found.problems:
+        yield "All of it holds."
 
 
 # --- scenes -----------------------------------------------------------------------------------------
@@ -129,14 +127,14 @@ def scene() -> None:
 @click.argument("slug")
 @as_json
 @place
-def history(slug: str, as_json: bool) -> None:
+def history(slug: str) -> None:
     """List the versions of a scene, the newest first, with why each was written.
 
     \b
     mcp-memory scene history moving-to-porto
     """
     versions = ask(lambda memory: memory.scene_history(slug))
-    click.echo(json_text(versions) if as_json else columns(map(_scene_row, versions)))
+    print_answer(versions, columns(map(_scene_row, versions)))
 
 
 def _scene_row(one: Scene) -> tuple[str, ...]:
@@ -173,17 +171,14 @@ def persona() -> None:
 @persona.command(name="history")
 @as_json
 @place
-def persona_history(as_json: bool) -> None:
+def persona_history() -> None:
     """List the versions of the persona, the newest first.
 
     \b
     mcp-memory persona history
     """
     versions = ask(lambda memory: memory.persona_history())
-    if as_json:
-        click.echo(json_text(versions))
-    else:
-        click.echo(columns(map(_persona_row, versions)) if versions else "There is no persona yet.")
+    print_answer(versions, columns(map(_persona_row, versions)) if versions else "There is no persona yet.")
 
 
 def _persona_row(one: PersonaVersion) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place, span
-from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, size, visible, wrapped
+from mcp_memory.cli.base import as_json, ask, place, print_answer, span, wants_json
+from mcp_memory.cli.terminal import columns, minute, one_line, plural, size, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.secrets import mask
 from mcp_memory.longterm.verification.trust import REASONS
@@ -45,7 +45,6 @@ def forget(
     yes: bool,
     undo: str | None,
     reason: str,
-    as_json: bool,
 ) -> None:
     """Take turns, statements or tool results out of every search and listing: by their IDs, or by what all of words,
     session and time name.
@@ -62,24 +61,13 @@ def forget(
         raise click.UsageError(
             "Say what: ids, which `mcp-memory search` shows, or --query, --session, --since, --until, or --undo."
         )
-    done = ask(
-        lambda memory: memory.forget(
-            ids,
-            query=query,
-            session=session,
-            since=since,
-            until=until,
-            undo=undo,
-            reason=reason,
-            dry_run=False if yes else None,
-        )
-    )
+    filters: dict[str, str | None] = {"query": query, "session": session, "since": since, "until": until, "undo": undo}
+    done = ask(lambda memory: memory.forget(ids, **filters, reason=reason, dry_run=False if yes else None))
     if not done.ids:
         what = "holds all of these words" if query else "is there"
-        raise NotFound(
-            f"Nothing {what}. Find ids with `mcp-memory search`, and sessions with `mcp-memory show sessions`."
-        )
-    click.echo(json_text(done) if as_json else "\n".join(_lines(done)))
+        find = "Find ids with `mcp-memory search`, and sessions with `mcp-memory show sessions`."
+        raise NotFound(f"Nothing {what}. {find}")
+    print_answer(done, _lines(done))
 
 
 def _lines(done: Forgotten) -> list[str]:
@@ -109,9 +97,7 @@ _LISTED_TOMBSTONES = 30
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json
 @place
-def purge(
-    tombstones: tuple[str, ...], everything: bool, older_than: str | None, backups: bool, yes: bool, as_json: bool
-) -> None:
+def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None, backups: bool, yes: bool) -> None:
     """Erase for good what was forgotten, and search every file of the memory for what is left of it.
 
     Without arguments it lists what can be purged. Rows, indexes, files and free pages of the database are written
@@ -130,8 +116,8 @@ def purge(
     if tombstones and (everything or older_than):
         raise InvalidInput("Name tombstones, or say --all or --older-than: not both.")
     if not (tombstones or everything or older_than):
-        click.echo(json_text(can_be) if as_json else "\n".join(_purgeable(can_be)))
-        if not as_json and ask(lambda memory: memory.unproven()):
+        print_answer(can_be, _purgeable(can_be))
+        if not wants_json() and ask(lambda memory: memory.unproven()):
             click.echo(
                 "A purge is not finished: where none runs, the next one or `mcp-memory doctor --repair` ends it."
             )
@@ -142,7 +128,7 @@ def purge(
         copies = ", and every copy in the home that has it" if backups else ""
         click.confirm(f"Erase {what} for good{copies}? Nobody can bring it back.", abort=True, err=True)
     done = ask(lambda memory: memory.purge(chosen, delete_copies=backups))
-    click.echo(json_text(done) if as_json else "\n".join(_erased(done)))
+    print_answer(done, _erased(done))
     sys.exit(0 if done.is_proven and not (done.proof and done.proof.copies) else 1)
 
 
@@ -204,9 +190,7 @@ def _erased(done: PurgeReport) -> Iterator[str]:
 @click.option("--run", is_flag=True, help="Forget now what is too old; an open server does it once a day.")
 @as_json
 @place
-def retention(
-    turns: str | None, results: str | None, purge_after: str | None, off: bool, run: bool, as_json: bool
-) -> None:
+def retention(turns: str | None, results: str | None, purge_after: str | None, off: bool, run: bool) -> None:
     """Show or set how long this space keeps what. Nothing is set at first: everything is kept.
 
     Statements stay, and so does each turn and result that one rests on: forget the statement, and they go with the
@@ -232,10 +216,7 @@ def retention(
         return done, await memory.retention()
 
     done, policies = ask(work)
-    if as_json:
-        click.echo(json_text({"done": done, "policies": policies}))
-    else:
-        click.echo("\n".join([*_followed(done), *_policies(policies)]))
+    print_answer({"done": done, "policies": policies}, [*_followed(done), *_policies(policies)])
 
 
 def _days(text: str, what: Keeping) -> int:
@@ -277,7 +258,7 @@ _CHARS = 600
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @as_json
 @place
-def review(action: str, ids: tuple[str, ...], as_json: bool) -> None:
+def review(action: str, ids: tuple[str, ...]) -> None:
     """Look at what is held: found by a search, never recalled by itself.
 
     list (the default) shows what waits, and why. release lets it be recalled, keep leaves it as it is and off the list,
@@ -295,7 +276,7 @@ def review(action: str, ids: tuple[str, ...], as_json: bool) -> None:
         raise click.UsageError(f"Say what to {action}: ids such as a5 or t12, which `mcp-memory review` lists.")
     if action == "forget":
         done = ask(lambda memory: memory.forget(ids, reason="reviewed"))
-        click.echo(json_text(done) if as_json else f"Forgot {', '.join(done.ids)}.")
+        print_answer(done, f"Forgot {', '.join(done.ids)}.")
         return
     if action == "list":
         found = ask(lambda memory: memory.waiting())
@@ -303,10 +284,10 @@ def review(action: str, ids: tuple[str, ...], as_json: bool) -> None:
         found = ask(lambda memory: memory.scan())
     else:
         found = ask(lambda memory: memory.review(ids, "released" if action == "release" else "kept"))
-    click.echo(json_text(found) if as_json else _told(action, found))
+    print_answer(found, _reviewed(action, found))
 
 
-def _told(action: str, found: list[Reviewed]) -> str:
+def _reviewed(action: str, found: list[Reviewed]) -> str:
     if action in ("release", "keep"):
         what = "may be recalled" if action == "release" else "stays out of what is recalled"
         return "\n".join(f"{one.id} {what}: {one_line(one.text, 80)}" for one in found)

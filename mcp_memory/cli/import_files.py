@@ -20,7 +20,7 @@ import anyio
 import click
 from anyio.from_thread import start_blocking_portal
 
-from mcp_memory.cli.base import ask, command_settings, settings
+from mcp_memory.cli.base import ask, command_settings, settings, wants_json
 from mcp_memory.cli.terminal import day, json_text, one_line, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.integrations.importers.follow import FollowReport, follow_log, preview_log, watch_logs
@@ -55,11 +55,9 @@ _NEXT = (
 )
 
 
-def run_import(
-    files: Sequence[Path], layout: Any, asked: ImportOptions, *, dry_run: bool, watch: bool, as_json: bool
-) -> bool:
+def run_import(files: Sequence[Path], layout: Any, asked: ImportOptions, *, dry_run: bool, watch: bool) -> bool:
     """Import, preview or watch the files, and report. Return whether everything could be read."""
-    report = _ImportSummary(as_json=as_json)
+    report = _ImportSummary()
     if packed := _packed_logs(files):
         click.echo(wrapped(_PACKED.format(plural(len(packed), "log"), packed[0]), ""), err=True)
     archives = [one for one in files if asked.format == "auto" and one.is_file() and (is_parcel(one) or is_backup(one))]
@@ -81,8 +79,7 @@ def run_import(
 class _ImportSummary:
     """Reports each file as soon as it is done or, as JSON, all at the end."""
 
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
+    def __init__(self) -> None:
         self._files: list[FileReport] = []
         self._errors: list[str] = []
         self._exports: dict[str, Sequence[Brought]] = {}
@@ -117,7 +114,7 @@ class _ImportSummary:
             self._say(_file_lines(_together(new, None if refused else cost)))
 
     def end(self) -> None:
-        if self._as_json:
+        if wants_json():
             exports = {"exports": self._exports} if self._exports else {}
             click.echo(json_text({"files": self._files, "errors": self._errors, **exports}))
         if same := sum(map(_is_old_log, self._files)):
@@ -130,7 +127,7 @@ class _ImportSummary:
         return not self._errors and all(one.state != "refused" for one in self._files)
 
     def _say(self, said: Iterable[str]) -> None:
-        if not self._as_json:
+        if not wants_json():
             click.echo("\n".join(said))
 
 

@@ -39,7 +39,6 @@ def import_(
     again: bool,
     dry_run: bool,
     watch: bool,
-    as_json: bool,
 ) -> None:
     """Store conversations that were kept elsewhere.
 
@@ -71,4 +70,4 @@ def import_(
     form = "auto" if layout in AGENTS else layout
     name = session and safe_name(session, what="session")
     asked = ImportOptions(session=name, format=form, skip_bad=skip_bad, again=again)
-    sys.exit(0 if run_import(files, layout, asked, dry_run=dry_run, watch=watch, as_json=as_json) else 1)
+    sys.exit(0 if run_import(files, layout, asked, dry_run=dry_run, watch=watch) else 1)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place, settings
-from mcp_memory.cli.terminal import columns, day, json_text, one_line, page, plural, printed, said, visible, wrapped
+from mcp_memory.cli.base import as_json, ask, place, print_answer, settings, wants_json
+from mcp_memory.cli.terminal import columns, day, one_line, page, plural, printed, said, visible, wrapped
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import TurnHit
 from mcp_memory.service.excerpts import passages
@@ -73,7 +72,6 @@ def search(
     as_of: str | None,
     limit: int,
     cursor: str | None,
-    as_json: bool,
 ) -> None:
     """Find memories and verbatim turns, by words and by meaning, and lines of tool results.
 
@@ -95,31 +93,14 @@ def search(
         raise click.UsageError("--cursor continues one list: add --in turns or --in memories.")
     words = " ".join(query)
 
+    page: dict[str, Any] = {"since": since, "until": until, "limit": limit, "cursor": cursor}
+
     async def find(memory: Memory) -> tuple[MemoryResults | None, TurnResults | None, list[str]]:
         known = heard = None
         if layer != "turns":
-            known = await memory.memory_search(
-                words,
-                kind=kind,
-                scene=scene,
-                entity=entity,
-                since=since,
-                until=until,
-                as_of=as_of,
-                limit=limit,
-                cursor=cursor,
-            )
+            known = await memory.memory_search(words, kind=kind, scene=scene, entity=entity, as_of=as_of, **page)
         if layer != "memories":
-            heard = await memory.conversation_search(
-                words,
-                session=session,
-                role=role,
-                since=since,
-                until=until,
-                neighbours=neighbours,
-                limit=limit,
-                cursor=cursor,
-            )
+            heard = await memory.conversation_search(words, session=session, role=role, neighbours=neighbours, **page)
         answers = [answer for answer in (known, heard) if answer]
         found = bool((known and (known.atoms or known.scenes)) or (heard and heard.hits))
         found = found or any(answer.results for answer in answers)
@@ -131,14 +112,13 @@ def search(
     results = heard.results if heard else known.results if known else []
     notes = list(dict.fromkeys(answer.note for answer in (known, heard) if answer and answer.note))
     cursors = {"memories": known.cursor if known and memories else None, "turns": heard.cursor if heard else None}
-    if as_json:
-        found = {"memories": memories, "scenes": scenes, "turns": turns, "results": results}
-        click.echo(json_text({"query": words, **found, "cursors": cursors, "notes": notes}))
-    else:
-        _print_found(memories, scenes, turns, results, limit=limit, cursors=cursors)
-        for note in notes:
-            click.echo(note, err=True)
-    if not memories and not scenes and not turns and not results:
+    found = {"memories": memories, "scenes": scenes, "turns": turns, "results": results}
+    if wants_json() or any(found.values()):
+        blocks = _found(memories, scenes, turns, results, limit=limit, cursors=cursors)
+        print_answer({"query": words, **found, "cursors": cursors, "notes": notes}, "\n\n".join(blocks))
+    for note in () if wants_json() else notes:
+        click.echo(note, err=True)
+    if not any(found.values()):
         here = settings().space
         others = ", ".join(space for space in spaces if space != here)
         more = f"Other spaces that hold something: {others}." if others else "Try other words, or fewer filters."
@@ -154,7 +134,7 @@ def _layer(chosen: str | None, *, of_turns: bool, of_memories: bool) -> str | No
     return chosen or ("turns" if of_turns else "memories" if of_memories else None)
 
 
-def _print_found(
+def _found(
     memories: list[AtomHit],
     scenes: list[SceneHit],
     turns: list[TurnHit],
@@ -162,8 +142,7 @@ def _print_found(
     *,
     limit: int,
     cursors: dict[str, str | None],
-) -> None:
-    blocks: list[str] = []
+) -> Iterator[str]:
     listed = {
         "memories": [_memory(hit) for hit in memories],
         "scenes": [page(hit.scene) for hit in scenes],
@@ -172,12 +151,10 @@ def _print_found(
     }
     for title, found in listed.items():
         if found:
-            blocks.append("\n".join([click.style(title, bold=True), *found]))
+            yield "\n".join([click.style(title, bold=True), *found])
     for layer, cursor in cursors.items():
         if cursor:
-            blocks.append(f"More {layer}: --in {layer} --limit {limit} --cursor {cursor}")
-    if blocks:
-        click.echo("\n\n".join(blocks))
+            yield f"More {layer}: --in {layer} --limit {limit} --cursor {cursor}"
 
 
 def _memory(hit: AtomHit) -> str:
@@ -204,7 +181,7 @@ _TEXT, _PARTS, _VERDICTS = 68, 4, 8
 
 @click.command()
 @click.argument("id_or_query", nargs=-1, required=True)
-@click.option("--kind", type=click.Choice(["persona", "episodic", "instruction"]), help="Of a query: this kind only.")
+@click.option("--kind", type=click.Choice(KINDS), help="Of a query: this kind only.")
 @click.option("--entity", help="Of a query: what is known of this one.")
 @click.option("--since", help='Of a query: from this time on, such as "last week".')
 @click.option("--until", help="Of a query: up to this time.")
@@ -218,7 +195,6 @@ def why(
     since: str | None,
     until: str | None,
     limit: int,
-    as_json: bool,
 ) -> None:
     """Show what a memory rests on; of a query, how a search finds what it shows.
 
@@ -238,31 +214,23 @@ def why(
     asked = " ".join(id_or_query)
     if _ID.fullmatch(asked.strip()):
         found = ask(lambda memory: memory.why(asked))
-        click.echo(json_text(found) if as_json else _told(found))
+        print_answer(found, _evidence(found))
         return
-    search, recall = ask(
-        lambda memory: memory.explain(
-            asked,
-            kind=kind,  # pyright: ignore[reportArgumentType]
-            entity=entity,
-            since=since,
-            until=until,
-            limit=limit,
-        )
-    )
-    click.echo(json_text({"search": search, "recall": recall}) if as_json else "\n\n".join(_explained(search, recall)))
+    filters: dict[str, Any] = {"kind": kind, "entity": entity, "since": since, "until": until, "limit": limit}
+    search, recall = ask(lambda memory: memory.explain(asked, **filters))
+    print_answer({"search": search, "recall": recall}, "\n\n".join(_explained(search, recall)))
 
 
 # --- of an id ---------------------------------------------------------------------------------------
 
 
-def _told(found: Why) -> str:
+def _evidence(found: Why) -> str:
     blocks = [f"{click.style(found.id, bold=True)}  {visible(found.text)}"]
     if found.cites:
         blocks.append("\n".join(["It rests on", *map(_cited, found.cites)]))
     if found.likely:
         head = "It names no output. These were there before, and say the same:"
-        blocks.append("\n".join([head, *map(_likely, found.likely)]))
+        blocks.append("\n".join([head, *map(_result, found.likely)]))
     if found.cited_by:
         rows = (
             f"  {click.style(f'{one.id}  {one.at}', dim=True)}\n{wrapped(one.text, '    ')}" for one in found.cited_by
@@ -273,10 +241,6 @@ def _told(found: Why) -> str:
 
 def _cited(one: CitedResult) -> str:
     return printed(one.at, one.call, one.content, taken=one.taken, node=one.node, note=f"named by {one.by}")
-
-
-def _likely(hit: ResultHit) -> str:
-    return printed(address(hit.ref, hit.lines), hit.call, hit.text, taken=hit.at, node=hit.node)
 
 
 # --- of a query -------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.cli.base import as_json, ask, place, print_answer, wants_json
 from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, said, size, steps, visible
 from mcp_memory.core.errors import McpMemoryError, NotFound, Refused
 
 if TYPE_CHECKING:
-    from mcp_memory.core.types import CanvasRow, Ref, SessionInfo, Turn
+    from mcp_memory.core.types import CanvasRow, Ref, Turn
     from mcp_memory.service.memory import Memory
 
 
@@ -26,13 +26,15 @@ def outline(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> str:
 
     canvas = read(row)
     state = f"{row.status}, folded" if row.folded else row.status
-    count = plural(len(canvas.nodes), "step")
-    head = f"{row.number:03d}-{row.label}  {state}  {minute(row.updated)}  {count}"
+    head = f"{row.number:03d}-{row.label}  {state}  {minute(row.updated)}  {plural(len(canvas.nodes), 'step')}"
     lines = [click.style(visible(head), bold=True), visible(canvas.task_goal), ""]
     for node, line in zip(canvas.nodes, steps(canvas), strict=True):
         lines += [line, f"         {one_line(node.summary, 90)}"]
         lines += [f"         {name}" for name in refs.get(node.id, ())]
     return "\n".join(lines)
+
+
+_OF_NODE = ("id", "title", "status", "summary", "timestamp")
 
 
 def plain(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -51,15 +53,7 @@ def plain(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         "folded": row.folded,
         "groups": row.groups,
         "nodes": [
-            {
-                "id": node.id,
-                "title": node.title,
-                "status": node.status,
-                "summary": node.summary,
-                "timestamp": node.timestamp,
-                "refs": list(refs.get(node.id, ())),
-            }
-            for node in canvas.nodes
+            {**{name: getattr(node, name) for name in _OF_NODE}, "refs": refs.get(node.id, ())} for node in canvas.nodes
         ],
         "edges": list(canvas.edges),
         "text": row.text,
@@ -107,7 +101,7 @@ def show() -> None:
 @click.argument("section", required=False)
 @as_json
 @place
-def persona(section: str | None, as_json: bool) -> None:
+def persona(section: str | None) -> None:
     """Show the page about the user, or one SECTION of it.
 
     Until a model has written one it lists what was told with `remember`; nothing is inferred.
@@ -117,13 +111,13 @@ def persona(section: str | None, as_json: bool) -> None:
     mcp-memory show persona --json
     """
     page = ask(lambda memory: memory.read_persona(section))
-    click.echo(json_text(page) if as_json else visible(page.text))
+    print_answer(page, visible(page.text))
 
 
 @show.command()
 @as_json
 @place
-def scenes(as_json: bool) -> None:
+def scenes() -> None:
     """List the scenes, the hottest first.
 
     Scenes are pages that a model writes from memories: one set with MCP_MEMORY_LLM, or the connected agent with
@@ -134,20 +128,20 @@ def scenes(as_json: bool) -> None:
     """
     found = ask(lambda memory: memory.scenes())
     rows = ((one.slug, f"heat {one.heat}", minute(one.updated), visible(one.summary)) for one in found)
-    _list(found, "scene", as_json=as_json, rows=rows)
+    _list(found, "scene", rows)
 
 
 @show.command()
 @click.argument("slug")
 @as_json
 @place
-def scene(slug: str, as_json: bool) -> None:
+def scene(slug: str) -> None:
     """Show one scene by its SLUG.
 
     \b
     mcp-memory show scene moving-to-porto
     """
-    if as_json:
+    if wants_json():
         click.echo(json_text(ask(lambda memory: memory.scene(slug))))
     else:
         click.echo(visible(ask(lambda memory: memory.scene_page(slug))))
@@ -159,7 +153,7 @@ def scene(slug: str, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
 @as_json
 @place
-def session(name: str | None, start: int, limit: int, as_json: bool) -> None:
+def session(name: str | None, start: int, limit: int) -> None:
     """Show the turns of a session: of NAME, or of the one written to last.
 
     \b
@@ -174,11 +168,8 @@ def session(name: str | None, start: int, limit: int, as_json: bool) -> None:
         return wanted, await memory.session_turns(wanted, start=start, limit=limit)
 
     wanted, turns = ask(read)
-    if as_json:
-        click.echo(json_text({"session": wanted, "turns": turns}))
-        return
-    click.echo("\n".join(said(turn) for turn in turns))
-    if len(turns) == limit:
+    print_answer({"session": wanted, "turns": turns}, map(said, turns))
+    if len(turns) == limit and not wants_json():
         click.echo(f"There may be more: --start {turns[-1].position + 1}", err=True)
 
 
@@ -186,18 +177,15 @@ def session(name: str | None, start: int, limit: int, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
 @as_json
 @place
-def sessions(limit: int, as_json: bool) -> None:
+def sessions(limit: int) -> None:
     """List the sessions, the one written to last first.
 
     \b
     mcp-memory show sessions --limit 5
     """
     found = ask(lambda memory: memory.sessions(limit=limit))
-    _list(found, "session", as_json=as_json, rows=map(_session_row, found))
-
-
-def _session_row(one: SessionInfo) -> tuple[str, ...]:
-    return one.session, plural(one.turns, "turn"), minute(one.first), f"to {minute(one.last)}"
+    rows = ((one.session, plural(one.turns, "turn"), minute(one.first), f"to {minute(one.last)}") for one in found)
+    _list(found, "session", rows)
 
 
 @show.command()
@@ -210,7 +198,7 @@ def _session_row(one: SessionInfo) -> tuple[str, ...]:
 @as_json
 @place
 def canvas(
-    name: str | None, mermaid: bool, svg: Path | None, png: Path | None, rebuild: bool, undo_patch: bool, as_json: bool
+    name: str | None, mermaid: bool, svg: Path | None, png: Path | None, rebuild: bool, undo_patch: bool
 ) -> None:
     """Show the canvas of a task: NAME is its number or its label; left out, the active one.
 
@@ -234,10 +222,8 @@ def canvas(
         draw(row, svg=svg, png=png)
     elif mermaid:
         click.echo(row.text, nl=False)
-    elif as_json:
-        click.echo(json_text(plain(row, refs)))
     else:
-        click.echo(outline(row, refs))
+        print_answer(plain(row, refs), outline(row, refs))
 
 
 async def _canvas(memory: Memory, name: str | None) -> CanvasRow:
@@ -260,7 +246,7 @@ async def _canvas(memory: Memory, name: str | None) -> CanvasRow:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
 @as_json
 @place
-def canvases(limit: int, as_json: bool) -> None:
+def canvases(limit: int) -> None:
     """List the canvases, the one updated last first.
 
     \b
@@ -271,21 +257,18 @@ def canvases(limit: int, as_json: bool) -> None:
         (f"{row.number:03d}", row.status, minute(row.updated), "folded" if row.folded else "open", visible(row.label))
         for row in found
     )
-    _list(found, "canvas", as_json=as_json, rows=rows)
+    _list(found, "canvas", rows)
 
 
-def _list(found: list[Any], what: str, *, as_json: bool, rows: Iterable[tuple[str, ...]]) -> None:
-    if as_json:
-        click.echo(json_text(found))
-    else:
-        click.echo(columns(rows) if found else f"There is no {what} in this space yet.")
+def _list(found: list[Any], what: str, rows: Iterable[tuple[str, ...]]) -> None:
+    print_answer(found, columns(rows) if found else f"There is no {what} in this space yet.")
 
 
 @show.command()
 @click.argument("name", metavar="REF")
 @as_json
 @place
-def ref(name: str, as_json: bool) -> None:
+def ref(name: str) -> None:
     """Print a raw tool result, byte for byte. REF is its id or a node that holds one result.
 
     In a pipe or a file it is exactly what was stored; on a terminal, control characters are made visible.
@@ -299,7 +282,7 @@ def ref(name: str, as_json: bool) -> None:
         return await memory.ref(await _ref_id(memory, name))
 
     found, data = ask(read)
-    if as_json:
+    if wants_json():
         click.echo(json_text({"ref": found, **_content(data)}))
     elif sys.stdout.isatty():
         click.echo(visible(data.decode("utf-8", "backslashreplace")))

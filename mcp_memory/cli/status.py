@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, command_settings, place, settings
+from mcp_memory.cli.base import as_json, ask, command_settings, place, print_answer, settings, wants_json
 from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, size, visible, with_nearest, wrapped
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @click.command()
 @as_json
 @place
-def status(as_json: bool) -> None:
+def status() -> None:
     """Show what is kept, where, and what it saves.
 
     \b
@@ -36,7 +36,7 @@ def status(as_json: bool) -> None:
     """
     answer = ask(lambda memory: memory.status())
     answer |= _beside(Path(answer["home"]))
-    click.echo(json_text(answer) if as_json else visible(columns(status_rows(answer))))
+    print_answer(answer, visible(columns(status_rows(answer))))
 
 
 def _beside(home: Path) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _beside(home: Path) -> dict[str, Any]:
 @click.option("--repair", is_flag=True, help="First mend what can be mended; what is replaced is kept.")
 @as_json
 @place
-def doctor(repair: bool, as_json: bool) -> None:
+def doctor(repair: bool) -> None:
     """Examine the installation and the memory.
 
     Each check says what it found and what to do where that is not well. Every file is read, and what
@@ -79,20 +79,23 @@ def doctor(repair: bool, as_json: bool) -> None:
     from mcp_memory.cli.doctor import examine
 
     mended = _mended() if repair else []
-    if not as_json:
+    checks: list[Check] = []
+    if wants_json():
+        checks += examine(**command_settings())
+    else:
         for line in mended:
             click.echo(f"{click.style('mended', fg='green')} {visible(line)}")
-    checks: list[Check] = []
-    for check in examine(**command_settings()):
-        checks.append(check)
-        alike = sum(1 for one in checks if one.name == check.name)
-        if not as_json and alike <= _ALIKE:
-            _print(check)
-    for name, more in Counter(check.name for check in checks).items():
-        if more > _ALIKE and not as_json:
-            click.echo(f"{name}: {more - _ALIKE:,} more like these; --json has them all")
+        seen = Counter[str]()
+        for check in examine(**command_settings()):
+            checks.append(check)
+            seen[check.name] += 1
+            if seen[check.name] <= _ALIKE:
+                _print(check)
+        for name, more in seen.items():
+            if more > _ALIKE:
+                click.echo(f"{name}: {more - _ALIKE:,} more like these; --json has them all")
     well = not any(check.state == "fail" for check in checks)
-    if as_json:
+    if wants_json():
         click.echo(json_text({"ok": well, "checks": checks, **({"mended": mended} if repair else {})}))
     sys.exit(0 if well else 1)
 

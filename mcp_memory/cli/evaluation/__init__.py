@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, command_settings, place, settings
-from mcp_memory.cli.terminal import columns, json_text, one_line, visible, wrapped
+from mcp_memory.cli.base import as_json, ask, command_settings, place, print_answer, settings, wants_json
+from mcp_memory.cli.terminal import columns, one_line, visible, wrapped
 
 if TYPE_CHECKING:
     from mcp_memory.cli.evaluation.report import BenchReport, Example, Figure, Gap, KindReport, Progress, System
@@ -38,7 +38,7 @@ KINDS = ("words", "dim", "around", "reply")
 )
 @as_json
 @place
-def bench(questions: int, kinds: tuple[str, ...], seed: int, seconds: int, show: int, as_json: bool) -> None:
+def bench(questions: int, kinds: tuple[str, ...], seed: int, seconds: int, show: int) -> None:
     """Measure how well the search finds things in this memory.
 
     Questions are mined from your own conversations: each is made from a turn, or stood before it, and that turn
@@ -58,22 +58,12 @@ def bench(questions: int, kinds: tuple[str, ...], seed: int, seconds: int, show:
     async def run(memory: Memory) -> BenchReport:
         from mcp_memory.cli.evaluation.report import measure
 
-        return await measure(
-            memory,
-            kinds=kinds or KINDS,
-            questions=questions,
-            seed=seed,
-            seconds=seconds,
-            show=show,
-            progress=_progress(),
-        )
+        limits: dict[str, int] = {"questions": questions, "seed": seed, "seconds": seconds, "show": show}
+        return await measure(memory, kinds=kinds or KINDS, progress=_progress(), **limits)
 
     report = ask(run)
-    if as_json:
-        click.echo(json_text(report))
-        return
-    click.echo("\n".join(_lines(report)))
-    if reranked:
+    print_answer(report, _lines(report))
+    if reranked and not wants_json():
         click.echo("The setting `rerank` is on; it was left out here.", err=True)
 
 
