@@ -164,7 +164,8 @@ def span(text: str, option: str) -> timedelta:
 
 def command_settings() -> dict[str, Any]:
     """Return the settings on the command line of the command at work, by name."""
-    return click.get_current_context().ensure_object(dict)
+    chosen: dict[str, Any] = click.get_current_context().ensure_object(dict)
+    return chosen
 
 
 def settings() -> Settings:

@@ -56,7 +56,7 @@ OWN_TOOLS = frozenset(
 _COMMON = frozenset({"memory_search", "recall", "remember", "forget", "distill"})
 
 _TIME = ("timestamp",)
-_TEXT = frozenset({"text"})
+_TEXT = ("text",)
 _MOST_CALLS = 50
 _MOST_CHARS = 4_000
 
@@ -147,7 +147,7 @@ class _Line:
                 whole=whole and re.split(r"[/\\]", whole[1].strip())[-1],
             )
 
-    def texts(self, content: Any, of: frozenset[str] = _TEXT) -> Iterator[str]:
+    def texts(self, content: Any, of: tuple[str, ...] = _TEXT) -> Iterator[str]:
         """Yield the texts of a content: a string, or the `text` of those of its parts whose type is one `of` these."""
         if isinstance(content, str):
             yield mended(content, self.passed) or ""
@@ -306,7 +306,7 @@ def _is_marked(line: Mapping[str, Any]) -> bool:
 # --- Codex ------------------------------------------------------------------------------------------
 
 _CODEX_TYPES = frozenset({"session_meta", "turn_context", "response_item", "compacted", "event_msg"})
-_CODEX_TEXT = frozenset({"input_text", "output_text", "text"})
+_CODEX_TEXT = ("input_text", "output_text", "text")
 _BESIDE = "internal_chat_message_metadata_passthrough"
 _CODEX_BEFORE_SUMMARY = re.compile(
     r"Another language model started to solve .{,900}?with your own analysis:\s*", re.DOTALL

@@ -33,28 +33,33 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
 
-from mcp_memory.core.text import one_line, well_formed
+from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Role
 from mcp_memory.integrations.importers.records import (
-    LONGEST_ID,
     ImportedResult,
     ImportedTurn,
     ImportProblem,
     InvalidRecord,
     SkippedParts,
+    fitting,
+    id_of,
     inside,
+    items_of,
     kind_of,
     list_of,
     mended,
     moment,
+    name_of,
     object_of,
+    part_of,
     session_name,
+    text_of,
 )
-from mcp_memory.longterm.turns import MAX_TURN_BYTES
 
 # What is no part of a talk, as the answer of an import names it.
 BRANCHES = "messages on other branches, edited or answered anew"
@@ -68,30 +73,78 @@ ATTACHED_CHARS = 20_000
 """Of the text of what is attached to a message, so many characters are kept with it."""
 
 _UNTITLED = {"", "new chat", "untitled"}
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+T = TypeVar("T")
+ExportRecord = ImportedTurn | ImportedResult | ImportProblem
+Message = Mapping[str, Any]
 
 
-def title(
-    name: str, *, id: str | None, where: str, session: str | None, number: int, at: datetime | None
-) -> Iterator[ImportedTurn]:
-    """Yield the title of a conversation, unless generic, as a turn of role `system`: the conversation is found by it,
-    and no model reads it as new.
+class _Conversation:
+    """A conversation of an export, and what its turns have in common. `time` is the field with the time of each."""
+
+    def __init__(
+        self,
+        client: Literal["chatgpt", "claude-ai"],
+        fields: Message,
+        *,
+        ids: tuple[str, str],
+        time: str,
+        where: str,
+        number: int,
+        passed: SkippedParts,
+    ) -> None:
+        self._id, self._time, self._passed = id_of(fields, *ids), time, passed
+        self.session = None if self._id is None else session_name(client, self._id)
+        began = moment(fields, (time,), passed)
+        self._turn = ImportedTurn(
+            where=where, role="system", content="", session=self.session, conversation=number, began=began
+        )
+
+    def title(self, name: str | None) -> Iterator[ImportedTurn]:
+        """Yield the title, unless generic, as a turn of role `system`: the conversation is found by it, and no model
+        reads it as new.
+        """
+        text = mended(name, self._passed) or ""
+        if text.casefold() not in _UNTITLED:
+            id, began = f"title-{self._id}" if self._id else None, self._turn.began
+            yield replace(self._turn, content=one_line(text, 300), name="title", said_at=began, id=id)
+
+    def turn(
+        self, message: Message, where: str, role: Role, text: str, *, id: str | None, name: str | None = None
+    ) -> ImportedTurn | ImportProblem:
+        """Return a message as a turn, or the reason why it cannot be one."""
+        try:
+            content = fitting(text, self._passed)
+        except InvalidRecord as unfit:
+            return ImportProblem(where=where, what=str(unfit))
+        said_at = moment(message, (self._time,), self._passed)
+        return replace(self._turn, where=where, role=role, content=content, name=name, said_at=said_at, id=id)
+
+
+def _not_a_conversation(value: Any, where: str, client: str, key: str, *, article: str = "") -> ImportProblem:
+    found = kind_of(value) if object_of(value) is None else f"an object without {article}{key}"
+    return ImportProblem(where=where, what=f"is {found}, and has to be a conversation of {client}, with its {key}.")
+
+
+def _path(before: Mapping[T, T | None], last: T | None, time: Callable[[T], datetime | None]) -> list[T]:
+    """Return the messages from the first one to `last`, or to the newest leaf if that is None.
+
+    `before` gives the message that each one answers, None for a first one.
     """
-    if name.casefold() in _UNTITLED:
-        return
-    yield ImportedTurn(
-        where=where,
-        role="system",
-        content=one_line(name, 300),
-        name="title",
-        said_at=at,
-        id=f"title-{id}" if id else None,
-        session=session,
-        conversation=number,
-        began=at,
-    )
+    at = last
+    if at is None and before:
+        inner = set(before.values())
+        leaves = [one for one in before if one not in inner] or list(before)
+        at = max(enumerate(leaves), key=lambda leaf: (time(leaf[1]) or _LONG_AGO, leaf[0]))[1]
+    path: dict[T, None] = {}
+    while at is not None and at in before and at not in path:
+        path[at] = None
+        at = before[at]
+    return list(reversed(path))
 
 
-def attached(files: Iterable[tuple[str | None, str | None]], passed: SkippedParts) -> str:
+def _attached(files: Iterable[tuple[str | None, str | None]], passed: SkippedParts) -> str:
     """Return lines with the names of attached files and, if known, their texts."""
     lines: list[str] = []
     left = ATTACHED_CHARS
@@ -109,28 +162,7 @@ def attached(files: Iterable[tuple[str | None, str | None]], passed: SkippedPart
     return "\n".join(lines)
 
 
-def fitting(text: str, passed: SkippedParts) -> str:
-    """Return the text as it can be stored. Unfit where it is too large."""
-    text = mended(text, passed) or ""
-    if len(text) > MAX_TURN_BYTES or len(text.encode()) > MAX_TURN_BYTES:
-        raise InvalidRecord(f"is larger than {MAX_TURN_BYTES // 2**20} MiB. Pass over it with --skip-bad.")
-    return text
-
-
-def text_of(thing: Mapping[str, Any], *keys: str) -> str | None:
-    """Return the first of these fields that is a string with something in it."""
-    return next((value for key in keys if isinstance(value := thing.get(key), str) and value.strip()), None)
-
-
-def name_of(thing: Mapping[str, Any], *keys: str) -> str | None:
-    text = text_of(thing, *keys)
-    return None if text is None else text.strip()
-
-
-def id_of(thing: Mapping[str, Any], *keys: str) -> str | None:
-    id = name_of(thing, *keys)
-    return id if id and len(id) <= LONGEST_ID and well_formed(id) else None
-
+# --- ChatGPT ----------------------------------------------------------------------------------------
 
 _CHATGPT_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 _NO_TALK = {
@@ -153,102 +185,55 @@ def is_chatgpt_conversation(value: Any) -> bool:
     return thing is not None and object_of(thing.get("mapping")) is not None
 
 
-def chatgpt_records(
-    value: Any, where: str, number: int, passed: SkippedParts
-) -> Iterator[ImportedTurn | ImportedResult | ImportProblem]:
+def chatgpt_records(value: Any, where: str, number: int, passed: SkippedParts) -> Iterator[ExportRecord]:
     """Yield the turns and the results of tools of the conversation that is number `number` in its file."""
-    thing = object_of(value)
-    mapping = None if thing is None else object_of(thing.get("mapping"))
-    if thing is None or mapping is None:
-        what = "an object without a mapping" if thing is not None else kind_of(value)
-        yield ImportProblem(where=where, what=f"is {what}, and has to be a conversation of ChatGPT, with its mapping.")
+    thing = object_of(value) or {}
+    mapping = object_of(thing.get("mapping"))
+    if mapping is None:
+        yield _not_a_conversation(value, where, "ChatGPT", "mapping", article="a ")
         return
     if thing.get("is_do_not_remember") is True:
         passed.left["conversations marked as not to be remembered"] += 1
         return
+    ids = ("conversation_id", "id")
+    talk = _Conversation("chatgpt", thing, ids=ids, time="create_time", where=where, number=number, passed=passed)
+    yield from talk.title(name_of(thing, "title"))
     nodes = {id: node for id, value in mapping.items() if (node := object_of(value)) is not None}
-    id, began = id_of(thing, "conversation_id", "id"), moment(thing, ("create_time",), passed)
-    session = None if id is None else session_name("chatgpt", id)
-    name = mended(name_of(thing, "title"), passed) or ""
-    yield from title(name, id=id, where=where, session=session, number=number, at=began)
-    path = _chatgpt_path(nodes, thing.get("current_node"))
-    for at in nodes.keys() - set(path):
-        message = object_of(nodes[at].get("message"))
-        if message is not None and _no_talk(message) is None and _chatgpt_content(message, SkippedParts()):
+    messages = {at: message for at, node in nodes.items() if (message := object_of(node.get("message"))) is not None}
+    path = _chatgpt_path(nodes, messages, thing.get("current_node"))
+    for at in messages.keys() - set(path):
+        if _no_talk(messages[at]) is None and _chatgpt_content(messages[at], SkippedParts()):
             passed.left[BRANCHES] += 1
-    asked = None
+    call = None
     for at in path:
-        message = object_of(nodes[at].get("message"))
-        if message is None:
+        if at not in messages:
             continue  # the root, and places that only join others
-        place = inside(where, f"mapping.{at}")
-        reason = _no_talk(message)
-        asked = message if reason == CALLS else asked
-        if reason == RESULTS and session is not None and (text := "\n".join(filter(None, _texts(message)))):
-            yield _result(message, text, place, passed, asked=asked, session=session, at=at)
-            continue
-        if reason is not None:
+        message, place = messages[at], inside(where, f"mapping.{at}")
+        reason, id = _no_talk(message), id_of(message, "id") or id_of({"id": at}, "id")
+        call = message if reason == CALLS else call
+        author = part_of(message, "author")
+        if reason is None:
+            name = mended(name_of(author, "name"), passed)
+            text = _chatgpt_content(message, passed)
+            yield talk.turn(message, place, _CHATGPT_ROLES[author["role"]], text, id=id, name=name)
+        elif reason == RESULTS and talk.session is not None and (text := _joined(message)):
+            tool = name_of(author, "name") or ""
+            yield ImportedResult(
+                where=place,
+                tool=tool,
+                arguments=_joined(call) if call is not None and call.get("recipient") == tool else None,
+                call=id,
+                text=text,
+                said_at=moment(message, ("create_time",), passed),
+                session=talk.session,
+            )
+        else:
             passed.left[reason] += 1
-            continue
-        yield _chatgpt_turn(message, place, passed, session=session, number=number, began=began, at=at)
 
 
-def _chatgpt_turn(
-    message: Mapping[str, Any],
-    where: str,
-    passed: SkippedParts,
-    *,
-    session: str | None,
-    number: int,
-    began: datetime | None,
-    at: str,
-) -> ImportedTurn | ImportProblem:
-    author = object_of(message.get("author")) or {}
-    try:
-        content = fitting(_chatgpt_content(message, passed), passed)
-    except InvalidRecord as unfit:
-        return ImportProblem(where=where, what=str(unfit))
-    return ImportedTurn(
-        where=where,
-        role=_CHATGPT_ROLES[author["role"]],
-        content=content,
-        name=mended(name_of(author, "name"), passed),
-        said_at=moment(message, ("create_time",), passed),
-        id=id_of(message, "id") or id_of({"id": at}, "id"),
-        session=session,
-        conversation=number,
-        began=began,
-    )
-
-
-def _result(
-    message: Mapping[str, Any],
-    text: str,
-    where: str,
-    passed: SkippedParts,
-    *,
-    asked: Mapping[str, Any] | None,
-    session: str,
-    at: str,
-) -> ImportedResult:
-    author = object_of(message.get("author")) or {}
-    tool = name_of(author, "name") or ""
-    called = asked if asked is not None and asked.get("recipient") == tool else None
-    return ImportedResult(
-        where=where,
-        tool=tool,
-        arguments=None if called is None else "\n".join(filter(None, _texts(called))),
-        call=id_of(message, "id") or id_of({"id": at}, "id"),
-        text=text,
-        said_at=moment(message, ("create_time",), passed),
-        session=session,
-    )
-
-
-def _no_talk(message: Mapping[str, Any]) -> str | None:
+def _no_talk(message: Message) -> str | None:
     """Return the category of a message that is not talk; None for talk."""
-    author, metadata = object_of(message.get("author")) or {}, object_of(message.get("metadata")) or {}
-    content = object_of(message.get("content")) or {}
+    author, metadata, content = (part_of(message, key) for key in ("author", "metadata", "content"))
     role, kind = author.get("role"), content.get("content_type")
     if role in ("tool", "function"):
         return RESULTS
@@ -263,56 +248,38 @@ def _no_talk(message: Mapping[str, Any]) -> str | None:
     return CALLS if role == "assistant" and message.get("recipient") not in (None, "", "all") else None
 
 
-# --- the tree ---------------------------------------------------------------------------------------
-
-
-def _chatgpt_path(nodes: Mapping[str, Mapping[str, Any]], current: Any) -> list[str]:
+def _chatgpt_path(nodes: Mapping[str, Message], messages: Mapping[str, Message], current: Any) -> list[str]:
     """Return the ids from the root to the current node, or to the newest leaf if that is unknown."""
     parents = {id: parent for id, node in nodes.items() if isinstance(parent := node.get("parent"), str)}
     for id, node in nodes.items():
-        for child in list_of(node.get("children")) or ():
+        for child in items_of(node, "children"):
             if isinstance(child, str):
                 parents.setdefault(child, id)
-    at = current if isinstance(current, str) and current in nodes else _newest_leaf(nodes, set(parents.values()))
-    path: dict[str, None] = {}
-    while at is not None and at in nodes and at not in path:
-        path[at] = None
-        at = parents.get(at)
-    return list(reversed(path))
+    last = current if isinstance(current, str) and current in nodes else None
+    before = {id: parents.get(id) for id in nodes}
+    return _path(before, last, lambda id: moment(messages.get(id, {}), ("create_time",), SkippedParts()))
 
 
-def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]], inner: set[str]) -> str | None:
-    leaves = [id for id in nodes if id not in inner] or list(nodes)
-    said = {id: moment(object_of(nodes[id].get("message")) or {}, ("create_time",), SkippedParts()) for id in leaves}
-    dated = [(at, nth, id) for nth, id in enumerate(leaves) if (at := said[id]) is not None]
-    return max(dated)[2] if dated else next(reversed(leaves), None)
-
-
-# --- texts ------------------------------------------------------------------------------------------
-
-
-def _chatgpt_content(message: Mapping[str, Any], passed: SkippedParts) -> str:
-    metadata, texts = object_of(message.get("metadata")) or {}, _texts(message)
+def _chatgpt_content(message: Message, passed: SkippedParts) -> str:
+    texts = _texts(message)
     passed.parts += sum(text is None for text in texts)
-    files = (object_of(file) or {} for file in list_of(metadata.get("attachments")) or ())
-    names = attached(((name_of(file, "name", "file_name"), None) for file in files), passed)
+    files = (object_of(file) or {} for file in items_of(part_of(message, "metadata"), "attachments"))
+    names = _attached(((name_of(file, "name", "file_name"), None) for file in files), passed)
     return "\n".join(text for text in (*(_as_shown(text) for text in texts if text), names) if text)
 
 
-def _texts(message: Mapping[str, Any]) -> list[str | None]:
+def _texts(message: Message) -> list[str | None]:
     """Return the text of each part of a message, None for those that have none."""
-    content = object_of(message.get("content")) or {}
+    content = part_of(message, "content")
     parts = list_of(content.get("parts"))
     if parts is None:
         return [text_of(content, "text", "result", "summary") or ""]
-    return [_text(part) for part in parts]
+    found = (part if (fields := object_of(part)) is None else fields.get("text") for part in parts)
+    return [text if isinstance(text, str) else None for text in found]
 
 
-def _text(part: Any) -> str | None:
-    """Return the text of a part: a string, a transcript, or any other part's `text`."""
-    fields = object_of(part)
-    found = part if fields is None else fields.get("text")
-    return found if isinstance(found, str) else None
+def _joined(message: Message) -> str:
+    return "\n".join(filter(None, _texts(message)))
 
 
 _MARK = re.compile("((?:(?<![ \t])[ \t]+)?)\ue200([^\ue200\ue201]*)\ue201")
@@ -348,6 +315,8 @@ def _shown(kind: str, *fields: str) -> str:
             return ""
 
 
+# --- Claude.ai --------------------------------------------------------------------------------------
+
 _CLAUDE_ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
 _NO_WORDS = {"thinking": THOUGHTS, "redacted_thinking": THOUGHTS, "tool_use": CALLS, "tool_result": None}
 _WRITTEN = ("content", "file_text", "code")
@@ -356,70 +325,42 @@ _UNSHOWN = "```\nThis block is not supported on your current device yet.\n```"
 _GAPS = re.compile(r"\n{3,}")
 _ROOT = "00000000-0000-4000-8000-000000000000"
 
-Message = Mapping[str, Any]
-
 
 def is_claude_ai_conversation(value: Any) -> bool:
     thing = object_of(value)
     return thing is not None and list_of(thing.get("chat_messages")) is not None
 
 
-def claude_ai_records(
-    value: Any, where: str, number: int, passed: SkippedParts
-) -> Iterator[ImportedTurn | ImportedResult | ImportProblem]:
+def claude_ai_records(value: Any, where: str, number: int, passed: SkippedParts) -> Iterator[ExportRecord]:
     """Yield the turns and the results of tools of the conversation that is number `number` in its file."""
-    thing = object_of(value)
-    listed = None if thing is None else list_of(thing.get("chat_messages"))
-    if thing is None or listed is None:
-        what = "an object without chat_messages" if thing is not None else kind_of(value)
-        yield ImportProblem(
-            where=where, what=f"is {what}, and has to be a conversation of Claude.ai, with its chat_messages."
-        )
+    thing = object_of(value) or {}
+    listed = list_of(thing.get("chat_messages"))
+    if listed is None:
+        yield _not_a_conversation(value, where, "Claude.ai", "chat_messages")
         return
     messages = [object_of(one) or {} for one in listed]
-    id, began = id_of(thing, "uuid", "id"), moment(thing, ("created_at",), passed)
-    session = None if id is None else session_name("claude-ai", id)
-    name = mended(name_of(thing, "name", "title"), passed) or ""
-    yield from title(name, id=id, where=where, session=session, number=number, at=began)
+    ids = ("uuid", "id")
+    talk = _Conversation("claude-ai", thing, ids=ids, time="created_at", where=where, number=number, passed=passed)
+    yield from talk.title(name_of(thing, "name", "title"))
     path = _claude_path(messages, id_of(thing, "current_leaf_message_uuid"))
     for nth in set(range(len(messages))) - set(path):
         if _role(messages[nth]) is not None and _claude_content(messages[nth], SkippedParts()):
             passed.left[BRANCHES] += 1
     for nth in path:
-        place = inside(where, f"chat_messages[{nth}]")
-        yield from _message(messages[nth], place, passed, session=session, number=number, began=began)
-
-
-def _message(
-    message: Message, where: str, passed: SkippedParts, *, session: str | None, number: int, began: datetime | None
-) -> Iterator[ImportedTurn | ImportedResult | ImportProblem]:
-    role = _role(message)
-    if role is None:
-        passed.left[HIDDEN] += 1
-        return
-    try:
-        content = fitting(_claude_content(message, passed), passed)
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
-        return
-    if session is not None:
-        yield from _results(message, where, session, passed)
-    yield ImportedTurn(
-        where=where,
-        role=role,
-        content=content,
-        name=None,
-        said_at=moment(message, ("created_at",), passed),
-        id=id_of(message, "uuid", "id"),
-        session=session,
-        conversation=number,
-        began=began,
-    )
+        message, role = messages[nth], _role(messages[nth])
+        if role is None:
+            passed.left[HIDDEN] += 1
+            continue
+        text, place = _claude_content(message, passed), inside(where, f"chat_messages[{nth}]")
+        turn = talk.turn(message, place, role, text, id=id_of(message, "uuid", "id"))
+        if talk.session is not None and isinstance(turn, ImportedTurn):
+            yield from _results(message, place, talk.session, passed)
+        yield turn
 
 
 def _results(message: Message, where: str, session: str, passed: SkippedParts) -> Iterator[ImportedResult]:
     """Yield tool results of a message, and documents written with a tool."""
-    parts = [part for one in list_of(message.get("content")) or () if (part := object_of(one)) is not None]
+    parts = [part for one in items_of(message, "content") if (part := object_of(one)) is not None]
     uses = {id: part for part in parts if part.get("type") == "tool_use" and (id := id_of(part, "id"))}
     for nth, part in enumerate(parts):
         given = object_of(part.get("input"))
@@ -431,7 +372,7 @@ def _results(message: Message, where: str, session: str, passed: SkippedParts) -
             case "tool_result":
                 call = id_of(part, "tool_use_id")
                 given = uses.get(call or "", {}).get("input")
-                shown = [object_of(one) or {} for one in list_of(part.get("content")) or ()]
+                shown = [object_of(one) or {} for one in items_of(part, "content")]
                 text = text_of(part, "content") or "\n".join(filter(None, (text_of(one, "text") for one in shown)))
                 call = call and f"{call}-result"
                 if not text:
@@ -455,41 +396,15 @@ def _role(message: Message) -> Role | None:
     return _CLAUDE_ROLES.get(name_of(message, "sender", "role") or "")
 
 
-# --- the tree ---------------------------------------------------------------------------------------
-
-
-def _claude_path(messages: Sequence[Message], current: str | None) -> list[int]:
+def _claude_path(messages: list[dict[str, Any]], current: str | None) -> list[int]:
     """Return the places of the messages from the first to the one that was seen last."""
-    places: dict[str, int | None] = {
-        id: nth for nth in reversed(range(len(messages))) if (id := id_of(messages[nth], "uuid", "id"))
-    }
-    before = [_before(message, nth, places) for nth, message in enumerate(messages)]
-    inner = set(before)
-    leaves = [nth for nth in range(len(messages)) if nth not in inner]
-    at = places.get(current) if current else None
-    if at is None and messages:
-        at = max(leaves, key=lambda nth: _when(messages[nth], nth), default=len(messages) - 1)
-    path: dict[int, None] = {}
-    while at is not None and at not in path:
-        path[at] = None
-        at = before[at]
-    return list(reversed(path))
-
-
-def _before(message: Message, nth: int, places: Mapping[str, int | None]) -> int | None:
-    """Return the place of the message that this one answers; None for a first one."""
-    parent = id_of(message, "parent_message_uuid")
-    if parent == _ROOT:
-        return None
-    return places.get(parent or "", nth - 1 if nth else None)
-
-
-def _when(message: Message, nth: int) -> tuple[float, int]:
-    said = moment(message, ("created_at",), SkippedParts())
-    return (said.timestamp() if said else 0.0, nth)
-
-
-# --- texts ------------------------------------------------------------------------------------------
+    places = {id: nth for nth in reversed(range(len(messages))) if (id := id_of(messages[nth], "uuid", "id"))}
+    before: dict[int, int | None] = {}
+    for nth, message in enumerate(messages):
+        parent = id_of(message, "parent_message_uuid")
+        before[nth] = None if parent == _ROOT else places.get(parent or "", nth - 1 if nth else None)
+    last = places.get(current) if current else None
+    return _path(before, last, lambda nth: moment(messages[nth], ("created_at",), SkippedParts()))
 
 
 def _claude_content(message: Message, passed: SkippedParts) -> str:
@@ -498,9 +413,9 @@ def _claude_content(message: Message, passed: SkippedParts) -> str:
         words = [text for part in parts if (text := _words(part, passed))]
     else:
         words = [_without_unshown(text_of(message, "text") or "")]
-    files = [object_of(file) or {} for key in ("attachments", "files") for file in list_of(message.get(key)) or ()]
+    files = [object_of(file) or {} for key in ("attachments", "files") for file in items_of(message, key)]
     named = ((name_of(file, "file_name", "name"), text_of(file, "extracted_content")) for file in files)
-    return "\n".join(text for text in (*words, attached(named, passed)) if text)
+    return "\n".join(text for text in (*words, _attached(named, passed)) if text)
 
 
 def _without_unshown(text: str) -> str:

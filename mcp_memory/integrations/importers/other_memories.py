@@ -55,7 +55,6 @@ from typing import Any
 
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import is_blank
-from mcp_memory.integrations.importers.chat_exports import fitting, id_of
 from mcp_memory.integrations.importers.records import (
     LONGEST_ID,
     ImportedStatement,
@@ -63,7 +62,10 @@ from mcp_memory.integrations.importers.records import (
     ImportProblem,
     InvalidRecord,
     SkippedParts,
+    fitting,
+    id_of,
     inside,
+    items_of,
     kind_of,
     list_of,
     mended,
@@ -85,26 +87,23 @@ def statement(
     about: tuple[str, ...] = (),
     said_at: datetime | None = None,
     id: str | None = None,
-    session: str | None = None,
     program: str = "memory",
 ) -> ImportedStatement | ImportedTurn:
     """Return a statement, with half characters mended; without `text` it is the fact's. Unfit where it is too large."""
     # A key with its dashes gone would be known as one no more.
-    said = mended(text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), passed) or ""
-    said = said.strip()
-    names = tuple(
-        name for one in about if (name := (mended(one, passed) or "").strip()) and len(name) <= _MOST_OF_A_NAME
-    )
-    whole = (
-        None
-        if fact is None
-        else (mended(fact[0], passed) or "", mended(fact[1], passed) or "", mended(fact[2], passed) or "")
-    )
-    if len(said) > MAX_CHARS or (whole is not None and max(map(len, whole)) > MAX_CHARS):
-        return as_turn(where, said, passed, program=program, said_at=said_at, id=id, session=session)
-    if any(map(is_blank, whole or (said,))):
+    said = _mended(text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), passed).strip()
+    names = tuple(name for one in about if (name := _mended(one, passed).strip()) and len(name) <= _MOST_OF_A_NAME)
+    if fact is not None:
+        fact = _mended(fact[0], passed), _mended(fact[1], passed), _mended(fact[2], passed)
+    if max(map(len, (said, *(fact or ())))) > MAX_CHARS:
+        return as_turn(where, said, passed, program=program, said_at=said_at, id=id)
+    if any(map(is_blank, fact or (said,))):
         raise InvalidRecord("is empty, or has no visible character. Take it out.")
-    return ImportedStatement(where=where, text=said, said_at=said_at, id=id, fact=whole, about=names, words=words)
+    return ImportedStatement(where=where, text=said, said_at=said_at, id=id, fact=fact, about=names, words=words)
+
+
+def _mended(text: str, passed: SkippedParts) -> str:
+    return mended(text, passed) or ""
 
 
 def as_turn(
@@ -161,14 +160,9 @@ def basic_memory_records(
         for number, line in enumerate(body.splitlines(), start=first):
             where = f"{name}, line {number}"
             if (observed := _observed(line)) is not None:
-                yield statement(
-                    where,
-                    passed,
-                    text=_observation_text(title, *observed),
-                    words=_bare(observed[1]),
-                    about=(title,),
-                    said_at=at,
-                )
+                category, words = observed[0], _bare(observed[1])
+                observation = f"{title} ({category}): {words}"
+                yield statement(where, passed, text=observation, words=words, about=(title,), said_at=at)
             elif (relation := _RELATION.match(line)) is not None:
                 kind, target = (relation[1] or "relates_to").strip(), relation[2].partition("|")[0].strip()
                 if target:
@@ -176,24 +170,20 @@ def basic_memory_records(
             else:
                 rest.append(line)
         if any(line.strip() and not line.startswith("#") for line in rest):
-            yield _whole(text, name, fields, at, passed)
+            id = _short_id(f"basic-memory-{fields.get('permalink') or name}")
+            yield as_turn(name, text, passed, program="basic-memory", said_at=at, id=id)
     except InvalidRecord as unfit:
         yield ImportProblem(where=name, what=str(unfit))
 
 
-def _whole(text: str, name: str, fields: dict[str, str], at: datetime | None, passed: SkippedParts) -> ImportedTurn:
-    id = f"basic-memory-{fields.get('permalink') or name}"
-    return as_turn(name, text, passed, program="basic-memory", said_at=at, id=id if len(id) <= LONGEST_ID else None)
+def _short_id(id: str) -> str | None:
+    return id if len(id) <= LONGEST_ID else None
 
 
 def _observed(line: str) -> tuple[str, str] | None:
     """Return the category and the text of an observation."""
     found = _OBSERVATION.match(line)
     return None if found is None or found[1] in _TASK or found[1].startswith("[") else (found[1].strip(), found[2])
-
-
-def _observation_text(title: str, category: str, text: str) -> str:
-    return f"{title} ({category}): {_bare(text)}"
 
 
 def _bare(text: str) -> str:
@@ -223,7 +213,7 @@ def is_mem0(value: Any) -> bool:
     thing = object_of(value)
     if thing is None:
         return False
-    if any(_is_memory(one) for key in _LISTS for one in (list_of(thing.get(key)) or ())[:1]):
+    if any(_is_memory(one) for key in _LISTS for one in items_of(thing, key)[:1]):
         return True
     return _is_memory(thing)
 
@@ -248,7 +238,7 @@ def mem0_records(
             yield ImportProblem(where=place, what=f"is {kind_of(one)}, and has to be a memory of mem0.")
         else:
             yield _memory(fields, place, passed)
-    for nth, one in enumerate(list_of(thing.get("relations")) or ()):
+    for nth, one in enumerate(items_of(thing, "relations")):
         place, fields = inside(where, f"relations[{nth}]"), object_of(one) or {}
         names = [fields.get("source"), fields.get("relationship"), fields.get("target", fields.get("destination"))]
         match names:
@@ -327,26 +317,16 @@ def _entity(thing: Mapping[str, Any], where: str, passed: SkippedParts) -> Itera
         if not isinstance(one, str):
             raise InvalidRecord(f"observations[{nth}] is {kind_of(one)}, and has to be a text.")
         if one.strip():
-            yield statement(
-                inside(where, f"observations[{nth}]"),
-                passed,
-                text=_entity_statement(name, one),
-                words=one,
-                about=(name,),
-            )
-
-
-def _entity_statement(name: str, text: str) -> str:
-    """Return an observation as a statement that names its entity."""
-    return text.strip() if name.casefold() in text.casefold() else f"{name}: {text.strip()}"
+            place, text = inside(where, f"observations[{nth}]"), one.strip()
+            text = text if name.casefold() in one.casefold() else f"{name}: {text}"  # a statement names its entity
+            yield statement(place, passed, text=text, words=one, about=(name,))
 
 
 def _text(thing: Mapping[str, Any], key: str) -> str:
     value = thing.get(key)
     if not isinstance(value, str) or is_blank(value):
-        raise InvalidRecord(
-            f"{key} is {kind_of(value) if not isinstance(value, str) else 'empty'}, and has to be a text."
-        )
+        what = "empty" if isinstance(value, str) else kind_of(value)
+        raise InvalidRecord(f"{key} is {what}, and has to be a text.")
     return value.strip()
 
 
@@ -359,6 +339,7 @@ _DRAWER = re.compile(
 )
 _CELL = re.compile(r"^\| ([^|\n]+?) \| (.*?) \|$", re.MULTILINE)
 _HEAD = re.compile(r"^## ", re.MULTILINE)
+_UNREADABLE = "a drawer that cannot be read. Export the palace again."
 
 
 def is_room(text: str) -> bool:
@@ -375,27 +356,21 @@ def mempalace_records(text: str, name: str, passed: SkippedParts) -> Iterator[Im
     room = _ROOM.match(text)
     session = f"mempalace {room[1].strip()} - {room[2].strip()}" if room else None
     at = 0
+
+    def place(start: int) -> str:
+        return f"{name}, line {text.count(chr(10), 0, start) + 1}"
+
     for found in _DRAWER.finditer(text):
-        place = f"{name}, line {text.count(chr(10), 0, found.start()) + 1}"
+        where = place(found.start())
         if _HEAD.search(text, at, found.start()):
-            yield ImportProblem(where=place, what="comes after a drawer that cannot be read. Export the palace again.")
+            yield ImportProblem(where=where, what=f"comes after {_UNREADABLE}")
         at = found.end()
-        fields = dict(_CELL.findall(found["table"]))
-        id = f"mempalace-{found['id'].strip()}"
+        words = "\n".join(line[2:] if line.startswith("> ") else line[1:] for line in found["text"].split("\n"))
+        id = _short_id(f"mempalace-{found['id'].strip()}")
+        said_at = moment(dict(_CELL.findall(found["table"])), ("Filed",), passed)
         try:
-            yield as_turn(
-                place,
-                "\n".join(line[2:] if line.startswith("> ") else line[1:] for line in found["text"].split("\n")),
-                passed,
-                program="mempalace",
-                said_at=moment(fields, ("Filed",), passed),
-                id=id if len(id) <= LONGEST_ID else None,
-                session=session,
-            )
+            yield as_turn(where, words, passed, program="mempalace", said_at=said_at, id=id, session=session)
         except InvalidRecord as unfit:
-            yield ImportProblem(where=place, what=str(unfit))
+            yield ImportProblem(where=where, what=str(unfit))
     if _HEAD.search(text, at):
-        line = text.count("\n", 0, at) + 1
-        yield ImportProblem(
-            where=f"{name}, line {line}", what="has a drawer that cannot be read. Export the palace again."
-        )
+        yield ImportProblem(where=place(at), what=f"has {_UNREADABLE}")

@@ -71,10 +71,10 @@ class ImportedTurn:
     role: Role
     content: str
     """Empty where it has no text."""
-    name: str | None
-    said_at: datetime | None
-    id: str | None
-    session: str | None
+    name: str | None = None
+    said_at: datetime | None = None
+    id: str | None = None
+    session: str | None = None
     conversation: int = 0
     """Which object of the file it was told in, counted from 1; 0 for a turn on its own."""
     began: datetime | None = None
@@ -87,10 +87,10 @@ class ImportedResult:
 
     where: str
     tool: str
-    arguments: Any
-    call: str | None
     text: str
-    said_at: datetime | None
+    arguments: Any = None
+    call: str | None = None
+    said_at: datetime | None = None
     whole: str | None = None
     """The name of a file of the same conversation with all of it, where `text` is a part."""
     session: str | None = None
@@ -213,6 +213,34 @@ def part_of(thing: Mapping[str, Any], key: str) -> dict[str, Any]:
 def items_of(thing: Mapping[str, Any], key: str) -> list[Any]:
     """Return the list under a key; an empty one if there is none."""
     return list_of(thing.get(key)) or []
+
+
+def text_of(thing: Mapping[str, Any], *keys: str) -> str | None:
+    """Return the first of these fields that is a string with something in it."""
+    return next((value for key in keys if isinstance(value := thing.get(key), str) and value.strip()), None)
+
+
+def name_of(thing: Mapping[str, Any], *keys: str) -> str | None:
+    text = text_of(thing, *keys)
+    return None if text is None else text.strip()
+
+
+def id_of(thing: Mapping[str, Any], *keys: str) -> str | None:
+    """Return the first of these fields that is a text, if it is an id that can be stored."""
+    id = name_of(thing, *keys)
+    return id if id and len(id) <= LONGEST_ID and well_formed(id) else None
+
+
+def fitting(text: str, passed: SkippedParts) -> str:
+    """Return the text as it can be stored. Raises InvalidRecord where it is too large."""
+    text = mended(text, passed) or ""
+    if _is_too_large(text):
+        raise InvalidRecord(f"is larger than {MAX_TURN_BYTES // 2**20} MiB. Pass over it with --skip-bad.")
+    return text
+
+
+def _is_too_large(text: str) -> bool:
+    return len(text) > MAX_TURN_BYTES or len(text.encode()) > MAX_TURN_BYTES
 
 
 def kind_of(value: object) -> str:
@@ -372,7 +400,7 @@ def _content(turn: Mapping[str, Any], passed: SkippedParts) -> str:
     texts = [text for part in parts if (text := _text(part)) is not None]
     passed.parts += len(parts) - len(texts)
     text = mended("\n".join(texts), passed) or ""
-    if len(text) > MAX_TURN_BYTES or len(text.encode()) > MAX_TURN_BYTES:
+    if _is_too_large(text):
         raise InvalidRecord(f"content is larger than {MAX_TURN_BYTES // 2**20} MiB. Shorten it, or take it out.")
     return text
 
