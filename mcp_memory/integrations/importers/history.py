@@ -250,7 +250,7 @@ def _address(source: ImportSource) -> str:
 def survey(source: ImportSource, asked: ImportOptions, *, at: At, size: HistorySize | None = None) -> Survey:
     """Read all of a file. Problems are counted and listed by place; turns are added to `size`."""
     layout = _layout(source, asked)
-    found = Survey(layout=layout, remarks=remarks(source, layout))
+    found = Survey(layout=layout, remarks=list(remarks(source, layout)))
     places = TurnPlacement(default=_default_session(source, asked), start=_start(source, 0))
     for one in records(source, asked, layout, passed=found.passed, at=at):
         match one:

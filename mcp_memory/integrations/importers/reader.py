@@ -28,7 +28,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
 
@@ -58,35 +58,27 @@ _SHOWN = 3
 
 
 class _CountedFile(io.FileIO):
-    """A file that reports how many of its bytes were read."""
+    """The first `size` bytes of a file; `at` receives the number of bytes read."""
 
-    def __init__(self, path: Path, at: Callable[[int], None]) -> None:
+    def __init__(self, path: Path, size: int, at: Callable[[int], None]) -> None:
         super().__init__(path, opener=opener)
-        self._end = os.fstat(self.fileno()).st_size
-        self._done = 0
-        self._at = at
+        self._size, self._read, self._at = size, 0, at
 
-    def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(-1 if size is None else size) or b""
-        self._done = min(self._done + len(data), self._end)
-        self._at(self._done)
-        return data
+    def readinto(self, buffer: Any, /) -> int:
+        part = memoryview(buffer)[: max(0, self._size - self.tell())]
+        count = super().readinto(part) or 0 if len(part) else 0
+        self._read = min(self._read + count, self._size)
+        self._at(self._read)
+        return count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
     """An open archive. `members` hold conversations, in order; `notes` name skipped members."""
 
-    name: str
     members: Sequence[str]
-    notes: list[str] = field(default_factory=list[str])
+    notes: Sequence[str]
     packed: zipfile.ZipFile
-
-    @contextmanager
-    def member(self, name: str) -> Generator[IO[bytes]]:
-        """Open a member as a stream of its unpacked bytes."""
-        with _refusing(self.name), self.packed.open(name) as stream:
-            yield stream
 
 
 def is_archive(head: bytes) -> bool:
@@ -118,22 +110,21 @@ def opened_archive(path: Path, name: str, at: Callable[[int], None], *, notes: b
     Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read, or holds none.
     """
     with _refusing(name):
-        file = _CountedFile(path, at)
-    with file:
-        with _refusing(name):
-            packed = zipfile.ZipFile(file)
-        with packed:
-            yield _listed(packed, name, size=path.stat().st_size, notes=notes)
+        size = path.stat().st_size
+        with _buffered(path, size, at) as file, zipfile.ZipFile(file) as packed:
+            yield _listed(packed, name, size=size, notes=notes)
+
+
+def _buffered(path: Path, size: int, at: Callable[[int], None]) -> io.BufferedReader:
+    return io.BufferedReader(_CountedFile(path, size, at), _BLOCK)
 
 
 @contextmanager
 def _refusing(name: str) -> Generator[None]:
-    """Raise what goes wrong in reading an archive as InvalidInput."""
+    """Raise what goes wrong in reading a file, or unpacking it, as InvalidInput."""
     try:
         yield
-    except InvalidInput:
-        raise
-    except (zipfile.BadZipFile, EOFError, zlib.error, struct.error, UnicodeError):
+    except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, struct.error, UnicodeError):
         raise InvalidInput(f"{name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
     except NotImplementedError:
         raise InvalidInput(_UNKNOWN.format(name=name)) from None
@@ -151,7 +142,7 @@ def _listed(packed: zipfile.ZipFile, name: str, *, size: int, notes: bool) -> Ar
     else:
         chosen = [safe[nth] for nth in _conversations([_path(one) for one in safe])]
     _check(chosen, found, name, size=size)
-    return Archive(name=name, members=[one.filename for one in chosen], notes=list(_notes(found)), packed=packed)
+    return Archive(members=[one.filename for one in chosen], notes=_notes(found), packed=packed)
 
 
 def _conversations(paths: Sequence[str]) -> list[int]:
@@ -207,9 +198,9 @@ def _next(found: Sequence[zipfile.ZipInfo]) -> str:
     return " Unpack it, and import the files in it that hold conversations."
 
 
-def _notes(found: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
-    if leaving := [one.filename for one in found if _leaves(one)]:
-        yield f"Not read, for their names lead out of the archive: {_some(leaving)}."
+def _notes(found: Sequence[zipfile.ZipInfo]) -> list[str]:
+    leaving = [one.filename for one in found if _leaves(one)]
+    return [f"Not read, for their names lead out of the archive: {_some(leaving)}."] if leaving else []
 
 
 def _some(names: Sequence[str]) -> str:
@@ -239,7 +230,7 @@ def note_texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tup
     if path.is_file() and path.suffix.casefold() != ".md":
         with opened_archive(path, name, at, notes=True) as packed:
             for member in packed.members:
-                with packed.member(member) as stream:
+                with packed.packed.open(member) as stream:
                     yield member, _whole(member, stream.read(_LONGEST_NOTE + 1))
         return
     files = notes_in_folder(path) if path.is_dir() else [path]
@@ -279,7 +270,6 @@ _HEAD = 64 * 2**10
 _BLOCK = 2**16
 _CHUNK = 2**20
 _LONGEST = 64 * 2**20
-_NOTE = re.compile(r"\.md$", re.IGNORECASE)
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 _BOM = b"\xef\xbb\xbf"
 _DECODER = json.JSONDecoder(strict=False)  # exports leave tabs and line breaks in strings as they are
@@ -310,7 +300,7 @@ class SourceValue:
 
 def layout_of(source: ImportSource) -> Layout:
     """Tell how a file is laid out. InvalidInput where it is no UTF-8 text, or text of another kind."""
-    if source.is_folder or _NOTE.search(source.path.name):
+    if source.is_folder or _NOTES.search(source.path.name):
         return "notes"
     with _opened(source) as stream:
         head = stream.read(_HEAD)
@@ -354,7 +344,7 @@ def values(source: ImportSource, layout: Layout, *, at: At) -> Iterator[SourceVa
                     yield ImportProblem(where=name, what="is not UTF-8. Convert it to UTF-8.")
 
 
-def remarks(source: ImportSource, layout: Layout) -> list[str]:
+def remarks(source: ImportSource, layout: Layout) -> Sequence[str]:
     """Return remarks on members of a file that are skipped."""
     if layout != "archive" and not (layout == "notes" and source.path.suffix.casefold() == ".zip"):
         return []
@@ -366,7 +356,7 @@ def _members(source: ImportSource, at: At) -> Iterator[SourceValue | ImportProbl
     number = 0
     with opened_archive(source.path, source.name, at) as found:
         for member in found.members:
-            with found.member(member) as stream:
+            with found.packed.open(member) as stream:
                 for value in _Document(stream, f"{source.name}, {member}", inside=f"{member}, ", after=number).values():
                     yield value
                     number = value.number
@@ -383,40 +373,14 @@ def _is_json(text: str) -> bool:
 # --- bytes ------------------------------------------------------------------------------------------
 
 
-class _Upto(io.RawIOBase):
-    """The first bytes of a file, and how far they are read."""
-
-    def __init__(self, raw: io.FileIO, size: int, at: At) -> None:
-        self._raw, self._left, self._read, self._at = raw, size, 0, at
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        part = memoryview(buffer)[: self._left]
-        count = self._raw.readinto(part) or 0 if len(part) else 0
-        self._left -= count
-        self._read += count
-        self._at(self._read)
-        return count
-
-
 def _nowhere(_: int) -> None: ...
 
 
 @contextmanager
 def _opened(source: ImportSource, at: At = _nowhere) -> Generator[io.BufferedIOBase]:
     """Open the text of a file, unpacked. What goes wrong in reading it is InvalidInput."""
-    try:
-        with (
-            io.FileIO(source.path, opener=opener) as raw,
-            io.BufferedReader(_Upto(raw, source.size, at), _BLOCK) as packed,
-        ):
-            yield gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise InvalidInput(f"{source.name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
-    except OSError as error:
-        raise InvalidInput(f"{source.name} cannot be read: {error.strerror or error}.") from None
+    with _refusing(source.name), _buffered(source.path, source.size, at) as packed:
+        yield gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed
 
 
 # --- lines ------------------------------------------------------------------------------------------
@@ -432,21 +396,15 @@ def _lines(stream: io.BufferedIOBase, source: ImportSource) -> Iterator[SourceVa
         if not text:
             continue
         number += 1
-        found = _parsed(text, f"line {line}")
+        found = _parsed(text, number, f"line {line}")
         if isinstance(found, ImportProblem) and number > 1 and text.startswith(b"{") and not data.endswith(b"\n"):
-            found = ImportProblem(
-                where=found.where, what="is cut off, and will be read when the file has grown.", torn=True
-            )
-        yield (
-            found
-            if isinstance(found, ImportProblem)
-            else SourceValue(number=number, where=f"line {line}", value=found[0])
-        )
+            found = replace(found, what="is cut off, and will be read when the file has grown.", torn=True)
+        yield found
 
 
-def _parsed(data: bytes, where: str) -> tuple[Any] | ImportProblem:
+def _parsed(data: bytes, number: int, where: str) -> SourceValue | ImportProblem:
     try:
-        return (_DECODER.decode(data.decode()),)
+        return SourceValue(number=number, where=where, value=_DECODER.decode(data.decode()))
     except UnicodeDecodeError as error:
         return ImportProblem(where=where, what=f"is not UTF-8 (byte {error.start + 1}). Convert the file to UTF-8.")
     except json.JSONDecodeError as error:
@@ -522,7 +480,8 @@ class _Document:
     def _peek(self) -> str:
         """Return the next character that is no white space; empty at the end."""
         while True:
-            self._at = _after_white_space(self._buffer, self._at)
+            if space := _WHITE_SPACE.match(self._buffer, self._at):
+                self._at = space.end()
             if self._at < len(self._buffer):
                 return self._buffer[self._at]
             if not self._more():
@@ -586,11 +545,6 @@ class _Document:
             f"{self._name}, line {at}: where {expected} should stand, {found}{why}. Nothing after it can be read, "
             "so nothing of the file was stored. Mend it, or write a JSON object a line."
         )
-
-
-def _after_white_space(text: str, at: int) -> int:
-    found = _WHITE_SPACE.match(text, at)
-    return at if found is None else found.end()
 
 
 def _unended(error: json.JSONDecodeError) -> bool:

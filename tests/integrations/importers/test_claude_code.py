@@ -54,6 +54,11 @@ def test_a_message_is_a_turn_with_its_id_and_time() -> None:
     assert turn.said_at.isoformat() == "2026-11-20T09:00:00+00:00"
 
 
+def test_a_part_whose_type_is_no_text_is_left_out_and_the_rest_read() -> None:
+    odd: list[Any] = [{"type": ["text"], "text": "a"}, {"type": {}, "text": "b"}]
+    assert said(assistant(*odd, text("c"))) == [("assistant", "c")]
+
+
 def test_texts_of_one_message_are_one_turn_without_its_thoughts_and_images() -> None:
     image = {"type": "image", "source": {"data": "aGk="}}
     assert said(user([text("Look:"), image, text("what is it?")])) == [("user", "Look:\n\nwhat is it?")]
