@@ -36,16 +36,7 @@ _LISTED = 40
 @click.option("--reason", default="", help="A note that is kept with it.")
 @as_json
 @place
-def forget(
-    ids: tuple[str, ...],
-    query: str | None,
-    session: str | None,
-    since: str | None,
-    until: str | None,
-    yes: bool,
-    undo: str | None,
-    reason: str,
-) -> None:
+def forget(ids: tuple[str, ...], yes: bool, reason: str, **filters: str | None) -> None:
     """Take turns, statements or tool results out of every search and listing: by their IDs, or by what all of words,
     session and time name.
 
@@ -57,14 +48,13 @@ def forget(
     mcp-memory forget --session 2026-11-20-3f2a --until yesterday --yes
     mcp-memory forget --undo x1
     """
-    if not (ids or query or session or since or until or undo):
+    if not (ids or any(filters.values())):
         raise click.UsageError(
             "Say what: ids, which `mcp-memory search` shows, or --query, --session, --since, --until, or --undo."
         )
-    filters: dict[str, str | None] = {"query": query, "session": session, "since": since, "until": until, "undo": undo}
     done = ask(lambda memory: memory.forget(ids, **filters, reason=reason, dry_run=False if yes else None))
     if not done.ids:
-        what = "holds all of these words" if query else "is there"
+        what = "holds all of these words" if filters["query"] else "is there"
         find = "Find ids with `mcp-memory search`, and sessions with `mcp-memory show sessions`."
         raise NotFound(f"Nothing {what}. {find}")
     print_answer(done, _lines(done))

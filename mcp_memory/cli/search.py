@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 KINDS = ("persona", "episodic", "instruction")
 ROLES = ("user", "assistant", "system", "tool", "note")
+_OF_TURNS, _OF_MEMORIES = ("session", "role", "neighbours"), ("kind", "scene", "entity", "as_of")
+_BOTH = ("since", "until", "limit", "cursor")
 
 
 @click.command()
@@ -58,21 +60,7 @@ ROLES = ("user", "assistant", "system", "tool", "note")
 @click.option("--cursor", help="Continue a search where its last page ended; needs --in.")
 @as_json
 @place
-def search(
-    query: tuple[str, ...],
-    layer: str | None,
-    since: str | None,
-    until: str | None,
-    session: str | None,
-    role: Any,
-    neighbours: int,
-    kind: Any,
-    scene: str | None,
-    entity: str | None,
-    as_of: str | None,
-    limit: int,
-    cursor: str | None,
-) -> None:
+def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     """Find memories and verbatim turns, by words and by meaning, and lines of tool results.
 
     A filter that only one of the two knows (--session, --role, --neighbours; --kind, --scene, --entity,
@@ -86,21 +74,20 @@ def search(
     mcp-memory search dentist --since "two months ago" --until "last week"
     mcp-memory search 牙医 --json
     """
-    layer = _layer(
-        layer, of_turns=bool(session or role or neighbours), of_memories=bool(kind or scene or entity or as_of)
-    )
-    if cursor and not layer:
+    layer = _layer(layer, filters)
+    if filters["cursor"] and not layer:
         raise click.UsageError("--cursor continues one list: add --in turns or --in memories.")
     words = " ".join(query)
-
-    page: dict[str, Any] = {"since": since, "until": until, "limit": limit, "cursor": cursor}
+    of_turns, of_memories, both = (
+        {name: filters[name] for name in names} for names in (_OF_TURNS, _OF_MEMORIES, _BOTH)
+    )
 
     async def find(memory: Memory) -> tuple[MemoryResults | None, TurnResults | None, list[str]]:
         known = heard = None
         if layer != "turns":
-            known = await memory.memory_search(words, kind=kind, scene=scene, entity=entity, as_of=as_of, **page)
+            known = await memory.memory_search(words, **of_memories, **both)
         if layer != "memories":
-            heard = await memory.conversation_search(words, session=session, role=role, neighbours=neighbours, **page)
+            heard = await memory.conversation_search(words, **of_turns, **both)
         answers = [answer for answer in (known, heard) if answer]
         found = bool((known and (known.atoms or known.scenes)) or (heard and heard.hits))
         found = found or any(answer.results for answer in answers)
@@ -114,7 +101,7 @@ def search(
     cursors = {"memories": known.cursor if known and memories else None, "turns": heard.cursor if heard else None}
     found = {"memories": memories, "scenes": scenes, "turns": turns, "results": results}
     if wants_json() or any(found.values()):
-        blocks = _found(memories, scenes, turns, results, limit=limit, cursors=cursors)
+        blocks = _found(memories, scenes, turns, results, limit=filters["limit"], cursors=cursors)
         print_answer({"query": words, **found, "cursors": cursors, "notes": notes}, "\n\n".join(blocks))
     for note in () if wants_json() else notes:
         click.echo(note, err=True)
@@ -125,8 +112,9 @@ def search(
         raise NotFound(f"Nothing found in {here}. {more}")
 
 
-def _layer(chosen: str | None, *, of_turns: bool, of_memories: bool) -> str | None:
+def _layer(chosen: str | None, filters: dict[str, Any]) -> str | None:
     """Return the one layer that the filters leave, or None for both."""
+    of_turns, of_memories = (any(filters[name] for name in names) for names in (_OF_TURNS, _OF_MEMORIES))
     if (of_turns and (of_memories or chosen == "memories")) or (of_memories and chosen == "turns"):
         raise click.UsageError(
             "--session, --role and --neighbours are about turns; --kind, --scene, --entity and --as-of about memories."
@@ -188,14 +176,7 @@ _TEXT, _PARTS, _VERDICTS = 68, 4, 8
 @click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True, help="Results that are explained.")
 @as_json
 @place
-def why(
-    id_or_query: tuple[str, ...],
-    kind: str | None,
-    entity: str | None,
-    since: str | None,
-    until: str | None,
-    limit: int,
-) -> None:
+def why(id_or_query: tuple[str, ...], **filters: Any) -> None:
     """Show what a memory rests on; of a query, how a search finds what it shows.
 
     Of a memory or a turn, the tool results it rests on; of a result, who rests on it. Where nobody named one, lines
@@ -216,7 +197,6 @@ def why(
         found = ask(lambda memory: memory.why(asked))
         print_answer(found, _evidence(found))
         return
-    filters: dict[str, Any] = {"kind": kind, "entity": entity, "since": since, "until": until, "limit": limit}
     search, recall = ask(lambda memory: memory.explain(asked, **filters))
     print_answer({"search": search, "recall": recall}, "\n\n".join(_explained(search, recall)))
 

@@ -15,6 +15,7 @@ lead out of them.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import gzip
 import hashlib
@@ -422,7 +423,7 @@ class _Document:
     """JSON that spans lines, read value by value."""
 
     def __init__(self, stream: io.BufferedIOBase | IO[bytes], name: str, *, inside: str = "", after: int = 0) -> None:
-        self._text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")  # pyright: ignore[reportArgumentType]
+        self._stream, self._decoder = stream, codecs.getincrementaldecoder("utf-8-sig")()
         self._name, self._inside = name, inside
         self._buffer = ""
         self._at = self._counted = 0
@@ -523,12 +524,13 @@ class _Document:
                 "or write each conversation on a line of its own."
             )
         try:
-            more = self._text.read(min(max(_CHUNK, len(rest)), _LONGEST + 1 - len(rest)))
+            data = self._stream.read(min(max(_CHUNK, len(rest)), _LONGEST + 1 - len(rest)))
+            more = self._decoder.decode(data, final=not data)
         except UnicodeDecodeError:
             raise InvalidInput(f"{self._name} is not UTF-8 after line {self._line}. Convert it to UTF-8.") from None
-        self._ended = not more
+        self._ended = not data
         self._buffer, self._at, self._counted = rest + more, 0, 0
-        return bool(more)
+        return not self._ended
 
     def _here(self) -> int:
         """Return the line that is reached."""

@@ -28,7 +28,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.integrations.proxy.edit import tools_of
-from mcp_memory.integrations.proxy.stdio import MAX_LINE
+from mcp_memory.integrations.proxy.stdio import MAX_LINE, failure
 from mcp_memory.service.jsonrpc import repaired_message
 
 logger = logging.getLogger(__name__)
@@ -196,7 +196,5 @@ def _message(line: bytes) -> wire.JSONRPCMessage:
 
 
 def _refusal(request: httpx2.Request, status: int, said: str) -> httpx2.Response:
-    body = {"jsonrpc": "2.0", "id": None, "error": {"code": wire.CONNECTION_CLOSED, "message": said}}
-    return httpx2.Response(
-        status, content=json.dumps(body), headers={"content-type": "application/json"}, request=request
-    )
+    headers = {"content-type": "application/json"}
+    return httpx2.Response(status, content=failure(None, said), headers=headers, request=request)

@@ -12,10 +12,10 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import anyio
 import anyio.to_thread
@@ -54,27 +54,6 @@ _META = "io.modelcontextprotocol/"
 """What the keys of the protocol generation begin with that has no handshake: each message says who speaks."""
 
 
-class ClientSide(Protocol):
-    """Where messages go to, each whole, and where they come from."""
-
-    def chunks(self) -> AsyncIterator[bytes]: ...
-    async def send(self, line: bytes) -> None: ...
-    async def hold(self) -> None: ...
-    async def send_piece(self, data: bytes) -> None: ...
-    def release(self) -> None: ...
-
-
-class ServerSide(Protocol):
-    """A wrapped command or address. `ended` ends it and returns its exit code."""
-
-    name: str
-
-    def lines(self) -> AsyncIterator[bytes | LinePart]: ...
-    async def send(self, line: bytes) -> None: ...
-    def leave(self) -> None: ...
-    async def ended(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
     """A request whose answer has not come: its id, its method, and the call that it is."""
@@ -87,7 +66,7 @@ class PendingRequest:
 class Relay:
     """One client and one server."""
 
-    def __init__(self, client: ClientSide, server: ServerSide, editor: Editor) -> None:
+    def __init__(self, client: StdioClient, server: ServerProcess | HttpServer, editor: Editor) -> None:
         self._client = client
         self._server = server
         self._editor = editor
