@@ -100,9 +100,13 @@ def _masked_usage() -> Generator[None]:
         raise
 
 
+class CommandSettings(dict[str, Any]):
+    """Settings by name."""
+
+
 def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None and option.name:
-        ctx.ensure_object(dict)[option.name] = value
+        ctx.ensure_object(CommandSettings)[option.name] = value
 
 
 home = click.option(
@@ -162,10 +166,9 @@ def span(text: str, option: str) -> timedelta:
     return timedelta(days=days)
 
 
-def command_settings() -> dict[str, Any]:
+def command_settings() -> CommandSettings:
     """Return the settings on the command line of the command at work, by name."""
-    chosen: dict[str, Any] = click.get_current_context().ensure_object(dict)
-    return chosen
+    return click.get_current_context().ensure_object(CommandSettings)
 
 
 def settings() -> Settings:

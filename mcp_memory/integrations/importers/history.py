@@ -122,7 +122,8 @@ async def import_file(
             for session, results in batch.results.items():
                 found.kept += await _keep(memory, session, results)
             if batch.statements:
-                atoms = statement_atoms(batch.statements, session=_statement_session(source, asked), now=now)
+                session = _statement_session(source, asked)
+                atoms = await to_thread(partial(statement_atoms, batch.statements, session=session, now=now))
                 done = await memory.tell(atoms)
                 found.told, found.held = found.told + done.told, found.held + done.held
                 found.repeated, found.forgotten = found.repeated + done.repeated, found.forgotten + done.kept_out
