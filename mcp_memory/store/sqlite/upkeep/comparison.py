@@ -45,6 +45,7 @@ __all__ = [
     "LinesOfFile",
     "compare",
     "differences",
+    "of_file",
     "results",
     "take_all",
 ]
@@ -85,13 +86,13 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What files and database say of a row; equal ones too. `told` is what the files say, None where they lack it."""
+    """What files and database say of a row, equal or not: `told` and `held`, None where they lack it."""
 
     what: str
     id: str
     is_same: bool
     told: Row | Statement | None = None
-    is_held: bool = False
+    held: object = None
 
 
 @dataclass(kw_only=True)
@@ -106,17 +107,23 @@ class LinesOfFile:
     notes: list[str] = field(default_factory=list[str])
     lengths: dict[str, int] = field(default_factory=dict[str, int])
     """How much of each file that was read is whole lines."""
+    unread: int = 0
+    """Lines that do not say what they should."""
 
     def paths(self) -> list[str]:
         folder = self.tx.folder
         found = {path.relative_to(folder).as_posix() for what in LINE_FILES for path in folder.glob(what)}
         return sorted({path for path in found if is_line_file(path)} | set(line_files.due(self.tx)))
 
-    def lines(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield (where it stands, line) of a file; a last line that was cut short never counted."""
-        content, known = self.tx.files.read(path), committed(self.tx.con, self.tx.space, path) or 0
+    def lines(self, path: str, file: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield (where it stands, line) of a line file, or of another file that has some of its lines.
+
+        A last line that was cut short never counted.
+        """
+        place = file or self.tx.folder / path
+        content, known = files.content_of(place), committed(self.tx.con, self.tx.space, path) or 0
         if content is None:
-            if files.is_there(self.tx.folder / path):
+            if files.is_there(place):
                 self.note(f"{path} is no file.")
             elif known:
                 self.note(f"{path} is torn: 0 of {known} bytes.")
@@ -131,6 +138,7 @@ class LinesOfFile:
                 if not isinstance(fields, dict):
                     raise ValueError
             except (ValueError, RecursionError):
+                self.unread += 1
                 self.note(f"line {number} of {path} cannot be read.")
             else:
                 yield f"line {number} of {path}", fields
@@ -152,12 +160,12 @@ def compare(con: apsw.Connection, home: Path, *, within: bool = False) -> tuple[
         elsewhere: dict[tuple[str, str], Difference] = {}
         for one in differences(source):
             other = elsewhere.pop((one.what, one.id), None)
-            if one.is_same or (other is None and one.told is not None and one.is_held):
+            if one.is_same or (other is None and one.told is not None and one.held is not None):
                 _count(found, one)
             elif other is None:  # it may be in a file of another day
                 elsewhere[one.what, one.id] = one
             else:
-                _count(found, replace(one, told=one.told or other.told, is_held=True))
+                _count(found, replace(one, told=one.told or other.told, held=one.held or other.held))
         for one in elsewhere.values():
             _count(found, one)
     return list(found.values()), notes
@@ -211,7 +219,7 @@ def _count(found: dict[str, Compared], one: Difference) -> None:
     if one.is_same:
         found[one.what] = replace(so_far, same=so_far.same + 1)
         return
-    kind = "only_in_database" if one.told is None else "differing" if one.is_held else "only_in_files"
+    kind = "only_in_database" if one.told is None else "only_in_files" if one.held is None else "differing"
     if getattr(so_far, kind) < _EXAMPLES:
         named = (*named, one.id)
     found[one.what] = replace(so_far, **{kind: getattr(so_far, kind) + 1, "examples": named})
@@ -229,15 +237,18 @@ def differences(source: LinesOfFile) -> Iterator[Difference]:
     notes: dict[str, dict[str, Any]] = {}
     paths = source.paths()
     for path in (path for path in paths if path.startswith("conversations/")):
-        yield from _of_file(source, path, notes)
+        yield from of_file(source, path, notes=notes)
     yield from _statements(source.tx, notes.values())
     yield from results(source)
     rest = [path for path in paths if not path.startswith("conversations/")]
     for path in sorted(rest, key=lambda path: (path.startswith("tombstones"), path.startswith("offload-"))):
-        yield from _of_file(source, path, notes)
+        yield from of_file(source, path, notes=notes)
 
 
-def _of_file(source: LinesOfFile, path: str, notes: dict[str, dict[str, Any]]) -> Iterator[Difference]:
+def of_file(
+    source: LinesOfFile, path: str, file: Path | None = None, *, notes: dict[str, dict[str, Any]] | None = None
+) -> Iterator[Difference]:
+    """Yield what the lines of a file are about; the lines of explicit statements go to `notes`, by their turn."""
     tx = source.tx
     held = {key_of(fields): fields for fields in map(json.loads, line_files.lines_of(tx, path))} if tx.space else {}
     told: dict[tuple[str, str], tuple[dict[str, Any], Row | None]] = {}
@@ -245,9 +256,10 @@ def _of_file(source: LinesOfFile, path: str, notes: dict[str, dict[str, Any]]) -
         try:
             key = key_of(fields)
             told[key] = fields, None if held.get(key) == fields else row_of(fields)
-            if fields.get("told"):
+            if notes is not None and fields.get("told"):
                 notes[key[1]] = fields
         except WRONG:
+            source.unread += 1
             turn = fields.get("turn")
             if path.startswith("conversations/") and isinstance(turn, str):
                 source.note(f"{turn[:20]} in the journal is not what its hash says.")
@@ -262,7 +274,7 @@ def _of_file(source: LinesOfFile, path: str, notes: dict[str, dict[str, Any]]) -
                 id=key[1],
                 is_same=is_same,
                 told=row or (row_of(fields) if fields else None),
-                is_held=key in held,
+                held=held.get(key),
             )
 
 
@@ -298,9 +310,9 @@ def results(source: LinesOfFile) -> Iterator[Difference]:
             id = str(row.key["id"])
             known = refs.find(tx, id)
             same = known is not None and known.path == name and files.ref_file(known, data) == content
-            yield Difference(what=RESULTS, id=id, is_same=same, told=row, is_held=id in held)
+            yield Difference(what=RESULTS, id=id, is_same=same, told=row, held=known)
             held.discard(id)
-    yield from (Difference(what=RESULTS, id=id, is_same=False, is_held=True) for id in sorted(held))
+    yield from (Difference(what=RESULTS, id=id, is_same=False, held=id) for id in sorted(held))
 
 
 # --- what was told ----------------------------------------------------------------------------------
@@ -331,7 +343,7 @@ def _statements(tx: Transaction, notes: Iterable[Mapping[str, Any]]) -> Iterator
         held = Statement(number=number, values=values, fact=None if fact["entity"] is None else fact)
         due = None if one is None else _brought_up_to_date(one, held, all_told, confirmed=bool(more))
         is_same = due is not None and (due.values, due.fact) == (held.values, held.fact)
-        yield Difference(what=STATEMENTS, id=f"a{number}", is_same=is_same, told=due, is_held=True)
+        yield Difference(what=STATEMENTS, id=f"a{number}", is_same=is_same, told=due, held=held)
     for number, one in left.items():
         yield Difference(what=STATEMENTS, id=f"a{number}", is_same=False, told=one)
 

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -30,19 +30,18 @@ from mcp_memory.store import files
 from mcp_memory.store.protocol import TakenBack
 from mcp_memory.store.sql import canvases, tombstones
 from mcp_memory.store.sql.line_files import lines_of
-from mcp_memory.store.sql.line_rows import LineImport, Row, Statement, is_idle, key_of, row_of, statement_of
+from mcp_memory.store.sql.line_rows import LineImport, Row, Statement, row_of, statement_of
 from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
 from mcp_memory.store.sqlite.upkeep import repair
-from mcp_memory.store.sqlite.upkeep.comparison import LinesOfFile, results
+from mcp_memory.store.sqlite.upkeep.comparison import LinesOfFile, of_file, results
 
 __all__ = [
     "Lost",
     "behind",
     "bring_in",
     "is_behind",
-    "lost_in",
     "misnamed",
     "name_again",
     "noted",
@@ -55,13 +54,11 @@ _CANVAS = re.compile(rb"%% (\{.*\})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """Lines that the database may lack: `path` of a line file within a space's folder, and what it holds of them."""
+    """A file with lines that the database may lack, and the line file of its space that they belong in."""
 
     space: str
     path: str
-    content: bytes
-    aside: bool = False
-    """Whether it is of a file that was moved aside, and its lines are not in the line file."""
+    file: Path
 
 
 def is_behind(con: apsw.Connection, home: Path) -> bool:
@@ -70,22 +67,18 @@ def is_behind(con: apsw.Connection, home: Path) -> bool:
 
 
 def behind(con: apsw.Connection, home: Path) -> list[Lost]:
-    """Return what line files have behind the length that the database knows, but for files of another space."""
-    found = (
-        Lost(space=space, path=path, content=_from_a_line_on(home / "spaces" / space / path, length))
-        for space, path, length in _longer(con, home)
-    )
-    return [one for one in found if line_files.owner(con, one.space, one.path, one.content) is None]
+    """Return the line files that are longer than the database knows, but for those of another space."""
+    found = [Lost(space=space, path=path, file=home / "spaces" / space / path) for space, path in _longer(con, home)]
+    return [one for one in found if line_files.owner(con, one.space, one.path, files.beyond(one.file, 0)) is None]
 
 
-def _longer(con: apsw.Connection, home: Path) -> Iterator[tuple[str, str, int]]:
-    """Yield (space, path, bytes that the database knows of) of each line file that is longer."""
+def _longer(con: apsw.Connection, home: Path) -> Iterator[tuple[str, str]]:
+    """Yield (space, path) of each line file that is longer than the database knows."""
     rows: Any = con.execute("SELECT s.name, f.path, f.bytes FROM file f JOIN space s ON s.id = f.space")
     known = {(space, path): length for space, path, length in rows}
     for space, name, size in sorted(_line_files(home)):
-        length = known.get((space, name), 0)
-        if size > length and is_line_file(name):
-            yield space, name, length
+        if size > known.get((space, name), 0) and is_line_file(name):
+            yield space, name
 
 
 def _line_files(home: Path) -> Iterator[tuple[str, str, int]]:
@@ -103,6 +96,9 @@ def _line_files(home: Path) -> Iterator[tuple[str, str, int]]:
 
 def name_again(con: apsw.Connection, home: Path) -> None:
     """Give spaces and sessions that lost their rows these back, where the lines of a folder have rows of theirs."""
+    lost = "space NOT IN (SELECT id FROM space) OR session NOT IN (SELECT id FROM session)"
+    if not con.execute(f"SELECT EXISTS (SELECT 1 FROM turn WHERE {lost})").get:
+        return
     known = {name for (name,) in con.execute("SELECT name FROM space")}
     for folder in sorted((home / "spaces").glob("*/")):
         sessions, numbers = dict[tuple[int, int], str](), Counter[int]()
@@ -153,21 +149,15 @@ def set_aside(home: Path) -> list[Path]:
     )
 
 
-def lost_in(home: Path, path: Path) -> Lost:
-    """Return what such a file holds."""
-    space, name = path.relative_to(home / "spaces").as_posix().split("/", 1)
-    return Lost(space=space, path=name.rpartition(".")[0], content=read_regular(path), aside=True)
-
-
 def bring_in(con: apsw.Connection, home: Path, set_aside_file: Callable[[Path], object]) -> Iterator[str]:
     """Take back what files that were moved aside hold, hand them to `set_aside_file`, and say so, a sentence each."""
     for path in set_aside(home):
-        lost = lost_in(home, path)
-        came = next(iter(take_back(con, home, [lost])), None)
+        space, name = path.relative_to(home / "spaces").as_posix().split("/", 1)
+        came = next(iter(take_back(con, home, [Lost(space=space, path=name.rpartition(".")[0], file=path)])), None)
         set_aside_file(path)
         told = [_told(came)] if came and came.lines else []
         told += [f"{came.left} lines cannot come back"] if came and came.left else []
-        yield f"{lost.space}: {path.name}: {'; '.join(told) or 'the database has all of its lines'}. The file is kept."
+        yield f"{space}: {path.name}: {'; '.join(told) or 'the database has all of its lines'}. The file is kept."
 
 
 def _told(one: TakenBack) -> str:
@@ -200,12 +190,6 @@ def noted(home: Path, space: str) -> list[TakenBack]:
 # --- lines ------------------------------------------------------------------------------------------
 
 
-def _from_a_line_on(path: Path, length: int) -> bytes:
-    """Return what is behind `length`; all of it where no line ends there, as in a file of another database."""
-    beyond = files.beyond(path, max(0, length - 1))
-    return beyond[1:] if length and beyond.startswith(b"\n") else files.beyond(path, 0)
-
-
 class _Recovery:
     """Lines of one space that come back. A turn whose number is another's now waits for the others in `again`."""
 
@@ -213,16 +197,17 @@ class _Recovery:
         self._con, self._lost = con, lost
         self.tx = SqliteTransaction(con, home, space)
         self._rows = LineImport(self.tx)
-        self._came, self._left = defaultdict[Lost, int](int), defaultdict[Lost, list[bytes]](list)
+        self._came, self._left = Counter[Lost](), Counter[Lost]()
         self._again: list[tuple[Lost, Row]] = []
         self._moved = set[str]()
         """Sessions in which a turn has another place now: those said after it come after it still."""
         self._canvases = defaultdict[Lost, set[int]](set)
-        self._torn = set[Lost]()
         self._last: int = self.tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
 
     def all(self) -> list[TakenBack]:
-        self._results()
+        for one in results(LinesOfFile(tx=self.tx)):
+            if isinstance(one.told, Row) and not self._rows.is_there(one.told):
+                self._rows.put(one.told)
         self._turns()
         for name in (canvases.FILE, "offload-", tombstones.FILE):
             for lost in self._lost:
@@ -237,7 +222,7 @@ class _Recovery:
         list(repair.words(self._con))
         for lost in self._lost:
             self._pictures(lost)
-            self._bring_into_step(lost)
+            self._bring_into_step(lost, is_whole=not (self._left[lost] or renumbered[lost]))
         return [
             TakenBack(
                 at=datetime.now(UTC),
@@ -245,52 +230,37 @@ class _Recovery:
                 path=lost.path,
                 lines=self._came[lost] + renumbered[lost],
                 renumbered=renumbered[lost],
-                left=len(self._left[lost]),
+                left=self._left[lost],
                 canvases=tuple(sorted(self._canvases[lost])),
             )
             for lost in self._lost
         ]
 
-    def _lines(self, lost: Lost) -> Iterator[tuple[bytes, Row]]:
-        content = lost.content.removeprefix(b"\xef\xbb\xbf")
-        if content != lost.content or b"\r\n" in content:  # an editor's marks: it is written anew
-            self._torn.add(lost)
-        for line in content.splitlines(keepends=True):
-            if not line.endswith(b"\n"):  # never acknowledged: a line is whole before its row is committed
-                self._torn.add(lost)
-                continue
-            try:
-                yield line, row_of(json.loads(line))
-            except WRONG:
-                self._left[lost].append(line)
-
-    def _put(self, lost: Lost, line: bytes, put: Callable[[], bool]) -> None:
-        """Store what a line says; one that no row can hold is kept beside its file."""
+    def _put(self, lost: Lost, put: Callable[[], bool]) -> None:
+        """Store what a line says, unless no row can hold it."""
         try:
             with self._con:
-                if put():
-                    self._came[lost] += 1
+                self._came[lost] += put()
         except WRONG:
-            self._left[lost].append(line)
-
-    def _results(self) -> None:
-        """Take in the results whose files no row knows."""
-        for one in results(LinesOfFile(tx=self.tx)):
-            if isinstance(one.told, Row) and not self._rows.is_there(one.told):
-                self._rows.put(one.told)
+            self._left[lost] += 1
 
     # the journal
 
     def _turns(self) -> None:
         """Take turns in the order of their numbers: what was told ends what was told before it."""
-        found = [
-            (row.key["id"], place, line, row, lost)
-            for place, lost in enumerate(self._lost)
-            if lost.path.startswith("conversations/")
-            for line, row in self._lines(lost)
-        ]
-        for *_, line, row, lost in sorted(found, key=lambda one: one[:2]):
-            self._put(lost, line, partial(self._turn, lost, row))
+        found: list[tuple[int, int, Lost, Row]] = []
+        for place, lost in enumerate(self._lost):
+            if lost.path.startswith("conversations/"):
+                source = LinesOfFile(tx=self.tx)
+                for _, fields in source.lines(lost.path, lost.file):
+                    try:
+                        row = row_of(fields)
+                        found.append((int(fields["turn"][1:]), place, lost, row))
+                    except WRONG:
+                        self._left[lost] += 1
+                self._left[lost] += source.unread
+        for *_, lost, row in sorted(found, key=lambda one: one[:2]):
+            self._put(lost, partial(self._turn, lost, row))
 
     def _turn(self, lost: Lost, row: Row) -> bool:
         tx, told = self.tx, statement_of(row.fields) if row.fields.get("told") else None
@@ -351,20 +321,21 @@ class _Recovery:
 
     def _others(self, lost: Lost) -> None:
         """Take lines of which the last about a row counts; what the rows say already brings nothing."""
-        here = {key_of(fields): fields for fields in map(json.loads, lines_of(self.tx, lost.path))}
-        for key, (line, row) in {key_of(row.fields): (line, row) for line, row in self._lines(lost)}.items():
-            if not is_idle(row.fields, key in here) and here.get(key) != row.fields:
-                self._put(lost, line, partial(self._other, lost, row, here.get(key)))
+        source = LinesOfFile(tx=self.tx)
+        for one in of_file(source, lost.path, lost.file):
+            if isinstance(one.told, Row) and not one.is_same:
+                self._put(lost, partial(self._other, lost, one.told, one.held))
+        self._left[lost] += source.unread
 
-    def _other(self, lost: Lost, row: Row, here: Mapping[str, Any] | None) -> bool:
+    def _other(self, lost: Lost, row: Row, held: Any) -> bool:
         """Raises ValueError where the number is another's, or its row has moved on."""
         fields = row.fields
-        if here is None:
+        if held is None:
             if row.table != "session" and self._rows.is_there(row):
                 raise ValueError
         else:
-            is_same = all(here[name] == fields[name] for name in _SAME[row.table])
-            if not is_same or here.get("version", 0) > fields.get("version", 0):
+            is_same = all(held[name] == fields[name] for name in _SAME[row.table])
+            if not is_same or held.get("version", 0) > fields.get("version", 0):
                 raise ValueError
         self._rows.put(row)
         if number := row.values.get("canvas") or row.key.get("number"):
@@ -383,16 +354,17 @@ class _Recovery:
                     *(text.decode(errors="replace"), status, number),
                 )
 
-    def _bring_into_step(self, lost: Lost) -> None:
-        """Have the file end where the rows do; what cannot come back is kept beside it."""
+    def _bring_into_step(self, lost: Lost, *, is_whole: bool) -> None:
+        """Have the file end where the rows do; one of which something cannot come back is kept beside it."""
         target, tx = self.tx.folder / lost.path, self.tx
-        left, moved = self._left[lost], any(one == lost for one, _ in self._again)
-        if left and not lost.aside:
-            files.write_whole(line_files.aside(target, "beyond"), b"".join(left))
-        if left or moved or lost in self._torn or lost.aside or not target.exists():
-            tx.files.rewrite(lost.path, lines_of(tx, lost.path))
+        content = files.content_of(target) or b""
+        is_edited = content.startswith(b"\xef\xbb\xbf") or b"\r\n" in content or not content.endswith(b"\n")
+        if self._left[lost] and lost.file == target:
+            target.replace(line_files.aside(target, "beyond"))
+        if is_whole and not is_edited and lost.file == target:
+            line_files.note_length(self._con, tx.space, lost.path, len(content))
         else:
-            line_files.note_length(self._con, tx.space, lost.path, target.stat().st_size)
+            tx.files.rewrite(lost.path, lines_of(tx, lost.path))
 
 
 _SAME = {
