@@ -68,13 +68,9 @@ def is_idle(fields: Mapping[str, Any], is_held: bool) -> bool:
     return not is_held and "active" in fields and fields["active"] is None and fields.get("activated") is None
 
 
-def row_of(fields: dict[str, Any]) -> Row:
-    """Return the row of a line. Raises KeyError, TypeError, ValueError or OverflowError where it is not sound."""
-    kind, _ = key_of(fields)
-    return _READERS[kind](fields)
-
-
 # --- values of lines --------------------------------------------------------------------------------
+
+Read = Callable[[Any], Value]
 
 
 def _text(value: Any) -> str:
@@ -97,145 +93,150 @@ def _ms(value: Any) -> int:
     return to_ms(datetime.fromisoformat(value))
 
 
-def _number(value: Any, prefix: str) -> int:
-    if not re.fullmatch(rf"{prefix}\d{{1,18}}", value, re.ASCII):
-        raise ValueError
-    return int(value[1:])
+def _digest(value: Any) -> bytes:
+    return bytes.fromhex(value)
 
 
-def _optional(value: Any, read: Callable[[Any], Value]) -> Value:
-    return None if value is None else read(value)
+def _id(prefix: str) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        if not re.fullmatch(rf"{prefix}\d{{1,18}}", value, re.ASCII):
+            raise ValueError
+        return int(value[1:])
+
+    return read
 
 
-def _turn(fields: dict[str, Any]) -> Row:
-    said, digest = datetime.fromisoformat(fields["said_at"]), bytes.fromhex(fields["sha256"])
-    role, name, content = _text(fields["role"]), _optional(fields["name"], _text), _text(fields["content"])
+def _optional(read: Read) -> Read:
+    return lambda value: None if value is None else read(value)
+
+
+def _dated(fields: Mapping[str, Any]) -> dict[str, Value]:
+    """Return whether the time of a turn is part of its hash, and what it told. ValueError where no hash fits."""
     told: Any = fields.get("told")
-    new = NewTurn(role=fields["role"], name=fields["name"], content=content)
+    new = NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])
+    said, digest = datetime.fromisoformat(fields["said_at"]), _digest(fields["sha256"])
     dated = evidence_hash(replace(new, said_at=said)) == digest
-    if content and not dated and evidence_hash(new) != digest:  # of what was purged, only the hash is left
+    if new.content and not dated and evidence_hash(new) != digest:  # of what was purged, only the hash is left
         raise ValueError
     if told is not None:
         statement_of(fields)
-    return Row(
-        table="turn",
-        key={"id": _number(fields["turn"], "t")},
-        session=_text(fields["session"]),
-        values={
-            "position": _int(fields["position"]),
-            "role": role,
-            "name": name,
-            "content": content,
-            "client_id": _optional(fields["client_id"], _text),
-            "said_at": to_ms(said),
-            "dated": dated,
-            "learned_at": _ms(fields["learned_at"]),
-            "sha256": digest,
-            "told": None if told is None else json.dumps(told),
-        },
-        fields=fields,
-    )
+    return {"dated": dated, "told": None if told is None else json.dumps(told)}
 
 
-def _record(fields: dict[str, Any]) -> Row:
-    texts = ("tool_call", "summary", "result_ref", "ref")
-    return Row(
-        table="record",
-        key={"id": _int(fields["record"])},
-        session=_text(fields["session"]),
-        values={
-            "canvas": int(fields["node_id"].partition("-")[0]),
-            "node": fields["node_id"],
-            **{name: _text(fields[name]) for name in texts},
-            **{name: _optional(fields[name], _text) for name in ("tool_call_id", "summary_by", "step")},
-            **{name: _int(fields[name]) for name in ("score", "tokens_raw", "tokens_kept")},
-            "timestamp": _moment(fields["timestamp"]),
-        },
-        fields=fields,
-    )
-
-
-def _edit(fields: dict[str, Any]) -> Row:
-    return Row(
-        table="canvas_edit",
-        key={"id": _int(fields["edit"])},
-        values={
-            "canvas": _int(fields["canvas"]),
-            "after_record": _int(fields["after"]),
-            **{name: _text(fields[name]) for name in ("kind", "body", "at")},
-            "undone_at": _optional(fields["undone_at"], _text),
-            "work": _optional(fields["work"], lambda work: _number(work, "w")),
-        },
-        fields=fields,
-    )
-
-
-def _canvas(fields: dict[str, Any]) -> Row:
-    return Row(
-        table="canvas",
-        key={"number": _int(fields["canvas"])},
-        session=_text(fields["of"]),
-        values={"label": _text(fields["label"]), **{name: _int(fields[name]) for name in ("updated", "version")}},
-        fields=fields,
-    )
-
-
-def _session(fields: dict[str, Any]) -> Row:
-    return Row(
-        table="session",
-        key={"name": _text(fields["session"])},
-        values={
-            "active_canvas": _optional(fields["active"], _int),
-            "activated_at": _optional(fields["activated"], _int),
-        },
-        fields=fields,
-    )
-
-
-def _tombstone(fields: dict[str, Any]) -> Row:
+def _took(fields: Mapping[str, Any]) -> dict[str, Value]:
     for digest in fields["digests"]:
-        bytes.fromhex(digest)
-    took = {"ids": [_text(id) for id in fields["ids"]], "how": fields["how"]}
-    return Row(
-        table="tombstone",
-        key={"id": _number(fields["tombstone"], "x")},
-        values={
-            "reason": _text(fields["reason"]),
-            "at": _ms(fields["at"]),
-            "undone_at": _optional(fields["undone_at"], _ms),
-            "purged_at": _optional(fields["purged_at"], _ms),
-            "took": json.dumps(took),
-        },
-        fields=fields,
-    )
+        _digest(digest)
+    return {"took": json.dumps({"ids": [_text(id) for id in fields["ids"]], "how": fields["how"]})}
 
 
-def ref_row(fields: dict[str, Any], path: str) -> Row:
-    """Return the row of a result by the front matter of its file."""
+def _masked(fields: Mapping[str, Any]) -> dict[str, Value]:
     masked: Any = fields.get("masked")
-    return Row(
-        table="ref",
-        key={"id": _text(fields["ref"])},
-        values={
-            "path": path,
-            **{name: _text(fields[name]) for name in ("tool", "session", "sha256", "content_type")},
-            "tool_call_id": _optional(fields["tool_call_id"], _text),
-            "arguments": json.dumps(fields["arguments"]),
-            "timestamp": _moment(fields["timestamp"]),
-            "bytes": _int(fields["bytes"]),
-            "masked": json.dumps(masked) if masked else None,
+    return {"arguments": json.dumps(fields["arguments"]), "masked": json.dumps(masked) if masked else None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """How a line becomes a row: by column, the field and its reader. `also` reads what takes several fields."""
+
+    table: str
+    key: tuple[str, str, Read]
+    columns: Mapping[str, tuple[str, Read]]
+    session: str | None = None
+    also: Callable[[Mapping[str, Any]], dict[str, Value]] = lambda fields: {}
+
+    def read(self, fields: dict[str, Any]) -> Row:
+        column, name, read = self.key
+        return Row(
+            table=self.table,
+            key={column: read(fields[name])},
+            session=None if self.session is None else _text(fields[self.session]),
+            values={column: read(fields[name]) for column, (name, read) in self.columns.items()} | self.also(fields),
+            fields=fields,
+        )
+
+
+def _same(read: Read, *names: str) -> dict[str, tuple[str, Read]]:
+    """Return columns whose fields have their names."""
+    return {name: (name, read) for name in names}
+
+
+_FORMS = {
+    "turns": _Form(
+        table="turn",
+        key=("id", "turn", _id("t")),
+        session="session",
+        columns={
+            **_same(_int, "position"),
+            **_same(_text, "role", "content"),
+            **_same(_optional(_text), "name", "client_id"),
+            **_same(_ms, "said_at", "learned_at"),
+            **_same(_digest, "sha256"),
         },
-    )
-
-
-_READERS: dict[str, Callable[[dict[str, Any]], Row]] = {
-    "turns": _turn,
-    "records": _record,
-    "canvas edits": _edit,
-    "canvases": _canvas,
-    "sessions": _session,
-    "tombstones": _tombstone,
+        also=_dated,
+    ),
+    "records": _Form(
+        table="record",
+        key=("id", "record", _int),
+        session="session",
+        columns={
+            "canvas": ("node_id", lambda node: int(node.partition("-")[0])),
+            "node": ("node_id", _text),
+            **_same(_text, "tool_call", "summary", "result_ref", "ref"),
+            **_same(_optional(_text), "tool_call_id", "summary_by", "step"),
+            **_same(_int, "score", "tokens_raw", "tokens_kept"),
+            **_same(_moment, "timestamp"),
+        },
+    ),
+    "canvas edits": _Form(
+        table="canvas_edit",
+        key=("id", "edit", _int),
+        columns={
+            "after_record": ("after", _int),
+            **_same(_int, "canvas"),
+            **_same(_text, "kind", "body", "at"),
+            **_same(_optional(_text), "undone_at"),
+            **_same(_optional(_id("w")), "work"),
+        },
+    ),
+    "canvases": _Form(
+        table="canvas",
+        key=("number", "canvas", _int),
+        session="of",
+        columns={**_same(_text, "label"), **_same(_int, "updated", "version")},
+    ),
+    "sessions": _Form(
+        table="session",
+        key=("name", "session", _text),
+        columns={"active_canvas": ("active", _optional(_int)), "activated_at": ("activated", _optional(_int))},
+    ),
+    "tombstones": _Form(
+        table="tombstone",
+        key=("id", "tombstone", _id("x")),
+        columns={**_same(_text, "reason"), **_same(_ms, "at"), **_same(_optional(_ms), "undone_at", "purged_at")},
+        also=_took,
+    ),
 }
+_RESULT = _Form(
+    table="ref",
+    key=("id", "ref", _text),
+    columns={
+        **_same(_text, "path", "tool", "session", "sha256", "content_type"),
+        **_same(_optional(_text), "tool_call_id"),
+        **_same(_moment, "timestamp"),
+        **_same(_int, "bytes"),
+    },
+    also=_masked,
+)
+
+
+def row_of(fields: dict[str, Any]) -> Row:
+    """Return the row of a line. Raises KeyError, TypeError, ValueError or OverflowError where it is not sound."""
+    return _FORMS[key_of(fields)[0]].read(fields)
+
+
+def ref_row(fields: Mapping[str, Any], path: str) -> Row:
+    """Return the row of a result by the front matter of its file."""
+    return _RESULT.read({**fields, "path": path})
 
 
 # --- explicit statements ----------------------------------------------------------------------------
@@ -270,18 +271,18 @@ def statement_of(fields: Mapping[str, Any]) -> Statement:
     if told["entity"] and told["relation"] and told["value"]:
         fact = {name: told[name] for name in ("entity", "relation", "value", "single_valued")}
     return Statement(
-        number=_number(told["atom"], "a"),
+        number=_id("a")(told["atom"]),
         values={
             "kind": _text(told["kind"]),
             "text": text,
             "priority": _int(told["priority"]),
             "confidence": told["confidence"],
-            "evidence": _number(fields["turn"], "t"),
+            "evidence": _id("t")(fields["turn"]),
             "span_start": 0,
             "span_end": len(text),
             "valid_from": _int(told["valid_from"]),
-            "valid_to": _optional(told.get("until"), _int),
-            "superseded_by": _optional(by, lambda id: _number(id, "a")),
+            "valid_to": _optional(_int)(told.get("until")),
+            "superseded_by": _optional(_id("a"))(by),
             "closed_because": None,
             "learned_at": _ms(fields["learned_at"]),
             "source": told.get("source", "user"),
@@ -289,7 +290,7 @@ def statement_of(fields: Mapping[str, Any]) -> Statement:
         fact=fact,
         names=[*told["entities"], *([told["entity"]] if fact else [])],
         held=told.get("held", ()),
-        ends=[_number(id, "a") for id in told.get("ends", told["supersedes"])],
+        ends=[_id("a")(id) for id in told.get("ends", told["supersedes"])],
         because=told.get("because") or None,
     )
 
