@@ -6,12 +6,9 @@ manifest's word or would unpack to far more than text does is refused, before an
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +21,7 @@ from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.regular_files import open_regular
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import NewTurn
+from mcp_memory.service.packed_files import TORN, Member, is_archive, measured
 from mcp_memory.service.portable.form import FORMAT, KINDS, MANIFEST, VERSION, data_name
 from mcp_memory.service.portable.lines import row_of
 from mcp_memory.store import export_model as model
@@ -34,7 +32,6 @@ __all__ = ["Parcel", "is_parcel", "opened"]
 
 R = TypeVar("R", bound=model.ExportedRow)
 
-_BLOCK = 2**20
 _LONGEST = 64 * 2**20
 _MANIFEST = 256 * 2**20
 _RATIO, _SMALL = 200, 64 * 2**20
@@ -44,18 +41,12 @@ _LEAST_ID = 1
 
 
 @dataclass(frozen=True, slots=True)
-class _ExportMember:
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class _ExportManifest:
     format: Literal["mcp-memory export"]
     version: int
     home: str
     spaces: dict[str, dict[str, int]]
-    members: dict[str, _ExportMember]
+    members: dict[str, Member]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,24 +84,14 @@ class Parcel:
 
 def is_parcel(path: Path) -> bool:
     """Tell whether a file is an exported memory, by its manifest, or the names of its rows where that is lost."""
-    try:
-        with open_regular(path) as file, zipfile.ZipFile(file) as packed:
-            names = packed.namelist()
-            if any(_ROWS.fullmatch(name) for name in names):
-                return True
-            return MANIFEST in names and FORMAT.encode() in packed.open(MANIFEST).read(200)
-    except (
-        OSError,
-        EOFError,
-        KeyError,
-        ValueError,
-        NotImplementedError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zlib.error,
-        struct.error,
-    ):
-        return False
+    return is_archive(path, _has_rows)
+
+
+def _has_rows(packed: zipfile.ZipFile) -> bool:
+    names = packed.namelist()
+    return any(_ROWS.fullmatch(name) for name in names) or (
+        MANIFEST in names and FORMAT.encode() in packed.open(MANIFEST).read(200)
+    )
 
 
 @contextmanager
@@ -121,12 +102,7 @@ def opened(path: Path, name: str | None = None) -> Generator[Parcel]:
         manifest = _manifest(packed, shown)
         _check_names(packed, manifest, shown, size=path.stat().st_size)
         for member, said in manifest.members.items():
-            digest, size = hashlib.sha256(), 0
-            with packed.open(member) as stream:
-                while block := stream.read(_BLOCK):
-                    digest.update(block)
-                    size += len(block)
-            if (size, digest.hexdigest()) != (said.bytes, said.sha256):
+            if measured(packed, member, most=said.bytes) != said:
                 raise InvalidInput(
                     f"{shown} is damaged, or was edited: {one_line(member, 80)} is not what its manifest says. "
                     "Nothing was stored; export it again."
@@ -141,7 +117,7 @@ def opened(path: Path, name: str | None = None) -> Generator[Parcel]:
 def _refusing(name: str) -> Generator[None]:
     try:
         yield
-    except (zipfile.BadZipFile, EOFError, zlib.error, struct.error, UnicodeError, NotImplementedError, RuntimeError):
+    except TORN:
         raise InvalidInput(f"{name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
     except OSError as error:
         raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None

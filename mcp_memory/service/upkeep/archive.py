@@ -13,34 +13,27 @@ import json
 import re
 import stat
 import zipfile
-import zlib
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
+
+from pydantic import TypeAdapter
 
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
 from mcp_memory.core.regular_files import open_regular
 from mcp_memory.core.text import zoned
+from mcp_memory.service.packed_files import TORN, Member, is_archive, measured
 
-__all__ = ["DATABASE", "FORMAT", "ArchiveMember", "BackupManifest", "Writer", "is_backup", "opened", "unpack"]
+__all__ = ["DATABASE", "FORMAT", "BackupManifest", "Writer", "is_backup", "opened", "unpack"]
 
 FORMAT = 1
 DATABASE = "memory.db"
 _MANIFEST = "manifest.json"
 _MANIFEST_BYTES = 256 * 2**20
-_PIECE = 2**20
 _NAME = re.compile(r"memory\.db|spaces/[^/\\:\0]+(?:/[^/\\:\0]+)+")
-
-_TORN = (zipfile.BadZipFile, zlib.error, EOFError, UnicodeError, NotImplementedError, RuntimeError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveMember:
-    bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +49,7 @@ class BackupManifest:
     spaces: tuple[str, ...]
     counts: dict[str, int]
     lacking: tuple[str, ...]
-    members: dict[str, ArchiveMember]
+    members: dict[str, Member]
 
     @property
     def made(self) -> datetime:
@@ -70,7 +63,7 @@ class Writer:
         # The least effort: what is large is mostly vectors and text, and a backup is made beside running work.
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
         self._time = (max(at.year, 1980), at.month, at.day, at.hour, at.minute, at.second)
-        self.members: dict[str, ArchiveMember] = {}
+        self.members: dict[str, Member] = {}
 
     def add(self, name: str, pieces: Iterable[bytes]) -> None:
         digest, length = hashlib.sha256(), 0
@@ -79,7 +72,7 @@ class Writer:
                 digest.update(piece)
                 length += len(piece)
                 member.write(piece)
-        self.members[name] = ArchiveMember(bytes=length, sha256=digest.hexdigest())
+        self.members[name] = Member(bytes=length, sha256=digest.hexdigest())
 
     def close(self, manifest: BackupManifest) -> None:
         with self._zip.open(self._info(_MANIFEST), "w") as member:
@@ -96,11 +89,7 @@ class Writer:
 
 def is_backup(path: Path) -> bool:
     """Tell whether a file is a backup, by the names in it alone."""
-    try:
-        with open_regular(path) as file, zipfile.ZipFile(file) as packed:
-            return {_MANIFEST, DATABASE} <= set(packed.namelist())
-    except (OSError, ValueError, *_TORN):
-        return False
+    return is_archive(path, lambda packed: {_MANIFEST, DATABASE} <= set(packed.namelist()))
 
 
 @contextmanager
@@ -122,21 +111,13 @@ def _file(path: Path) -> IO[bytes]:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}. Name one of `backup --list`.") from None
 
 
-def unpack(packed: zipfile.ZipFile, name: str, member: ArchiveMember, to: IO[bytes] | None) -> None:
+def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | None) -> None:
     """Read a member whole, into `to` if given. Raises Damaged unless it is what the manifest says."""
-    digest, length = hashlib.sha256(), 0
     try:
-        with packed.open(name) as stream:
-            while piece := stream.read(_PIECE):
-                length += len(piece)
-                if length > member.bytes:
-                    break
-                digest.update(piece)
-                if to is not None:
-                    to.write(piece)
-    except _TORN:
+        found = measured(packed, name, most=member.bytes, to=to)
+    except TORN:
         raise Damaged(f"{name} in it cannot be unpacked") from None
-    if length != member.bytes or digest.hexdigest() != member.sha256:
+    if found != member:
         raise Damaged(f"{name} in it does not match its hash")
 
 
@@ -166,24 +147,10 @@ def _checked(path: Path, packed: zipfile.ZipFile) -> BackupManifest:
 
 def _manifest(path: Path, text: bytes) -> BackupManifest:
     try:
-        fields: dict[str, Any] = json.loads(text)
-        made = BackupManifest(
-            format=int(fields["format"]),
-            home=str(fields["home"]),
-            at=str(fields["at"]),
-            version=str(fields["version"]),
-            schema=str(fields["schema"]),
-            spaces=tuple(map(str, fields["spaces"])),
-            counts={str(table): int(count) for table, count in fields["counts"].items()},
-            lacking=tuple(map(str, fields["lacking"])),
-            members={
-                str(name): ArchiveMember(bytes=int(one["bytes"]), sha256=str(one["sha256"]))
-                for name, one in fields["members"].items()
-            },
-        )
+        made = TypeAdapter(BackupManifest).validate_json(text)
         if made.made.tzinfo is None or not zoned(made.made):
             raise ValueError
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except ValueError:
         raise Damaged(f"the manifest of {path.name} cannot be read") from None
     return made
 
@@ -197,7 +164,7 @@ def _telling(path: Path) -> Generator[None]:
         raise Damaged(f"{path} is damaged: {error}. Take another one: `mcp-memory backup --list` shows them.") from None
     except McpMemoryError:
         raise
-    except _TORN:
+    except TORN:
         raise Damaged(
             f"{path} is damaged: it cannot be unpacked. Take another one: `mcp-memory backup --list` shows them."
         ) from None

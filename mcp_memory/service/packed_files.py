@@ -1,0 +1,52 @@
+"""Zip archives with a manifest of their members: what a backup and an export have in common."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from mcp_memory.core.regular_files import open_regular
+
+__all__ = ["TORN", "Member", "is_archive", "measured"]
+
+_PIECE = 2**20
+TORN = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError),
+    *(UnicodeError, NotImplementedError, RuntimeError),
+)
+"""What reading an archive raises that is cut off, damaged or encrypted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What a manifest says of a member."""
+
+    bytes: int
+    sha256: str
+
+
+def is_archive(path: Path, test: Callable[[zipfile.ZipFile], bool]) -> bool:
+    """Tell whether a file is a zip archive that passes a test."""
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as packed:
+            return test(packed)
+    except (OSError, ValueError, KeyError, *TORN):
+        return False
+
+
+def measured(packed: zipfile.ZipFile, name: str, *, most: int, to: IO[bytes] | None = None) -> Member:
+    """Read a member, into `to` if given, and return what it is; one larger than `most` bytes is not read whole."""
+    digest, length = hashlib.sha256(), 0
+    with packed.open(name) as stream:
+        while length <= most and (piece := stream.read(_PIECE)):
+            length += len(piece)
+            digest.update(piece)
+            if to is not None and length <= most:
+                to.write(piece)
+    return Member(bytes=length, sha256=digest.hexdigest())
