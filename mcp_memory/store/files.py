@@ -20,7 +20,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from datetime import UTC
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mcp_memory.core.errors import Damaged
 from mcp_memory.core.regular_files import open_regular, read_regular
@@ -37,6 +37,7 @@ __all__ = [
     "is_there",
     "journal_line",
     "json_line",
+    "opened",
     "read_ref_file",
     "record_line",
     "ref_file",
@@ -214,6 +215,16 @@ def write_whole(path: Path, data: bytes) -> None:
 
 _NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
 """What opening says where there is nothing, a folder, a pipe, a device, a socket or a link that leads to no file."""
+
+
+def opened(path: Path) -> IO[bytes] | None:
+    """Open a file to read; None where there is none, or something else than a file in its place."""
+    try:
+        return open_regular(path)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise
 
 
 def content_of(path: Path) -> bytes | None:

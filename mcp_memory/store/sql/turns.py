@@ -197,7 +197,7 @@ def day_lines(tx: Transaction, day: date) -> Iterator[bytes]:
 
 
 def _journal_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    rows = tx.all(
+    rows = tx.each(
         f"SELECT {_COLUMNS}, t.client_id, t.told, h.reasons {_FROM} LEFT JOIN held h ON h.space = t.space"
         f" AND h.id = 't' || t.id WHERE t.space = :space AND {which} ORDER BY t.id",
         *values,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -50,7 +51,10 @@ __all__ = [
     "take_all",
 ]
 
+Key = tuple[str, str]
+
 _EXAMPLES = 5
+_UNSOUND = "does not say what it should."
 UNNAMED = "its front matter says too little."
 _SHOWN = 20
 TURNS, STATEMENTS, RESULTS = "turns", "statements that were told", "results"
@@ -115,33 +119,34 @@ class LinesOfFile:
         found = {path.relative_to(folder).as_posix() for what in LINE_FILES for path in folder.glob(what)}
         return sorted({path for path in found if is_line_file(path)} | set(line_files.due(self.tx)))
 
-    def lines(self, path: str, file: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield (where it stands, line) of a line file, or of another file that has some of its lines.
+    def lines(self, path: str, file: Path | None = None) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
+        """Yield (where it stands, line, what it says) of a line file, or of another file that has some of its lines.
 
         A last line that was cut short never counted.
         """
         place = file or self.tx.folder / path
-        content, known = files.content_of(place), committed(self.tx.con, self.tx.space, path) or 0
-        if content is None:
+        stream, known = files.opened(place), committed(self.tx.con, self.tx.space, path) or 0
+        if stream is None:
             if files.is_there(place):
                 self.note(f"{path} is no file.")
             elif known:
                 self.note(f"{path} is torn: 0 of {known} bytes.")
             return
         length = 0
-        for number, line in enumerate(content.splitlines(keepends=True), start=1):
-            if not line.endswith(b"\n") or (self.within and length + len(line) > known):
-                break
-            length += len(line)
-            try:
-                fields: Any = json.loads(line)
-                if not isinstance(fields, dict):
-                    raise ValueError
-            except (ValueError, RecursionError):
-                self.unread += 1
-                self.note(f"line {number} of {path} cannot be read.")
-            else:
-                yield f"line {number} of {path}", fields
+        with stream:
+            for number, line in enumerate(stream, start=1):
+                if not line.endswith(b"\n") or (self.within and length + len(line) > known):
+                    break
+                length += len(line)
+                try:
+                    fields: Any = json.loads(line)
+                    if not isinstance(fields, dict):
+                        raise ValueError
+                except (ValueError, RecursionError):
+                    self.unread += 1
+                    self.note(f"line {number} of {path} cannot be read.")
+                else:
+                    yield f"line {number} of {path}", line, fields
         self.lengths[path] = length
         if length < known:
             self.note(f"{path} is torn: {length} of {known} bytes.")
@@ -248,34 +253,57 @@ def differences(source: LinesOfFile) -> Iterator[Difference]:
 def of_file(
     source: LinesOfFile, path: str, file: Path | None = None, *, notes: dict[str, dict[str, Any]] | None = None
 ) -> Iterator[Difference]:
-    """Yield what the lines of a file are about; the lines of explicit statements go to `notes`, by their turn."""
-    tx = source.tx
-    held = {key_of(fields): fields for fields in map(json.loads, line_files.lines_of(tx, path))} if tx.space else {}
-    told: dict[tuple[str, str], tuple[dict[str, Any], Row | None]] = {}
-    for at, fields in source.lines(path):
+    """Yield what the lines of a file are about; the lines of explicit statements go to `notes`, by their turn.
+
+    Lines that follow each other as their rows do, as those of a journal, are not held in memory.
+    """
+    tx, is_journal = source.tx, path.startswith("conversations/")
+    rows = iter(line_files.lines_of(tx, path) if tx.space else ())
+    due, same, told = next(rows, None), dict[Key, int](), dict[Key, tuple[dict[str, Any], Row | None]]()
+    for at, line, fields in source.lines(path, file):
         try:
             key = key_of(fields)
-            told[key] = fields, None if held.get(key) == fields else row_of(fields)
-            if notes is not None and fields.get("told"):
-                notes[key[1]] = fields
+            row = None if line == due or same.get(key) == hash(line) else row_of(fields)
         except WRONG:
             source.unread += 1
-            turn = fields.get("turn")
-            if path.startswith("conversations/") and isinstance(turn, str):
-                source.note(f"{turn[:20]} in the journal is not what its hash says.")
-            else:
-                source.note(f"{at} does not say what it should.")
-    for key in dict.fromkeys((*held, *told)):
-        fields, row = told.get(key, (None, None))
-        if fields is None or not is_idle(fields, key in held):
-            is_same = row is None and fields is not None and (key[0] != "tombstones" or _is_marked(tx, fields))
-            yield Difference(
-                what=key[0],
-                id=key[1],
-                is_same=is_same,
-                told=row or (row_of(fields) if fields else None),
-                held=held.get(key),
-            )
+            turn: Any = fields.get("turn") if is_journal else None
+            is_turn = isinstance(turn, str)
+            source.note(f"{turn[:20]} in the journal is not what its hash says." if is_turn else f"{at} {_UNSOUND}")
+            continue
+        if notes is not None and fields.get("told"):
+            notes[key[1]] = fields
+        if row is not None and is_journal and due is None and key not in same:
+            yield Difference(what=key[0], id=key[1], is_same=False, told=row)
+        else:
+            told[key] = fields, row
+            if row is None:
+                same[key] = hash(line)
+                if key[0] != "tombstones":  # of which it is still to be seen whom they took
+                    del told[key]
+        if line == due:
+            due = next(rows, None)
+    held = {key_of(fields): fields for fields in map(json.loads, chain([due] if due else [], rows))}
+    for key in dict.fromkeys((*same, *held, *told)):
+        yield from _difference(tx, key, told.get(key), held.get(key), is_same=key in same)
+
+
+def _difference(
+    tx: Transaction,
+    key: Key,
+    told: tuple[dict[str, Any], Row | None] | None,
+    held: dict[str, Any] | None,
+    *,
+    is_same: bool,
+) -> Iterator[Difference]:
+    if told is None:
+        yield Difference(what=key[0], id=key[1], is_same=is_same, held=held)
+        return
+    fields, row = told
+    if not is_idle(fields, held is not None):  # of a session without an active canvas the rows say nothing
+        is_same = (row is None or fields == held) and (key[0] != "tombstones" or _is_marked(tx, fields))
+        yield Difference(
+            what=key[0], id=key[1], is_same=is_same, told=row or row_of(fields), held=held if row else fields
+        )
 
 
 def _is_marked(tx: Transaction, fields: Mapping[str, Any]) -> bool:

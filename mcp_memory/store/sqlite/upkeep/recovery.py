@@ -252,7 +252,7 @@ class _Recovery:
         for place, lost in enumerate(self._lost):
             if lost.path.startswith("conversations/"):
                 source = LinesOfFile(tx=self.tx)
-                for _, fields in source.lines(lost.path, lost.file):
+                for *_, fields in source.lines(lost.path, lost.file):
                     try:
                         row = row_of(fields)
                         found.append((int(fields["turn"][1:]), place, lost, row))
