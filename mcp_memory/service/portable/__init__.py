@@ -1,12 +1,12 @@
-"""A memory as one file that a person can read and any other memory can take in: a zip of Markdown and JSON lines.
+"""Exports: a memory as one file that a person can read and any other memory can import, a zip of Markdown and JSON lines.
 
-    form      what stands where in it: names, manifest, the page that explains it
-    lines     rows as lines of JSON, and back
+    form      the layout: names, manifest, the page that explains it
+    lines     rows as lines of JSON, and the other way
     pages     rows as pages for people
     writing   the rows of a store → the file      reading   the file → rows, all of it checked first
     bringing  rows → another store or space, each once
 
-The same store gives the same bytes: nothing in the file says when it was written, by what or where.
+The same store gives the same bytes: the file does not say when, where or by which program it was written.
 """
 
 from mcp_memory.service.portable.bringing import Brought, bring

@@ -1,7 +1,7 @@
-"""An export into a store, each row once: read, stored in batches, and what was forgotten there forgotten here.
+"""Import of an export: its rows are stored in batches, each once, and its tombstones are applied.
 
-A batch is one transaction with what is known of where its rows came from. So an import that was killed goes on when it
-is called again, and comes to the same.
+A batch is one transaction and includes the origins of its rows. An import that was killed can be called again and
+has the same result.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Spoken = TypeVar("Spoken", model.ExportedTurn | model.ExportedAtom, model.Export
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """What became of a space of an export.
+    """The result of importing a space of an export.
 
-    `stored` rows are new, `known` were here, of which `changed` were brought up to date; `kept_out` had been forgotten
-    here. `forgotten` and `undone` are tombstones of here, by which what was forgotten (or came back) there did here.
+    `stored` rows are new; `known` rows were here before, of which `changed` were updated; `kept_out` rows are forgotten
+    here. `forgotten` and `undone` are tombstones of this store that the import made or undid.
     """
 
     space: str
@@ -48,7 +48,7 @@ class Brought:
 
 
 class _SpaceImport:
-    """Rows on their way into one space, and what they are called there so far."""
+    """The state of an import into one space, with the ids that imported rows have here."""
 
     def __init__(self, store: Store, parcel: Parcel, space: str, into: str, now: Callable[[], datetime]) -> None:
         self.store, self.into, self.now = store, into, now
@@ -58,7 +58,7 @@ class _SpaceImport:
         self.notes: list[str] = []
 
     def take(self, rows: Sequence[model.ExportedRow], *, again: bool = False) -> None:
-        """Store rows; `again`: they came before, and only what they add is counted."""
+        """Store rows. With `again` they are imported a second time, and only additions are counted."""
         done = self.store.import_rows(self.into, rows, of=self.of, names=self.names, now=self.now())
         self.names |= done.names
         self.stored += done.stored
@@ -129,7 +129,7 @@ def _held(
     doubts: Doubts,
     now: datetime,
 ) -> Iterator[model.ExportedReview]:
-    """Yield what is to be held of a batch and was not before: the export may be older than what it is held for."""
+    """Yield reviews for rows of a batch that are doubtful and have none: the rules may be newer than the export."""
     for row in batch:
         if row.id not in reviewed and (why := doubts(row)):
             yield model.ExportedReview(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
@@ -138,7 +138,7 @@ def _held(
 def _in_order(
     turns: Iterable[model.ExportedTurn], atoms: Sequence[model.ExportedAtom]
 ) -> Iterator[model.ExportedTurn | model.ExportedAtom]:
-    """Yield turns and atoms as they were learned, as far as their orders tell: what was told right behind its note."""
+    """Yield turns and atoms in the order in which they were learned; an explicit statement follows its note."""
     told = {atom.evidence[0].turn: place for place, atom in enumerate(atoms)}
     done = 0
     for turn in turns:
@@ -192,7 +192,7 @@ def _keys(taking: _SpaceImport, tombstone: model.ExportedTombstone) -> tuple[str
 def _undone(
     taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], undo: Callable[[str], object]
 ) -> Iterator[str]:
-    """Bring back what was forgotten here for being forgotten there, and was brought back there since."""
+    """Undo tombstones of this store whose original was undone in the exporting store."""
     for tombstone in tombstones:
         if tombstone.undone_at is None:
             continue
@@ -213,7 +213,7 @@ def _undone(
 def _forgotten(
     taking: _SpaceImport, tombstones: Sequence[model.ExportedTombstone], forget: Callable[[Sequence[str], str], str]
 ) -> Iterator[str]:
-    """Forget here what was forgotten there; what never came here is kept from coming by an older export."""
+    """Forget here the rows that the exporting store forgot. Rows that never came here are noted, and kept out later."""
     store, into = taking.store, taking.into
     for tombstone in tombstones:
         keys = _keys(taking, tombstone)
@@ -230,7 +230,7 @@ def _forgotten(
 
 
 def _standing(store: Store, space: str, ids: Sequence[str]) -> list[str]:
-    """Return those of some rows that were not forgotten; a note goes with what was told by it."""
+    """Return the rows that are not forgotten, without notes: these go with their statements."""
     atoms = [atom.id for atom in store.atoms(space, [id for id in ids if id[0] == "a"])]
     turns = [turn.id for turn in store.turns(space, [id for id in ids if id[0] == "t"]) if turn.role != "note"]
     return [*turns, *atoms, *(id for id in ids if id.startswith("r-") and _is_there(store, space, id))]

@@ -1,16 +1,16 @@
-"""What stands where in an exported memory. Pure.
+"""The layout of an export. Pure.
 
     README.md                                 explains all of it
     manifest.json                             {format, version, home, spaces: {name: counts},
                                                members: {path: {bytes, sha256}}}
     spaces/<space>/persona.md
                    scenes/<slug>.md
-                   sessions/<session>.md      what was said, to be read
+                   sessions/<session>.md      conversations, for people
                    canvases/NNN-<label>.mmd
                    refs/<file>.md             results of tools: front matter, then their bytes
-                   data/<kind>.jsonl          a row a line: what is read back
+                   data/<kind>.jsonl          one row per line, for import
 
-Members stand sorted by name, the manifest last.
+Members are sorted by name, the manifest last.
 """
 
 from __future__ import annotations

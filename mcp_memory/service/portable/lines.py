@@ -1,7 +1,7 @@
-"""Rows as lines of JSON, and back. Times are in UTC, those of tasks as they were noted, with their
-zone; all to the millisecond, as the files beside a database have them. Fields that are empty by default are left out.
+"""Export rows as lines of JSON, and the other way.
 
-Whatever a line holds comes back as the same row, or is refused in a sentence that says what is wrong with it.
+Times are in UTC, those of tasks in the zone in which they were noted; all are in milliseconds, as in the files of a
+home. Fields with their default value are left out. Reading a line returns the same row, or refuses it in a sentence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def line_of(row: model.ExportedRow) -> bytes:
 
 
 def row_of(kind: type[model.ExportedRow], line: bytes) -> model.ExportedRow:
-    """Return the row of a line. Raises InvalidInput, which says what is wrong with it."""
+    """Return the row of a line. Raises InvalidInput with the reason."""
     try:
         found: Any = json.loads(line)
     except (ValueError, RecursionError):

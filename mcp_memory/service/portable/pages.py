@@ -1,4 +1,4 @@
-"""Rows as pages for people: what was said, and what is known. Nothing reads them back. Pure."""
+"""Export rows as pages for people: conversations, scenes and the persona. Import does not read them. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""An exported memory, opened and checked: nothing of it is believed before its manifest agrees with all of it.
+"""Reads and checks an export. Every member has to match the manifest before any row is returned.
 
-Nothing is unpacked to disk, so no name can lead anywhere. What is encrypted, cut off, there twice, not in the
-manifest's word or would unpack to far more than text does is refused, before any row of it is stored.
+Nothing is unpacked to disk, so names cannot lead anywhere. Encrypted, truncated, duplicate or undeclared members, and
+archives that would unpack to far more than text does, are refused before any row is stored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A store's spaces into one file. What is written is the same, byte by byte, for as long as the rows are.
+"""Writes spaces of a store to one file. The same rows give the same bytes.
 
-Rows are read as of one moment, into a folder of this user's own, and packed from there; the file is written beside
-itself and renamed. Members that pack to almost nothing are stored as they are, so that no reader takes the file for a
-bomb.
+Rows are read at one moment into a temporary folder and packed from there; the file is written under a temporary name
+and renamed. Members that compress to almost nothing are stored uncompressed, so that no reader takes the file for a
+zip bomb.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What keeps a home for years: copies of it that are proven, and the ways back.
+"""Upkeep of a home: backups, their restore, and repair of damage.
 
-    backup     one file with all of a home, made while others write      archive   its form, and reading it warily
-    restore    a home made of a backup                                   aside     what is replaced is kept
-    rebuild    the database made anew of the files beside it, with a proof that it is the same
-    repair     what `doctor` finds, mended where it can be               compact   unused space given back
+    backup     one file with all of a home, made while others write      archive         its format, read with suspicion
+    restore    a home made from a backup                                 quarantine_dir  keeps files that were replaced
+    rebuild    a new database that agrees with the files, and the proof  compact         releases unused space
+    repair     repairs the problems that `doctor` finds
 
-`engine` is the one door to the store that is in use: what is done here is done to its files.
+`engine` is the only import of the embedded store, whose files all of this is about.
 """

@@ -1,8 +1,8 @@
-"""The form of a backup: a zip archive with the files of a home as they lie in it, and `manifest.json`.
+"""The format of a backup: a zip archive with the files of a home under their names, and `manifest.json`.
 
-The manifest says whose it is, when it was made, what it holds, and the SHA-256 of each member. Reading trusts nothing:
-the names have to be those of the manifest and stay within a home, no member may be larger than it says, and what does
-not match its hash is damaged. So neither a bomb nor a path that leads elsewhere gets past `opened`.
+The manifest names the home, the time and the contents, with the SHA-256 of each member. Reading trusts nothing: names
+have to match the manifest and stay within a home, no member may be larger than declared, and a wrong hash means
+damage. So neither a zip bomb nor a path that leads elsewhere gets past `opened`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NAME = re.compile(r"memory\.db|spaces/[^/\\:\0]+(?:/[^/\\:\0]+)+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupManifest:
-    """`counts` are rows by what they are. `lacking` says what the home had lost when this was made, a sentence each."""
+    """`counts` are numbers of rows by kind. `lacking` has a sentence for each file that the home had lost before."""
 
     format: int
     home: str

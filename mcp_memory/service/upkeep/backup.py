@@ -1,11 +1,11 @@
-"""`backup`: all of a home in one file, as it was at one moment, while others go on writing; proven before it counts.
+"""`backup`: all of a home in one file, as it was at one moment, while others go on writing; verified before it counts.
 
 The database is copied first, by SQLite's own means. Its rows then name the files and how much of each counts, and
-those are immutable up to there. A line file that was written anew meanwhile is made from the copied rows; what a
-person can edit (scenes, canvases) always is. A result file that the home has lost or damaged is named in the
-manifest and goes in as it is: whatever is left of evidence is kept.
+those are immutable up to there. Line files that were rewritten meanwhile are made from the copied rows, and so are
+scenes and canvases, which people can edit. A result file that the home has lost or damaged is named in the manifest
+and included as it is: evidence is never left out.
 
-The archive is written beside its place, read back whole, its database examined, and only then renamed. Settings
+The archive is written under a temporary name, read back whole, its database examined, and only then renamed. Settings
 (`config.toml`), which may hold keys, are not in it, nor are logs.
 """
 
@@ -173,7 +173,7 @@ def _make(folder: Path) -> None:
 
 
 def verify(path: Path) -> BackupManifest:
-    """Read a backup whole and examine its database. Raises Damaged or InvalidInput, which say what is wrong."""
+    """Read a backup whole and examine its database. Raises Damaged or InvalidInput with the reason."""
     with (
         explained(path.parent, so="Nothing was changed"),
         archive.opened(path) as (manifest, packed),
@@ -196,7 +196,7 @@ def verify(path: Path) -> BackupManifest:
 
 
 def _scratch(path: Path) -> tempfile.TemporaryDirectory[str]:
-    """A database may not fit where the system keeps what is short-lived."""
+    """Return a temporary folder beside the backup: a database may not fit into the system's."""
     beside = path.parent if os.access(path.parent, os.W_OK | os.X_OK) else None
     return tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=beside)
 
@@ -218,7 +218,7 @@ def listed(folder: Path) -> list[Backup]:
 
 
 def _rotate(newest: Path, home: str, keep: int) -> tuple[Path, ...]:
-    """Remove older backups of the same memory, and nothing else that lies there."""
+    """Remove older backups of the same memory, and no other files."""
     ours = [
         one.path
         for one in listed(newest.parent)

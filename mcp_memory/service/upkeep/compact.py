@@ -1,7 +1,7 @@
-"""`compact`: space that nothing uses is given back to the disk, beside whoever else is at work.
+"""`compact`: releases unused space to the disk while others work.
 
-The word index is brought into one piece a share at a time and the log of writes is emptied. Writing the file anew
-without its free pages keeps others from writing for a while, so a large one waits until nobody else holds the home.
+The word index is merged in shares and the write-ahead log is emptied. Vacuuming keeps others from writing for a while,
+so a large database waits until no other process holds the home.
 """
 
 from __future__ import annotations

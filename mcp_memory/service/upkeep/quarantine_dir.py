@@ -1,6 +1,6 @@
-"""What a repair or a restore replaces is kept: moved into `<home>/backups/aside-<when>-<why>/`, as it was.
+"""Quarantine for files that a repair or restore replaces: `<home>/backups/aside-<when>-<why>/`.
 
-Nothing here deletes. A person looks at it, and deletes it when it is needed no more; `purge` names it.
+Nothing is deleted here. A person looks at the folder and deletes it; `purge` names it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Aside"]
 
 
 class Aside:
-    """A folder for what is set aside at one time, made when something first is."""
+    """The quarantine folder of one operation, made when it is first needed."""
 
     def __init__(self, home: Path, why: str, now: datetime) -> None:
         stem = f"aside-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{why}"
@@ -28,7 +28,7 @@ class Aside:
         self.took: list[str] = []
 
     def take(self, path: Path) -> Path | None:
-        """Move a file, folder or link of the home here, under its name in the home; None where there is none."""
+        """Move a file, folder or link of the home here, under its name in the home. Returns None if it does not exist."""
         if not files.is_there(path):
             return None
         name = path.relative_to(self.home)

@@ -1,10 +1,10 @@
-"""`rebuild`: a new database that says what the files beside it say, with a proof of what was the same.
+"""`rebuild`: a new database that agrees with the files beside it, and a comparison of both.
 
-What needs no model is in the files: turns, explicit statements, results, records, canvases and tombstones. They are
-compared, row by row, with the database as it is. The new one has what the files say, and from the old one, or where
-that is damaged from the newest good backup, what no file tells: what a model made, the usage ledger, vectors, tokens.
-Then it takes the place of the old one, which is kept. Nothing is swapped in where rows differ and the old database is
-whole, unless that is accepted: then the files' word counts.
+The files have everything that needs no model: turns, explicit statements, results, records, canvases and tombstones.
+They are compared with the database row by row. The new database has the rows of the files, and all other rows (the
+work of models, the usage ledger, vectors, tokens) from the old one, or from the newest good backup where that is
+damaged. It then replaces the old one, which is kept. If rows differ and the old database is whole, nothing is replaced
+unless `accept` is given: then the files win.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _DAY = re.compile(rb"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """`damage`: what is wrong with the database that was there; empty where it is whole.
+    """The result of a rebuild or its check.
 
-    `source`: where what no file tells was taken from: `database`, the path of a backup, or None. `carried`: rows of
-    that kind, by what they are. `lost`: what neither files nor `source` have, in words. `back`: what was purged and is
-    back from `source`, forgotten, in words. `pages`: of a check, what is wrong with files that are made of rows, or of
-    none, in words. `behind`: of a check, pages about the user that are not the newest, in words. `aside`: where the old
-    database is kept, once the new one took its place.
+    `damage`: problems of the old database, empty if it is whole. `source`: the origin of rows that are not in files:
+    `database`, the path of a backup, or None. `carried`: how many such rows, by kind. `lost`: rows that neither files nor
+    `source` have, as sentences. `back`: rows that had been purged and were in `source`; they are forgotten. For a check,
+    `pages` are problems of derived and stray files, and `behind` names outdated persona pages. `aside`: where the old
+    database is kept.
     """
 
     compared: list[comparison.Compared]
@@ -91,11 +91,11 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """How the files of a home and its database compare, and a sentence for each kind of rows that differ.
+    """How the files of a home and its database compare, with a sentence for each kind of rows that differ.
 
-    `same`: how many rows of what are equal in both. `alone`: rows that the database alone has, so that nothing can be
-    said of them. `behind`: pages about the user that are not the newest, a sentence each: the next reader or write
-    makes them anew, so nothing is lost. `is_short`: files lack rows, or have damaged lines.
+    `same`: equal rows by kind. `alone`: rows that are only in the database by design, which cannot be compared. `behind`:
+    sentences about outdated persona pages, which the next reader or write renews. `is_short`: files lack rows, or have
+    damaged lines.
     """
 
     same: dict[str, int]
@@ -193,9 +193,9 @@ def _differing(one: comparison.Compared, *, is_told: bool) -> Iterator[str]:
 
 
 def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datetime) -> Rebuilt:
-    """Make the database of a home anew and, unless it is only a `check`, put it in the place of the old one.
+    """Rebuild the database of a home and, unless this is only a `check`, replace the old one.
 
-    Raises StoreUnavailable where others hold the home, NotFound where there is nothing to make it of.
+    Raises StoreUnavailable where others hold the home, NotFound for a home without files.
     """
     with explained(home, so="Nothing is lost"), exclusive(home, "rebuild"):
         return remake(home.resolve(), check=check, accept=accept, now=now)
@@ -252,7 +252,7 @@ def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Before:
-    """A whole copy of the database that there is, or what stands in for it; and what is wrong with that one."""
+    """A whole copy of the old database or its substitute, with the problems of the old one."""
 
     path: Path | None
     source: str | None
@@ -299,7 +299,7 @@ def _standing(home: Path, staging: Path) -> _Before:
 
 
 def _copied(home: Path, copy: Path) -> list[str]:
-    """Copy the database of a home, brought to this schema where it can be, and return what is wrong with it."""
+    """Copy the database of a home, migrated if possible, and return its problems."""
     if not (home / DATABASE).exists():
         return [f"there is no {DATABASE}"]
     try:

@@ -1,8 +1,8 @@
-"""`doctor --repair`: what can be mended is, and the rest is named. Nothing is deleted: what is replaced is set aside.
+"""`doctor --repair`: repairs problems and names those that are left. Replaced files are kept in quarantine.
 
-A database that is gone or torn is made anew of the files; lines that it lacks are taken back from them. Indexes and
-files made of rows are made of them again; results that are missing or damaged come back from backups, where one has
-them; a canvas that is not what its records come to is drawn anew. Run again, it finds nothing more to do.
+A missing or torn database is rebuilt from the files; lines that it lacks are recovered from them. Indexes and files
+that derive from rows are written again; missing or damaged results are taken from backups; canvases that differ from
+their history are redrawn. A second run finds nothing to do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ALL = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """Sentences: what was mended, and what is still wrong. `aside`: where what was replaced is kept."""
+    """`mended` and `left` are sentences; `aside` is the quarantine folder, None if nothing was replaced."""
 
     mended: list[str]
     left: list[str]
@@ -45,7 +45,7 @@ class Repaired:
 
 
 def repair(home: Path, *, now: datetime) -> Repaired:
-    """Mend a home. Raises StoreUnavailable while others hold it, NotFound where there is none."""
+    """Repair a home. Raises StoreUnavailable while others hold it, NotFound if it does not exist."""
     if not (home / DATABASE).exists() and not (home / "spaces").is_dir():
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
     with explained(home, so="Nothing is lost"), exclusive(home, "doctor --repair"):
@@ -80,7 +80,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
 
 
 def _whole_database(home: Path, *, now: datetime) -> tuple[Rebuilt | None, Sequence[TakenBack]]:
-    """Make the database anew where it is damaged; return what one that was behind its files took back instead."""
+    """Rebuild a damaged database. Otherwise return the lines that opening it recovered."""
     back: Sequence[TakenBack] = ()
     damaged = not (home / DATABASE).exists()
     if not damaged:
@@ -114,7 +114,7 @@ def _renamed(store: EmbeddedStore, home: Path) -> Iterator[str]:
 
 
 def _left_over(home: Path) -> Iterator[str]:
-    """Delete what a backup, restore or rebuild that was killed was working in: copies, and nobody else is here now."""
+    """Delete the working copies of backups, restores and rebuilds that were killed. The caller holds the home alone."""
     found = (home.glob(what) for what in (".restore-*.tmp", ".rebuild-*.tmp", "backups/.mcp-memory-*.tmp"))
     for path in sorted(one for some in found for one in some):
         if path.is_dir():
@@ -125,7 +125,7 @@ def _left_over(home: Path) -> Iterator[str]:
 
 
 def _purges(store: EmbeddedStore) -> Iterator[str]:
-    """Finish what purges that were killed had begun. Nobody else is here, so none is under way."""
+    """Finish purges that were killed. The caller holds the home alone, so none is running."""
     if (purges := store.unverified_purges()) and store.secure_delete():
         store.note_verified(purges)
         yield (
@@ -135,7 +135,7 @@ def _purges(store: EmbeddedStore) -> Iterator[str]:
 
 
 def _files(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
-    """Write line files anew that lack rows or have damaged lines, unless a row is what was changed."""
+    """Rewrite line files that lack rows or have damaged lines, unless a row does not match its hash."""
     if agreement(home).is_short and not any("does not match its hash" in problem for problem in store.problems()):
         before = len(aside.took)
         yield from store.repair(aside.take, everything=True)
@@ -171,7 +171,7 @@ def _results(home: Path, aside: Aside) -> Iterator[str]:
 
 
 def _named_again(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str]:
-    """Write the front matter of results anew whose bytes are whole and whose names are not, from their rows."""
+    """Rewrite the front matter of results whose bytes are whole, where fields are missing."""
     with snapshots.opened(home / DATABASE) as con:
         named = [one for one in snapshots.named(con) if one.sha256 is not None]
     for one in named:
@@ -189,7 +189,7 @@ _NAMES = {"ref", "tool", "arguments", "tool_call_id", "session", "timestamp", "b
 
 
 def _packed(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield what a backup has of these files; of a damaged one what can be read of it."""
+    """Yield the readable files of a backup among these names."""
     with suppress(McpMemoryError), archive.opened(backup) as (manifest, packed):
         for name in names:
             content = io.BytesIO()
@@ -217,7 +217,7 @@ def _digest(content: bytes) -> str | None:
 
 
 def _canvases(store: EmbeddedStore, aside: Aside, home: Path, *, now: datetime) -> Iterator[str]:
-    """Draw canvases anew whose rows are not what their records and edits come to."""
+    """Redraw canvases whose rows differ from their history."""
     for space in store.spaces():
         for row in store.canvases(space, limit=_ALL):
             try:

@@ -1,8 +1,8 @@
-"""`restore`: a home made of a backup, every id as it was.
+"""`restore`: a home made from a backup, with every id as it was.
 
-The backup is read whole and proven before anything of the home is touched. What is there is then moved aside and
-kept; the database comes last, so that a kill in between leaves a home that says its database is gone, and a second
-`restore` ends it. Settings, backups and logs of the home stay as they are. Nobody else may hold the home meanwhile.
+The backup is read whole and verified before the home is touched. Existing files are then moved to quarantine; the
+database comes last, so that a kill in between leaves a home that reports a missing database, and a second `restore`
+completes it. Settings, backups and logs of the home stay. No other process may hold the home meanwhile.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """`aside` is where what was there before is kept; None where there was nothing."""
+    """`aside` is the quarantine folder of the replaced files; None if there were none."""
 
     home: Path
     manifest: BackupManifest
@@ -55,10 +55,10 @@ class Restored:
 
 
 def restore(path: Path, home: Path, *, now: datetime) -> Restored:
-    """Make `home` what it was in the backup at `path`.
+    """Replace `home` by the backup at `path`.
 
-    Raises InvalidInput for what is no backup or is from a newer version, Damaged for one that does not match its
-    hashes, StoreUnavailable where others hold the home or there is no room.
+    Raises InvalidInput if the file is not a backup or from a newer version, Damaged if it does not match its hashes,
+    StoreUnavailable where others hold the home or there is no room.
     """
     path = path.resolve()
     verify(path)
@@ -89,7 +89,7 @@ def restore(path: Path, home: Path, *, now: datetime) -> Restored:
 
 
 def _forgotten_again(staging: Path, home: Path) -> list[Again]:
-    """Forget in what is to be restored what this home forgot since."""
+    """Forget, in the restored copy, everything that this home has forgotten since the backup."""
     # One that was killed has moved them aside already.
     later = [home / "spaces"] if (home / "spaces").is_dir() else sorted(home.glob("backups/aside-*-restore*/spaces"))
     if not later or not any(later[-1].glob("*/tombstones.jsonl")):

@@ -47,7 +47,7 @@ _NEW_CANVAS: dict[str, Value] = {"text": "", "status": "doing", "folded": 0, "gr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What a line says: `key` finds the row in its table. `fields` is the line."""
+    """The row of a line: `key` finds it in its table. `fields` is the line."""
 
     table: str
     key: dict[str, Value]
@@ -111,7 +111,7 @@ def _optional(read: Read) -> Read:
 
 
 def _dated(fields: Mapping[str, Any]) -> dict[str, Value]:
-    """Return whether the time of a turn is part of its hash, and what it told. ValueError where no hash fits."""
+    """Return whether the time of a turn is part of its hash, and the JSON of its statement. ValueError if no hash fits."""
     told: Any = fields.get("told")
     new = NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])
     said, digest = datetime.fromisoformat(fields["said_at"]), _digest(fields["sha256"])
@@ -244,7 +244,7 @@ def ref_row(fields: Mapping[str, Any], path: str) -> Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """An explicit statement: the values of its atom and of its fact, and what its note says besides.
+    """An explicit statement: the values of its atom and its fact, with its names and review reasons.
 
     `ends` are the numbers of the atoms that it ended.
     """
@@ -321,7 +321,7 @@ class LineImport:
         self._statements: dict[int, Statement] = {}
 
     def put(self, row: Row) -> None:
-        """Store a row, or change the one that there is; what it stands for beside its table too."""
+        """Insert or update a row, with the rows that derive from it."""
         tx, values = self.tx, dict(row.values)
         if row.session is not None:
             values["session"] = tx.make_session(row.session)
@@ -362,7 +362,7 @@ class LineImport:
         self._statements[new.number] = new
 
     def end(self, older: int, by: Statement) -> None:
-        """End an atom by a statement that was told later."""
+        """End an atom by a later statement."""
         since = self.tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", older)
         if since is not None:
             ended = by.ended({"valid_from": since})
@@ -371,7 +371,7 @@ class LineImport:
             )
 
     def finish(self) -> None:
-        """Store facts and whom they are about, when it is known what was forgotten and what ended."""
+        """Store facts and mentions, once it is known which statements ended or were forgotten."""
         tx = self.tx
         tx.run(
             "UPDATE fact SET valid_to = (SELECT a.valid_to FROM atom a WHERE a.space = fact.space AND a.id = fact.atom)"
@@ -416,7 +416,7 @@ class LineImport:
             )
 
     def _mark(self, row: Row) -> None:
-        """Take what a tombstone names out, or bring it back where that was undone."""
+        """Forget the rows that a tombstone names, or restore them if it was undone."""
         tx, number, purged = self.tx, int(str(row.key["id"])), row.values["purged_at"]
         for table in ("turn", "atom", "ref"):
             tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
