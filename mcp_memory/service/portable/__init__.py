@@ -1,4 +1,4 @@
-"""Exports: a memory as one file that a person can read and any other memory can import, a zip of Markdown and JSON lines.
+"""Exports: a memory as one zip of Markdown and JSON lines, which people can read and any other memory can import.
 
     form      the layout: names, manifest, the page that explains it
     lines     rows as lines of JSON, and the other way

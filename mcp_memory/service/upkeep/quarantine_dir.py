@@ -28,7 +28,7 @@ class Aside:
         self.took: list[str] = []
 
     def take(self, path: Path) -> Path | None:
-        """Move a file, folder or link of the home here, under its name in the home. Returns None if it does not exist."""
+        """Move a file, folder or link of the home here, under its name. Returns None if it does not exist."""
         if not files.is_there(path):
             return None
         name = path.relative_to(self.home)

@@ -51,10 +51,10 @@ class Rebuilt:
     """The result of a rebuild or its check.
 
     `damage`: problems of the old database, empty if it is whole. `source`: the origin of rows that are not in files:
-    `database`, the path of a backup, or None. `carried`: how many such rows, by kind. `lost`: rows that neither files nor
-    `source` have, as sentences. `back`: rows that had been purged and were in `source`; they are forgotten. For a check,
-    `pages` are problems of derived and stray files, and `behind` names outdated persona pages. `aside`: where the old
-    database is kept.
+    `database`, the path of a backup, or None. `carried`: how many such rows, by kind. `lost`: rows that neither files
+    nor `source` have, as sentences. `back`: rows that had been purged and were in `source`; they are forgotten. For a
+    check, `pages` are problems of derived and stray files, and `behind` names outdated persona pages. `aside`: where
+    the old database is kept.
     """
 
     compared: list[comparison.Compared]
@@ -93,9 +93,9 @@ class Rebuilt:
 class Agreement:
     """How the files of a home and its database compare, with a sentence for each kind of rows that differ.
 
-    `same`: equal rows by kind. `alone`: rows that are only in the database by design, which cannot be compared. `behind`:
-    sentences about outdated persona pages, which the next reader or write renews. `is_short`: files lack rows, or have
-    damaged lines.
+    `same`: equal rows by kind. `alone`: rows that are only in the database by design, which cannot be compared.
+    `behind`: sentences about outdated persona pages, which the next reader or write renews. `is_short`: files lack
+    rows, or have damaged lines.
     """
 
     same: dict[str, int]

@@ -111,7 +111,7 @@ def _optional(read: Read) -> Read:
 
 
 def _dated(fields: Mapping[str, Any]) -> dict[str, Value]:
-    """Return whether the time of a turn is part of its hash, and the JSON of its statement. ValueError if no hash fits."""
+    """Return whether the time of a turn is in its hash, and the JSON of its statement. ValueError if no hash fits."""
     told: Any = fields.get("told")
     new = NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])
     said, digest = datetime.fromisoformat(fields["said_at"]), _digest(fields["sha256"])
