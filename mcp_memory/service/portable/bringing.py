@@ -28,7 +28,7 @@ BATCH_CHARS = 4 * 2**20
 Spoken = TypeVar("Spoken", model.ExportedTurn | model.ExportedAtom, model.ExportedAtom)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Brought:
     """The result of importing a space of an export.
 
@@ -54,18 +54,17 @@ class _SpaceImport:
         self.store, self.into, self.now = store, into, now
         self.of = model.Origin(parcel.home, space)
         self.names: dict[str, str] = {}
-        self.stored = self.known = self.forgotten = self.changed = 0
-        self.notes: list[str] = []
+        self.result = Brought(space=space, into=into)
 
     def take(self, rows: Sequence[model.ExportedRow], *, again: bool = False) -> None:
         """Store rows. With `again` they are imported a second time, and only additions are counted."""
         done = self.store.import_rows(self.into, rows, of=self.of, names=self.names, now=self.now())
         self.names |= done.names
-        self.stored += done.stored
-        self.changed += done.changed
-        self.known += 0 if again else done.known
-        self.forgotten += 0 if again else done.forgotten
-        self.notes += done.left
+        self.result.stored += done.stored
+        self.result.changed += done.changed
+        self.result.known += 0 if again else done.known
+        self.result.kept_out += 0 if again else done.forgotten
+        self.result.notes += done.left
 
 
 def bring(
@@ -87,7 +86,7 @@ def bring(
     """
     taking = _SpaceImport(store, parcel, space, into, now)
     tombstones = list(parcel.rows(space, model.ExportedTombstone))
-    undone = list(_undone(taking, tombstones, undo))
+    taking.result.undone += _undone(taking, tombstones, undo)
     taking.take(list(parcel.rows(space, model.ExportedEntity)))
     for ref in parcel.rows(space, model.ExportedRef):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
@@ -109,18 +108,9 @@ def bring(
         model.ExportedProgress,
     ):
         taking.take(list(parcel.rows(space, kind)))
-    forgotten = list(_forgotten(taking, tombstones, forget))
-    return Brought(
-        space=space,
-        into=into,
-        stored=taking.stored,
-        known=taking.known,
-        changed=taking.changed,
-        kept_out=taking.forgotten + sum(not here for here in taking.names.values()),
-        forgotten=forgotten,
-        undone=undone,
-        notes=taking.notes,
-    )
+    taking.result.kept_out += sum(not here for here in taking.names.values())
+    taking.result.forgotten += _forgotten(taking, tombstones, forget)
+    return taking.result
 
 
 def _held(
@@ -205,7 +195,7 @@ def _undone(
             except NotFound:
                 pass  # it is back, or was purged
             except InvalidInput as why:
-                taking.notes.append(f"{known} was undone where this came from, and not here: {why}")
+                taking.result.notes.append(f"{known} was undone where this came from, and not here: {why}")
         if here - {model.UNDONE}:
             taking.store.note_origins(taking.into, dict.fromkeys(keys, model.UNDONE))
 
