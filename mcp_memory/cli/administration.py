@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 @as_json
 @home
 def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool) -> None:
-    """Write all that a space holds to one zip: what was said, what is known with its evidence and its times, tasks,
-    results of tools, pages. Markdown for people, JSON lines for programs, a README that explains it.
+    """Write everything in a space to one zip: turns, statements with their evidence and times, tasks, tool results and
+    pages. Markdown for people, JSON lines for programs, a README that explains it.
 
-    What was forgotten is not in it, only that it was. The same memory gives the same bytes. Without a FILE it is
+    Forgotten rows are left out; their tombstones are in it. The same memory gives the same bytes. Without a FILE it is
     written to this folder, named by the day; a FILE that is there is never written over.
 
     `mcp-memory import` takes it into another memory or space, each row once, however often.
@@ -93,7 +93,7 @@ _KINDS = {
 def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> None:
     """Back up the memory into one file, while others use it.
 
-    It holds the database, what was said, every result, canvas and scene as they are at one moment, and is read back
+    It holds the database, all turns, results, canvases and scenes as they are at one moment, and is read back
     and proven before it counts. Settings and logs are not in it. Exit code 1 where something is missing.
 
     \b
@@ -187,10 +187,9 @@ def _contents(manifest: BackupManifest) -> str:
 def restore(file: Path) -> None:
     """Restore the memory from a backup FILE.
 
-    The backup is proven first. What is there now is kept, in a folder that the answer names; what was forgotten here
-    since stays forgotten, and can be brought back. Exit code 1 where the memory
-    had lost something when the backup was made. Nobody else may hold the home meanwhile. With --home it goes into
-    another one, which is made where there is none.
+    The backup is proven first. The present files are kept, in a folder that the answer names; rows forgotten since the
+    backup stay forgotten, and can be restored. Exit code 1 if the memory had lost something when the backup was made.
+    No other process may hold the home meanwhile. With --home it goes into another one, which is created if needed.
 
     \b
     mcp-memory restore ~/.mcp-memory/backups/mcp-memory-1a2b3c4d-20260301T090000000Z.zip
@@ -223,11 +222,11 @@ def _restored(done: Restored) -> Iterator[str]:
 @as_json
 @place
 def rebuild(check: bool, accept: bool) -> None:
-    """Make the database anew of the files beside it, prove that it says the same, and put it in its place.
+    """Rebuild the database from its files, prove that both agree, and swap it in.
 
-    The files tell what was said, told, put away, drawn and forgotten. What a model made of it is taken over from the
-    database, or from the newest backup where that is damaged. The old database is kept. Exit code 1 where what both
-    tell differs, or something is damaged or lost.
+    The files hold turns, explicit statements, tool results, canvases and tombstones. The work of models is copied from
+    the database, or from the newest backup if the database is damaged. The old database is kept. Exit code 1 if files
+    and database differ, or something is damaged or lost.
 
     \b
     mcp-memory rebuild --check
@@ -349,7 +348,7 @@ def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None)
 @as_json
 @home
 def list_() -> None:
-    """List the tokens, with what they open and when they were used last (to the hour).
+    """List the tokens, with their spaces and rights, and when they were used last (to the hour).
 
     \b
     mcp-memory token list

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @as_json
 @place
 def distill() -> None:
-    """Have the configured model read what waits, now.
+    """Have the configured model do all waiting work now.
 
-    It draws statements from turns, merges them with what is held, writes scenes and the persona, betters the
-    summaries of large results and puts long canvases in order, without waiting for more to come. A running server
-    does the same by itself, a little at a time. The caps on tokens hold; Ctrl-C loses nothing.
+    It extracts statements from turns, merges them with existing ones, writes scenes and the persona, improves the
+    summaries of large results and puts long canvases in order, without waiting for more turns. A running server
+    does the same automatically, a little at a time. The caps on tokens hold; Ctrl-C loses nothing.
 
     \b
     mcp-memory distill
@@ -88,7 +88,7 @@ def resume() -> None:
 def verify() -> None:
     """Walk from the persona over scenes, statements and quotes to the turns and their hashes.
 
-    It tells what no longer holds, and which lines of the persona and of scenes name no evidence. Exit code 1 when
+    It lists claims that no longer hold, and lines of the persona and of scenes that name no evidence. Exit code 1 if
     something does not hold.
 
     \b
@@ -146,7 +146,7 @@ def _scene_row(one: Scene) -> tuple[str, ...]:
 @click.argument("version", type=click.IntRange(min=1))
 @place
 def restore(slug: str, version: int) -> None:
-    """Make an old VERSION of a scene the one that stands. What came after stays in its history.
+    """Make an old VERSION of a scene the current one. Later versions stay in its history.
 
     \b
     mcp-memory scene restore moving-to-porto 3
@@ -204,7 +204,7 @@ def diff(old: int | None, new: int | None) -> None:
 @click.option("--incremental", is_flag=True, help="From what changed, keeping the rest.")
 @place
 def rebuild(incremental: bool) -> None:
-    """Ask for the page to be written anew, from all scenes and statements.
+    """Ask a model to rewrite the page, from all scenes and statements.
 
     \b
     mcp-memory persona rebuild
@@ -233,13 +233,13 @@ def _rule(name: str, told: str) -> Any:
 @click.option("--further-calls", type=int, metavar="N", help="Calls still to come.  [default: as many as there were]")
 @place
 def compress(window: int, overhead: int, session: str | None, level: str | None, **rules: float | None) -> None:
-    """Make a message list fit a model's window; what leaves it is stored first.
+    """Make a message list fit a model's window; removed content is stored first.
 
     Standard input is a JSON list of messages as OpenAI or Anthropic take them, or a whole request with "messages",
     whose "system" and "tools" then count too. Standard output is the same in the same form. Give it the whole list
-    each time, or what came out, grown: what was edited once stays as it is, so the provider's cache keeps it.
+    each time, or the last output with new messages: edits stay as they are, so the provider's cache keeps them.
 
-    What was done is told on standard error. Exit code 1 if the list cannot be made to fit.
+    A summary goes to standard error. Exit code 1 if the list cannot be made to fit.
 
     \b
     mcp-memory compress --window 200000 < messages.json > shorter.json

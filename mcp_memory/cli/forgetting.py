@@ -88,12 +88,12 @@ _LISTED_TOMBSTONES = 30
 @as_json
 @place
 def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None, backups: bool, yes: bool) -> None:
-    """Erase for good what was forgotten, and search every file of the memory for what is left of it.
+    """Erase forgotten rows for good, and search every file of the memory for residual matches.
 
-    Without arguments it lists what can be purged. Rows, indexes, files and free pages of the database are written
-    anew without it; it stays known as forgotten, by a digest that cannot be read back. Copies elsewhere are yours to
-    delete, and what a program has in memory is gone when it ends. Exit code 1 where something of it was found, in a
-    backup too.
+    Without arguments it lists the tombstones that can be purged. Rows, indexes, files and free pages of the database
+    are rewritten without the erased text; it stays known as forgotten, by a digest that cannot be read back. Copies
+    elsewhere are yours to delete, and a running program may hold the text until it ends. Exit code 1 if any of it was
+    found, in a backup too.
 
     \b
     mcp-memory purge
@@ -183,8 +183,8 @@ def _erased(done: PurgeReport) -> Iterator[str]:
 def retention(turns: str | None, results: str | None, purge_after: str | None, off: bool, run: bool) -> None:
     """Show or set how long this space keeps what. Nothing is set at first: everything is kept.
 
-    Statements stay, and so does each turn and result that one rests on: forget the statement, and they go with the
-    next run. What is too old is forgotten, which can be undone, and purged only with --purge-after.
+    Statements stay, and so does the evidence of each, turns and results: forget the statement, and they go with the
+    next run. Rows past their time are forgotten, which can be undone, and purged only with --purge-after.
 
     \b
     mcp-memory retention
@@ -249,11 +249,11 @@ _CHARS = 600
 @as_json
 @place
 def review(action: str, ids: tuple[str, ...]) -> None:
-    """Look at what is held: found by a search, never recalled by itself.
+    """Review quarantined rows: found by a search, never recalled automatically.
 
-    list (the default) shows what waits, and why. release lets it be recalled, keep leaves it as it is and off the list,
-    forget takes it out of the memory. scan judges all that was stored by earlier versions too, and finds the keys and
-    passwords that those kept.
+    list (the default) shows the waiting rows, and why. release lets a row be recalled, keep leaves it quarantined and
+    off the list, forget takes it out of the memory. scan also judges rows that earlier versions stored, and finds the
+    keys and passwords in them.
 
     \b
     mcp-memory review

@@ -42,16 +42,16 @@ def import_(
 ) -> None:
     """Store conversations that were kept elsewhere.
 
-    A PATH is told by what is in it: a memory that `export` wrote, whose spaces go to those of their names (or its only
-    one to --space); an export of ChatGPT or Claude.ai (the zip as it came), a log of Claude Code, Codex or Gemini CLI,
-    a folder with such logs or with an unpacked export, what the reference memory server, mem0, basic-memory or
-    MemPalace kept, or JSON. claude-code, codex and gemini stand for the folder in which that program keeps its logs.
+    Formats are detected automatically. A PATH is a memory that `export` wrote, whose spaces go to those of their names
+    (or its only one to --space); an export of ChatGPT or Claude.ai (the zip as it came), a log of Claude Code, Codex or
+    Gemini CLI, a folder with such logs or with an unpacked export, the files of the reference memory server, mem0,
+    basic-memory or MemPalace, or JSON. claude-code, codex and gemini stand for the folder with that program's logs.
     JSON is an object a line (or an array of them): a turn, {"role", "content"} and where known "session", "name",
     "said_at" and "id"; or a conversation, {"session", "turns": [...]} or {"messages": [...]}. Seeds of TencentDB
     Agent Memory are read too. Files may be gzipped; - is standard input.
 
-    What was stored before is not stored again: an import that was stopped goes on when it is called again, and of a
-    file that has grown only what is new is stored. A log is read from where it was read to; of its tool results the
+    Nothing is stored twice: an interrupted import continues when it is called again, and of a
+    file that has grown only the new part is stored. A log is read from the last position; of its tool results the
     large ones are kept. Any other file is checked whole before any of it is stored. No model is asked: what reads new
     turns reads these, in its own time.
 

@@ -48,7 +48,7 @@ def install(
     only_check: bool,
     yes: bool,
 ) -> None:
-    """Put this server into a client's configuration; without CLIENT, list the clients and what they have.
+    """Put this server into a client's configuration; without CLIENT, list the clients and their state.
 
     CLIENT is claude-desktop, claude-code, cursor, vscode, codex or gemini. What would change is shown, and asked about;
     everything else in the file stays as it is, and a copy of it is kept beside it. Where the client runs hooks, they
@@ -84,7 +84,7 @@ def install(
 def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
     """Take this server, and its hooks, out of a client's configuration.
 
-    Where nobody else changed the file, it is again what it was before, byte for byte. The memory itself stays.
+    Unless others changed the file, it is restored byte for byte. The memory itself stays.
 
     \b
     mcp-memory uninstall claude-code

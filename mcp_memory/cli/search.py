@@ -177,10 +177,10 @@ _TEXT, _PARTS, _VERDICTS = 68, 4, 8
 @as_json
 @place
 def why(id_or_query: tuple[str, ...], **filters: Any) -> None:
-    """Show what a memory rests on; of a query, how a search finds what it shows.
+    """Show the evidence of a memory; of a query, how a search finds and ranks its results.
 
-    Of a memory or a turn, the tool results it rests on; of a result, who rests on it. Where nobody named one, lines
-    that say the same and were there before are shown as a guess.
+    Of a memory or a turn, the tool results that it cites; of a result, the rows that cite it. If none is cited,
+    earlier lines that say the same are shown as a guess.
 
     Of a query: what each leg of the search finds, what each signal gives every result and which place it has by it,
     what just missed and by how much, what filters and reviews take out, and what recall would bring of it.

@@ -59,7 +59,7 @@ def demo(home: Path | None) -> None:
 
     It starts the real server, talks to it as an agent would (remember, search, offload, expand, fold, recall)
     and ends with what that saved. Your own memory is not touched: a folder
-    that an earlier demo did not make is refused. What it leaves can be opened with the other commands:
+    that an earlier demo did not make is refused. Its memory can be opened with the other commands:
 
     \b
     mcp-memory demo
@@ -96,7 +96,7 @@ OVER = 300  # about the characters from which `bench.offload` keeps a result
 def wrap(
     url: str | None, headers: tuple[str, ...], over: int, session: str | None, no_expand: bool, command: tuple[str, ...]
 ) -> None:
-    """Stand between a client and another MCP server, and keep what is large.
+    """Stand between a client and another MCP server, and keep large results.
 
     Everything passes unchanged, except that a large text in a tool's result is kept whole in the memory; the client
     gets a summary of it, and one tool more to open any part. In the client's settings, put it before the server's
@@ -139,9 +139,9 @@ def wrap(
 @click.argument("event")
 @place
 def hook(event: str, client: str) -> None:
-    """Answer an event of a client: recall before a prompt, keep large results, capture what is said.
+    """Answer an event of a client: recall before a prompt, keep large results, capture the conversation.
 
-    A client runs this where `mcp-memory install` or the plugin has told it to. It takes the hook's JSON on standard
+    A client runs this once `mcp-memory install` or the plugin has set it up. It takes the hook's JSON on standard
     input, and prints what the client is to do, or nothing. It always ends well: where the memory is busy or broken,
     the work goes on without it, and `mcp-memory doctor` says why.
 

@@ -104,7 +104,7 @@ def show() -> None:
 def persona(section: str | None) -> None:
     """Show the page about the user, or one SECTION of it.
 
-    Until a model has written one it lists what was told with `remember`; nothing is inferred.
+    Until a model has written one it lists the statements made with `remember`; nothing is inferred.
 
     \b
     mcp-memory show persona
@@ -271,7 +271,7 @@ def _list(found: list[Any], what: str, rows: Iterable[tuple[str, ...]]) -> None:
 def ref(name: str) -> None:
     """Print a raw tool result, byte for byte. REF is its id or a node that holds one result.
 
-    In a pipe or a file it is exactly what was stored; on a terminal, control characters are made visible.
+    In a pipe or a file it is byte for byte as stored; on a terminal, control characters are made visible.
 
     \b
     mcp-memory show ref r-9f2c1a7b3d4e > result.log

@@ -28,7 +28,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @as_json
 @place
 def status() -> None:
-    """Show what is kept, where, and what it saves.
+    """Show the contents of the memory, its place and its savings.
 
     \b
     mcp-memory status
@@ -68,8 +68,8 @@ def _beside(home: Path) -> dict[str, Any]:
 def doctor(repair: bool) -> None:
     """Examine the installation and the memory.
 
-    Each check says what it found and what to do where that is not well. Every file is read, and what
-    files and the database both tell is compared, row by row. Exit code 1 when a check fails.
+    Each check gives its result and, if something is wrong, the next step. Every file is read, and rows that are
+    both in files and in the database are compared. Exit code 1 when a check fails.
 
     \b
     mcp-memory doctor

@@ -36,7 +36,7 @@ def run(home: Path | None = None) -> None:
 
 
 def typed() -> str:
-    """Return what a person types here to start this program: its bare name if the PATH leads to it."""
+    """Return the command that a person types here to start this program: its bare name if it is on the PATH."""
     program, *arguments = this_command()
     on_path = shutil.which(NAME)
     same = on_path is not None and Path(on_path).resolve() == Path(program).resolve()

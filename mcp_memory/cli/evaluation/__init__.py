@@ -41,8 +41,8 @@ KINDS = ("words", "dim", "around", "reply")
 def bench(questions: int, kinds: tuple[str, ...], seed: int, seconds: int, show: int) -> None:
     """Measure how well the search finds things in this memory.
 
-    Questions are mined from your own conversations: each is made from a turn, or stood before it, and that turn
-    is what is sought. They are asked of the search, of BM25 alone and of the embedding model alone. Every figure
+    Questions are mined from your own conversations: each is made from a turn, or precedes it, and that turn
+    is sought. They are asked of the search, of BM25 alone and of the embedding model alone. Every figure
     comes with its 95 % interval; where there is too little talk for that, there is no figure and the exit code is 1.
 
     Nothing is written and nothing leaves this machine. A rerank by a model is left out, because it would.

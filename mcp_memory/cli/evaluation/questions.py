@@ -227,7 +227,7 @@ _QUESTION_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedQuestion:
-    """`text` is asked, `target` is sought; `left_out` are the turns whose words were used, which count as no result."""
+    """`text` is asked, `target` is sought; `left_out` are turns that lent it words, which count as no result."""
 
     kind: str
     text: str

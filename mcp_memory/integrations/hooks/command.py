@@ -2,8 +2,8 @@
 
 One question, one answer, within a time limit; after that it prints nothing and the user's work goes on. Events that
 only capture are acknowledged once noted, and processed by the daemon later. Without a daemon in time, the hook leaves a
-note (which conversation, which log, none of its words) for the next one. It neither decides nor reads what it passes
-on.
+note (which conversation, which log, none of its words) for the next one. It decides nothing, and passes the input on
+unread.
 
 Standard library only: `mcp-memory hook` loads click and this.
 """

@@ -1,4 +1,4 @@
-"""Events of conversations: how clients describe them, what is done at each, and how clients are answered.
+"""Events of conversations: how clients describe them, the work at each, and the answers to clients.
 
 A hook's input is read into a `HookEvent`; unknown fields are ignored, and an event that is not ours, or lacks something
 essential, is None. Text that was put before a model is not repeated until its context is compacted. A new daemon reads
