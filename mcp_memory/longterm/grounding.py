@@ -113,7 +113,7 @@ def grounded(statement: ExtractedStatement, batch: TurnBatch, names: Names, sess
     )
     atom, untold = _supported(atom, text, words, batch, names)
     atom = quarantined(atom, _suspicions(statement, atom, words))
-    return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.told, *untold))
+    return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.notes, *untold))
 
 
 def _supported(

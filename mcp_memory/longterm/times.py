@@ -1,11 +1,11 @@
-"""Times of statements: from when and until when one holds, dates for words that mean nothing later, and how to tell it.
+"""Times of statements: from when and until when one holds, dates for relative expressions, and how to show them.
 
-What is to come holds as a plan, from when it was told. What is over holds as a memory, without an end: it says itself
-when it was, and who asks about it later asks then. Only what holds now and ends on a day that is known ends by itself;
-events never do. A time that is none gives way to that of the turn.
+A statement about the future holds as a plan, from when it was said. One about the past holds as a memory, without an
+end: its text says when it was. Only a condition that holds now and ends on a known day gets an end; events never do.
+An unreadable time is replaced by that of the turn.
 
 A time is kept as a moment: a year, month, week or day as the midnight with which it begins, in the zone of this
-machine, and the time of a turn as it is. How exact it was said to be, the text tells; `date_of` shows no more.
+machine, and the time of a turn unchanged. `date_of` shows it as exactly as the text of the statement has it.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _YEARS = 1000, 2200  # what lies outside was meant otherwise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """When a statement holds. `told`: the given times that were ignored."""
+    """When a statement holds. `notes`: the given times that were ignored."""
 
     since: datetime
     until: datetime | None
     now: bool
     """It holds at the time it is said, so that it can be a fact."""
-    told: Sequence[str]
+    notes: Sequence[str]
 
 
 def holds(valid_from: str | None, valid_to: str | None, said_at: datetime, *, lasting: bool) -> Times:
     """Return when a statement of a turn holds; `lasting` if it states a condition and not an event."""
     since, until = _moment(valid_from, said_at), _moment(valid_to, said_at, end=True)
-    told: list[str] = []
+    notes: list[str] = []
     if valid_from and _BEFORE.match(valid_from):
         since = None  # on a day that nobody knows: what is known is when it was told
     elif valid_from and since is None:
-        told.append(f"{valid_from!r} is no date; it counts as true from {said_at:%Y-%m-%d}, when it was said")
+        notes.append(f"{valid_from!r} is no date; it counts as true from {said_at:%Y-%m-%d}, when it was said")
     if valid_to and until is None:
-        told.append(f"{valid_to!r} is no date; it counts as open")
+        notes.append(f"{valid_to!r} is no date; it counts as open")
     to_come = since is not None and since - said_at > _A_DAY
     over = until is not None and until <= said_at
     return Times(
         since=min(since, said_at) if since else said_at,
         until=until if lasting and not over else None,
         now=not to_come and not over,
-        told=told,
+        notes=notes,
     )
 
 
@@ -143,7 +143,8 @@ _WEEK = re.compile(
 def date_of(moment: datetime, text: str) -> str:
     """Return the time of a statement for people and models, as exact as its text has it.
 
-    `2022`, `2022-05`, `2022-05-09`, `2022-05-09 – 2022-05-15`, or `told 2023-06-09` where no other time is known.
+    `2022`, `2022-05`, `2022-05-09`, `2022-05-09 – 2022-05-15`, or, marked as such, the day it was said if no other time
+    is known.
     """
     if moment.time() != time():
         return f"told {moment:%Y-%m-%d}"

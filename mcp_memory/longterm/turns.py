@@ -158,7 +158,7 @@ def _is_command(text: str, before: Turn | None) -> bool:
 
 
 def _phatic(text: str, before: Turn | None) -> SmallTalk | None:
-    """Return what a short text is; whoever spoke before may be addressed by name."""
+    """Return the kind of a short text; the previous speaker may be addressed by name."""
     names = frozenset(bare(before.name).split()) if before is not None and before.name else frozenset[str]()
     kinds = phrases_of(text, names)
     if (

@@ -410,7 +410,7 @@ def matching(
 ) -> list[SceneHit]:
     """Return the scenes that a memory search shows, best first; `atoms` are those that it found.
 
-    Filters that a page does not know (kind and times) leave all out: it tells of any kind, as things stand now.
+    With filters on kind or times there are none: a scene mixes kinds and describes the present.
     """
     if any((filters.kind, filters.since, filters.until, filters.as_of)):
         return []

@@ -1,7 +1,7 @@
 """The ranking: scoring features of each row, in [0, 1], and their weighted sum.
 
     words     BM25 of the question's terms in the row itself
-    context   BM25 of them in what was said around it, five turns either way, fading; terms weigh by how few
+    context   BM25 of them in the turns around it, five either way, fading; terms weigh by how few
               sessions hold them. The shorter the turn the more it counts: a short turn lives from its context,
               a long one drowns in it
     related   the same as `words` for related words, which count by the square of how near they are
@@ -9,7 +9,7 @@
               question's words any turn has, the more the cosine by the encoder alone counts instead
     beside    the meaning of the turn before or after, whichever is nearer
     reply     the turn before ends with a question that matches: what follows is the answer
-    tells     it does not end with a question itself
+    tells     it does not end with a question
     speaker   it was said by whom the question asks for: a name in it, or I and you
     time      it was said at the time that the question names, or within days of it
 
@@ -17,7 +17,7 @@ Terms count once a row, however often it repeats them: on conversations that is 
 for long ones than BM25's own saturation, and needs nothing but which rows hold a term. Lengths are bytes.
 
 The weights were fitted by `bench/fusion.py` (its figures stand in `bench/RESULTS.md`) to rows of these shapes, and
-are the same for every store. What it does not know: the order of words, negation, who is meant by "she".
+are the same for every store. Not considered: the order of words, negation, who is meant by "she".
 """
 
 from __future__ import annotations
@@ -260,8 +260,8 @@ def _of_all(rarities: Sequence[float], question: ParsedQuery) -> float:
 def _relative(scores: NDArray[np.float64], *, full: float = 0.0) -> NDArray[np.float64]:
     """Return the scores as shares of the best one, less where even that is far from a `full` match.
 
-    Of a question that shares no word of its own with what answers it, the best row by words holds a common one: as the
-    best it would count as much as a row that holds them all, and hide what is near by meaning.
+    If a question shares no rare word with its answer, the best row by words has only a common one: as the best it would
+    count as much as a row that has them all, and hide the rows that are near by meaning.
     """
     best = scores.max(initial=0.0)
     if best <= 0:

@@ -1,7 +1,7 @@
 """Tool results that were offloaded, searched by their lines.
 
-A search of its own over the same kind of index as turns and atoms, shown beside these and never in their places:
-scores of one say nothing of the other, and what a tool printed is nobody's word. It goes in two steps. Words find
+A separate search over the same kind of index as turns and atoms, shown beside these and never in their places: the
+scores cannot be compared, and the output of a tool is not a statement of anyone. It has two steps. Words find
 runs of lines: each word counts by its rarity, once. Of the first 40 runs the text is read, and the line counts that
 has the most of the question, the more so the less else it says: a function is found where it is defined rather than
 where it is called in passing. The lines around it are shown, with secrets masked.

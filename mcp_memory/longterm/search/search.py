@@ -1,7 +1,7 @@
 """Parses a question, finds candidate turns and atoms by words and vectors, and ranks them (`ranking`).
 
 Vectors of two models can be used side by side while a change of model is being indexed. Deterministic: equal scores are
-ordered by id, newest first. `speaker_intent` finds whose words a question asks for, by its pronouns, in eleven
+ordered by id, newest first. `speaker_intent` finds the speaker that a question asks for, by its pronouns, in eleven
 languages (`words/questions.txt`).
 """
 

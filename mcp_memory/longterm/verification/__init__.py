@@ -1,4 +1,4 @@
-"""Checks a statement against the words it comes from, and against whose words these are.
+"""Checks a statement against the words it comes from, and against their speaker.
 
     matching         compares a statement with words, by terms and by meaning
     contradictions   denials, swapped names and values      support   whether words support a statement or a rule

@@ -1,18 +1,17 @@
 """Checks whether words support a statement, part by part, across paraphrase and language.
 
-`unsupported` returns the first part of a statement that nothing in the given turns supports. `carried` tells whether
-the user stated a rule: a sentence of theirs has to give it for good, not as a question, a supposition or a request of
-the moment. A part is supported by its words or by its meaning (bundled encoder); addresses and large numbers only by
-themselves. Quotations of others do not count.
+`unsupported` returns the first part of a statement that nothing in the given turns supports. `supports_rule` decides
+whether the user stated a rule: one of their sentences has to state it as permanent, not as a question, a supposition or
+a request of the moment. A part is supported by its words or by its meaning (bundled encoder); addresses and large
+numbers only by themselves. Quotations of others do not count.
 
-Negations, swapped names and changed values are found (`contrary`); a lie in other words is not. On 30 honest rules
-and 15 of others that were written after the code, 28 and 1 are carried; on earlier sets, in near words 48 of 49,
-paraphrased or translated 37 of 44, of others 2 of 106.
+Negations, swapped names and changed values are found (`contradictions`); a falsehood in other words is not. Of 30
+honest rules and 15 invented ones that were written after the code, 28 and 1 are supported; on earlier sets, in near
+words 48 of 49, paraphrased or translated 37 of 44, of invented ones 2 of 106.
 
-What the user agrees to: "Shall I always answer in French?" and "Yes, please" state a rule together.
-
-Only an offer of what is done for good ("always", "from now on") counts, and only an answer that agrees and says nothing
-else, in the languages of `words/small_talk.txt`; "yes, but …" does not.
+`accepted_offer` reads rules that the user agrees to: "Shall I always answer in French?" and "Yes, please" state one
+together. The offer has to be permanent ("always", "from now on"), and the answer has to agree and say nothing else, in
+the languages of `words/small_talk.txt`; "yes, but …" does not.
 """
 
 from __future__ import annotations
@@ -135,9 +134,9 @@ def relates(relation: str, value: str, said: str) -> bool:
 
 
 def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Collection[str] = ()) -> bool:
-    """Tell whether a statement has a number or name that nobody said, and lacks one of the words that it quotes.
+    """Tell whether a statement has a number or name that was not said, and lacks one of the words that it quotes.
 
-    What is only worked out, such as a date of "in two weeks", replaces nothing. Names in other languages and German
+    Derived values, such as a date for "in two weeks", replace nothing. Names in other languages and German
     nouns are not judged.
     """
     if differ(statement, quote):
@@ -266,9 +265,9 @@ def _is_denied(said: _UserSentence, rule: str) -> bool:
 
 
 def _is_refused(said: _UserSentence, rule: str) -> bool:
-    """Tell whether a rule asks for what a sentence names only to refuse it: "in English", of "in German, not English".
+    """Tell whether a rule asks for something that a sentence only refuses: "in English", of "in German, not English".
 
-    What hangs on "before" or "without" says when, not what.
+    A clause with "before" or "without" is a condition and does not count.
     """
     asked = terms_of(" ".join(_asked(said.text)))
     refused = terms_of(said.text) - asked

@@ -1,14 +1,14 @@
-"""Whose word something is, and what that allows: the user's, the assistant's, a tool's, a page's of the web.
+"""Sources of turns and statements, and the rights of each: the user's, the assistant's, a tool's, a web page's.
 
-A rule for the agent and a trait of the user need a person's word; whatever rests on a voice less trusted is a thing
-that was said, an episode. What reads like an attack (`suspicion`) is held: it is stored and found, and not recalled
-unasked until somebody has looked at it. So is a statement that an agent brings as the user's, where its words stand in
-what a tool put out and in nothing that the user said: pages tell agents what to remember. A rule needs more: a turn of
-the user that states it, in their own words, not in a text that they quote; where there is none it is held.
+A rule for the agent and a trait of the user need the user's own statement; a statement from a less trusted source is
+stored as an episode. Text that reads like an attack (`suspicion`) is quarantined: it is stored and found by searches,
+but not recalled until a person has reviewed it. So is a statement that an agent attributes to the user while its words
+stand in a tool's output and in no turn of the user: pages tell agents what to remember. A rule needs more: a turn in
+which the user states it, in their own words and not in a quoted text; without one it is quarantined.
 
-Whether a turn states a rule is told by `support`, across paraphrase and language. Whether words stand somewhere is told
-by the share of a statement's terms that stand close together there. A tool's output that nobody recorded or offloaded
-is not known here.
+`support` decides whether a turn states a rule, across paraphrase and language. Whether words stand somewhere is
+measured by the share of a statement's terms that stand close together there. Tool outputs that were neither recorded
+nor offloaded are not known here.
 """
 
 from __future__ import annotations
@@ -221,10 +221,10 @@ def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -
 
 
 def checked_claim(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> tuple[NewAtom, str | None]:
-    """Return what an agent tells as far as it is believed, and a sentence about what is not, for the agent.
+    """Return the accepted form of an agent's statement, and a note for the agent about the changes.
 
-    `embed` gives the vectors by which turns of the same meaning are found. What is held ends nothing and states no
-    fact; nor does what is said by others end the user's word.
+    `embed` gives the vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing
+    and states no fact; a statement of others never supersedes one of the user.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     given = "\n".join(part for part in (atom.text, *names) if part)
