@@ -36,7 +36,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed, Refused
+from mcp_memory.core.errors import McpMemoryError, ModelFailed, Refused
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Stage
@@ -215,12 +215,7 @@ class Scheduler:
     def _apply(
         self, context: SearchContext, job: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None
     ) -> Applied:
-        try:
-            applied = stage.apply(context, job, basis, _masked(reply))
-        except InvalidInput:
-            if reply is None:
-                raise AssertionError(f"{job.stage} cannot be done without a reply") from None
-            raise
+        applied = stage.apply(context, job, basis, _masked(reply))
         self._indexing.stored()
         if stage.name in ("merge", "scenes", "persona"):
             self.write_persona()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from mcp_memory.core.secrets.values import (
     LONGEST,
+    any_of,
     is_chosen,
     is_drawn,
     is_given,
@@ -315,19 +316,10 @@ HINTS = (*PASSWORD_HINTS, *KEY_HINTS)
 _SHORT = ("pw", "pass", "psk")
 _ENDS_NAME = ("_pass", "-pass", ".pass", "_psk", "-psk", ".psk")
 _ABOUT_BEFORE = re.compile(
-    r"(?i)(?:^|[_.\[-])(?:forg[eo]t|reset|show|hide|has|have|is|no|without|min|max|change|hash|hashed|verify|check|validate"
-    r"|invalid|wrong|empty|missing|require|required|lost|update|toggle|use|with|allow|bad|need|needs|prompt|set|get|num"
-    r"|generate|make|create|delete|remove|rotate|revoke|list|find|parse|send|fetch|expired?|next|prev|page|continu(?:e|ation)"
-    r"|cursor|sync|eos|bos|pad|unk|mask|sep|cls|special|split|stop|start|end|total|completion|per|count|new_line|newline|syntax|peek|skip)"
-    r"[_.-]?\Z|(?:page|sync|continuation|resume|cancell?ation|idempotency|client_?request)_?\Z|^(?-i:Client)\Z"
+    rf"(?i)(?:^|[_.\[-])(?:{any_of('before a name of something else')})[_.-]?\Z"
+    r"|(?:page|sync|continuation|resume|cancell?ation|idempotency|client_?request)_?\Z|^(?-i:Client)\Z"
 )
-_ABOUT_AFTER = re.compile(
-    r"(?i)hash|field|label|reset|polic|manager|generat|input|file|path|ur[li]|name|length|type|hint|algo|_at|_on$|date|time"
-    r"|expir|_age|min|max|_len|count|attempt|retr|chang|updat|creat|requir|enabl|valid|streng|score|error|protect|column"
-    r"|prompt|format|pattern|regex|rule|confirm(?:ed|ation)$|hasher|encod|check|form|view|page|store|backend|class|schema"
-    r"|version|arn|scope|ttl|rotat|index|iz|is[ei]|bucket|limit|rate|usage|budget|price|cost|per|list|ref|mount|mode|prefix"
-    r"|suffix|header|status|state|descr|help|title|text|size|bytes|source|provider|endpoint|agent|less|param|manager|mgr|last|histor|_const|address|contract|symbol|^ar(?:y|ies|iat)|^s?[_-]?ids?$|^s?[_-]?id[_-]"
-)
+_ABOUT_AFTER = re.compile(f"(?i){any_of('after a name of something else')}")
 
 
 @dataclass(frozen=True, slots=True)

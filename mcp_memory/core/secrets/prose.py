@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from mcp_memory.core.secrets.assignments import COVER, DICEWARE, VALUE, Name, is_drawn_for, without_sentence
 from mcp_memory.core.secrets.values import (
+    any_of,
     is_drawn,
     is_mixed,
     is_phrase,
@@ -24,16 +25,13 @@ from mcp_memory.core.secrets.values import (
     words_of,
 )
 
-_IS = r"is|was|equals|ist|war|lautet|heißt|est|es|era|è|é|jest|je|är|er|on|to|adalah|là|—|–|-"
+_IS = any_of("joints of statements")
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")
 _NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!#-~]{7,255}")
 _OTHER = re.compile(
     r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|@"
 )
-_FOR = (
-    "for|of|to|on|in|at|del|de|do|da|für|fürs|vom|zum|von|im|am|pour|per|du|di|voor|na|от|для|на|к|til|för|pro|pentru"
-    "|için"
-)
+_FOR = any_of("joints of purposes")
 _JOINT = re.compile(
     rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
       :[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
@@ -61,10 +59,7 @@ _PIN = re.compile(
     r"(?:PIN|Pin|pin)(?: (?:code|number))?(?: (?:for|of|to) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
     r"(?: is(?: now)?|:| ist| est| es| è| é) (?P<value>\d{4})\b(?![-.,/:]\d)"
 )
-_MINE = (
-    "my|our|the|your|his|her|their|mein|meine|unser|das|dein|mi|tu|su|nuestra|la|mon|notre|votre|le|il mio|la mia|mio"
-    "|mia|o meu|minha|a minha|mijn|het|mitt|min"
-)
+_MINE = any_of("possessives")
 _AHEAD = re.compile(
     r"(?:^|(?<=[\s\"'`:(]))(?P<value>[A-Za-z0-9!-/:-@_]{6,64}?)[\"'`]?"
     r"(?:,| -| –| —| is| as| als| ist| es| est| è| é| como| come| comme)"

@@ -32,6 +32,11 @@ def word_list(title: str) -> tuple[str, ...]:
     return _word_lists()[title]
 
 
+def any_of(title: str) -> str:
+    """Return a pattern of the words, or patterns, under a heading."""
+    return "|".join(word_list(title))
+
+
 LONGEST = 4_096
 """Characters of a value that are masked; a longer run is some other data."""
 
@@ -54,8 +59,7 @@ _DEFAULTS = frozenset(word_list("placeholders"))
 
 _CODE_EXPRESSION = re.compile(
     r"^0x[0-9a-fA-F]{2,}$|^\{|^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
-    r"|^(?:os|process|env|self|this|settings|config|cfg|secrets?|vault|import|require|var|local|data|module|each|op|ssm"
-    r"|arn|projects|azurekeyvault|request|req|res|props|params|form|user|account|credentials?|ctx|conf|opts?|options|args)[._:\[(]|^base64[.(]"
+    rf"|^(?:{any_of('owners of values')})[._:\[(]|^base64[.(]"
     r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")

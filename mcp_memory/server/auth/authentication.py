@@ -410,15 +410,14 @@ class Credentials:
             return ApiClient(who=f"token {token.id}", spaces=token.spaces, right=token.right, token=token.id)
         if self.issuer is None or shown.count(".") != 2:
             return None
-        access = await self.issuer.verify_token(shown)
-        if access is None:
+        claims = await self.issuer.verify_token(shown)
+        if claims is None:
             return None
-        right, spaces = oauth.right_of(access), oauth.spaces_of(access, self._claim)
+        right, spaces = oauth.right_of(claims), oauth.spaces_of(claims, self._claim)
         if right is None or not spaces:
             raise InsufficientScope
-        user = f"{access.client_id}\0{access.subject}"
-        who = f"oauth {sha256(user.encode()).hexdigest()[:20]}"
-        return ApiClient(who=who, spaces=spaces, right=right, until=access.expires_at)
+        who = f"oauth {sha256(oauth.user_of(claims).encode()).hexdigest()[:20]}"
+        return ApiClient(who=who, spaces=spaces, right=right, until=int(claims["exp"]))
 
     async def is_good(self, client: ApiClient) -> bool:
         """Tell whether a client that was let in is still to be answered."""

@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
-from mcp.server.auth.provider import AccessToken
 from pydantic import AnyHttpUrl
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
@@ -68,7 +67,7 @@ def issuer_of(settings: Settings) -> Issuer | None:
 
 @dataclass
 class Issuer:
-    """An authorization server: an SDK `TokenVerifier`. One a process; safe for many tasks of its loop."""
+    """An authorization server. One a process; safe for many tasks of its loop."""
 
     issuer: str
     audience: str
@@ -79,7 +78,7 @@ class Issuer:
     """Why the keys could not be had when they were asked for last."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, repr=False)
 
-    async def verify_token(self, token: str) -> AccessToken | None:
+    async def verify_token(self, token: str) -> dict[str, Any] | None:
         """Return the claims of a token; None for a bad one. Raises Unreachable where it cannot be checked."""
         import jwt  # late: it brings cryptography
 
@@ -93,19 +92,10 @@ class Issuer:
         if key is None:
             return None
         try:
-            claims = await anyio.to_thread.run_sync(self._claims, token, key)
+            return await anyio.to_thread.run_sync(self._claims, token, key)
         except jwt.InvalidTokenError as error:
             logger.info("an OAuth token was refused: %s", error)
             return None
-        return AccessToken(
-            token="",
-            client_id=str(claims.get("client_id") or claims.get("azp") or ""),
-            scopes=_words(claims.get("scope")) + _words(claims.get("scp")),
-            expires_at=int(claims["exp"]),
-            resource=self.audience,
-            subject=str(claims["sub"]),
-            claims=claims,
-        )
 
     def _claims(self, token: str, key: PyJWK) -> dict[str, Any]:
         import jwt
@@ -201,19 +191,24 @@ async def _json(client: Any, url: str) -> dict[str, Any]:
 # --- what a token is good for -----------------------------------------------------------------------
 
 
-def right_of(token: AccessToken) -> Right | None:
-    """Return the most that its scopes allow, None where none of them is ours."""
-    return next((right for right in reversed(RIGHTS) if SCOPES[right] in token.scopes), None)
+def right_of(claims: dict[str, Any]) -> Right | None:
+    """Return the most that the scopes of a token allow, None where none of them is ours."""
+    scopes = _words(claims.get("scope")) + _words(claims.get("scp"))
+    return next((right for right in reversed(RIGHTS) if SCOPES[right] in scopes), None)
 
 
-def spaces_of(token: AccessToken, claim: str | None) -> tuple[str, ...]:
+def user_of(claims: dict[str, Any]) -> str:
+    """Return who shows a token: a user, by a client."""
+    return f"{claims.get('client_id') or claims.get('azp') or ''}\0{claims['sub']}"
+
+
+def spaces_of(claims: dict[str, Any], claim: str | None) -> tuple[str, ...]:
     """Return the spaces a token is for: those in its claim, or without one a space of its user's own.
 
     None, where the claim is missing or names what cannot be a space.
     """
-    claims = token.claims or {}
     if claim is None:
-        user = f"{claims.get('iss')}\0{token.subject}"
+        user = f"{claims.get('iss')}\0{claims['sub']}"
         return (f"user-{sha256(user.encode()).hexdigest()[:20]}",)
     said: object = claims.get(claim)
     names = [said] if isinstance(said, str) else cast("list[object]", said) if isinstance(said, list) else []
