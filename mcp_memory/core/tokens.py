@@ -92,7 +92,7 @@ class TokenCounter:
 
     def count(self, text: str) -> int:
         """Return how many tokens the text is."""
-        return sum(self._counts(text))
+        return sum(map(self._piece, pieces(text)))
 
     def fits(self, text: str, budget: int) -> bool:
         """Tell whether the text is at most `budget` tokens, with as little work as that takes."""
@@ -101,8 +101,8 @@ class TokenCounter:
         if len(text) <= budget and _utf8_bytes(text) <= budget:
             return True
         used = 0
-        for count in self._counts(text):
-            used += count
+        for piece in pieces(text):
+            used += self._piece(piece)
             if used > budget:
                 return False
         return True
@@ -141,9 +141,6 @@ class TokenCounter:
             else:
                 high = middle
         return low
-
-    def _counts(self, text: str) -> Iterator[int]:
-        return (self._piece(piece) for piece in pieces(text))
 
     @property
     def _piece(self) -> Callable[[str], int]:
@@ -267,13 +264,13 @@ def estimate_tokens(text: str) -> int:
     A word is a few tokens, any other run of letters hardly merges, three digits are one token, a run of one kind of
     white space is one token up to a length, and each script has a price per character.
     """
-    size = len(text.encode("utf-8", "surrogatepass"))
+    size = _utf8_bytes(text)
     tokens = 0.0
     covered = 0
     for run in _RUNS.finditer(text):
-        tokens += _bytes_between(text, covered, run.start()) + _tokens_of_run(str(run.lastgroup), run.group())
+        tokens += _utf8_bytes(text[covered : run.start()]) + _tokens_of_run(str(run.lastgroup), run.group())
         covered = run.end()
-    tokens += _bytes_between(text, covered, len(text))
+    tokens += _utf8_bytes(text[covered:])
     return min(size, int(tokens) + SPARE)
 
 
@@ -295,7 +292,3 @@ def _tokens_of_run(kind: str, run: str) -> float:
             return 1
         case script:
             return 1 + _PRICE[script] * length
-
-
-def _bytes_between(text: str, start: int, end: int) -> int:
-    return len(text[start:end].encode("utf-8", "surrogatepass"))

@@ -50,7 +50,7 @@ def parse_arguments(tool: str, model: type[BaseModel], given: dict[str, Any]) ->
     return {name: getattr(parsed, name) for name in model.model_fields}
 
 
-def parse_json(text: str, *, what: str, expected: str) -> JsonValue:
+def parse_json(text: str, what: str, expected: str) -> JsonValue:
     """Return the value of a JSON text. Raises InvalidInput; NaN and Infinity are not JSON."""
     try:
         return cast("JsonValue", from_json(text, allow_inf_nan=False))

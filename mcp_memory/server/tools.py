@@ -50,12 +50,9 @@ if TYPE_CHECKING:
 # --- arguments --------------------------------------------------------------------------------------
 
 
-def _json_turns(value: object) -> object:
-    return parse_json(value, what="turns", expected="a list of {role, content}") if isinstance(value, str) else value
-
-
-def _json_arguments(value: object) -> object:
-    return parse_json(value, what="arguments", expected="an object") if isinstance(value, str) else value
+def _from_json(what: str, expected: str) -> BeforeValidator:
+    """Take a value that came as JSON text."""
+    return BeforeValidator(lambda value: parse_json(value, what, expected) if isinstance(value, str) else value)
 
 
 def _ids(value: object) -> object:
@@ -63,7 +60,7 @@ def _ids(value: object) -> object:
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
-        return parse_json(value, what="The list", expected="a list of ids")
+        return parse_json(value, "The list", "a list of ids")
     return re.findall(r"[^\s,]+", value)
 
 
@@ -97,7 +94,9 @@ def _new_turns(turns: list[TurnIn]) -> list[NewTurn]:
     return [turn.checked() for turn in turns]
 
 
-Turns = Annotated[list[TurnIn], BeforeValidator(_json_turns), Field(min_length=1), AfterValidator(_new_turns)]
+Turns = Annotated[
+    list[TurnIn], _from_json("turns", "a list of {role, content}"), Field(min_length=1), AfterValidator(_new_turns)
+]
 Ids = Annotated[list[str], BeforeValidator(_ids)]
 
 
@@ -107,7 +106,7 @@ def _reply(value: object) -> object:
 
 
 Reply = Annotated[str | None, BeforeValidator(_reply), Field(description="JSON as its reply_schema says")]
-CallArguments = Annotated[Any, BeforeValidator(_json_arguments), WithJsonSchema({"type": "object"})]
+CallArguments = Annotated[Any, _from_json("arguments", "an object"), WithJsonSchema({"type": "object"})]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Cursor = str | None  # each answer that has more says so, with the cursor
 Since = Annotated[str | None, Field(description='2026-05-07 or "last week"')]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import (
@@ -16,18 +18,20 @@ from mcp_memory.core.types import (
     CanvasView,
     Detail,
     Expansion,
-    MemoryResults,
     ShownMemories,
     ShownTurns,
-    TurnResults,
 )
 from mcp_memory.service.memory.longterm import LongtermVerbs
 from mcp_memory.service.memory.tasks import TaskVerbs
 from mcp_memory.service.memory.verbs import in_thread
-from mcp_memory.service.render import Answer, as_json, render
 
+if TYPE_CHECKING:
+    from mcp_memory.service.excerpts import ExcerptRequest
+    from mcp_memory.service.render import Answer
+
+Results = TypeVar("Results")
+Shown = TypeVar("Shown", ShownTurns, ShownMemories)
 Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
-Form = Callable[[Answer], str]
 
 FRAME_TOKENS = 40
 """About as many tokens as `render` adds to a text."""
@@ -45,27 +49,32 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
 
         Without a budget the answer is about as long as `excerpts.BUDGETS` says. InvalidInput where not one hit fits.
         """
-        return await self._turns_shown(await self.conversation_search(query, **filters), query, detail, budget_tokens)
+        from mcp_memory.service.excerpts import shown_turns
+
+        results = await self.conversation_search(query, **filters)
+        return await self._excerpts(shown_turns, results, query, detail, budget_tokens)
 
     async def memory_excerpts(
         self, query: str = "", *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
     ) -> ShownMemories:
         """Return a page of `memory_search` as `conversation_excerpts` does for turns."""
-        return await self._memories_shown(await self.memory_search(query, **filters), query, detail, budget_tokens)
+        from mcp_memory.service.excerpts import shown_memories
 
-    @in_thread
-    def _turns_shown(self, results: TurnResults, query: str, detail: Detail, budget: int | None) -> ShownTurns:
-        from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
+        results = await self.memory_search(query, **filters)
+        return await self._excerpts(shown_memories, results, query, detail, budget_tokens)
 
-        counter = self._parts.counter
-        return shown_turns(results, ExcerptRequest(query=query, detail=detail, counter=counter, budget=budget))
+    async def _excerpts(
+        self,
+        show: Callable[[Results, ExcerptRequest], Shown],
+        results: Results,
+        query: str,
+        detail: Detail,
+        budget: int | None,
+    ) -> Shown:
+        from mcp_memory.service.excerpts import ExcerptRequest
 
-    @in_thread
-    def _memories_shown(self, results: MemoryResults, query: str, detail: Detail, budget: int | None) -> ShownMemories:
-        from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
-
-        counter = self._parts.counter
-        return shown_memories(results, ExcerptRequest(query=query, detail=detail, counter=counter, budget=budget))
+        asked = ExcerptRequest(query=query, detail=detail, counter=self._parts.counter, budget=budget)
+        return await anyio.to_thread.run_sync(show, results, asked)
 
     async def recall_answer(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
         """Return what `recall` finds, within the budget. InvalidInput names a budget that holds some of it."""
@@ -77,7 +86,7 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
 
         # As JSON, line ends and quotation marks take more.
         first = budget_tokens - FRAME_TOKENS - budget_tokens // 20
-        found = await self._within(recalled, budget_tokens, first=first, forms=(render, as_json))
+        found = await self._within(recalled, budget_tokens, first=first, also_as_json=True)
         if found.left_out and not (found.stable or found.dynamic):
             enough = budget_tokens
             while not (found.stable or found.dynamic):
@@ -122,9 +131,9 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
         return await self._within(shown, budget_tokens, first=budget_tokens)
 
     async def _within(
-        self, ask: Callable[[int], Awaitable[Framed]], budget: int, *, first: int, forms: Sequence[Form] = (render,)
+        self, ask: Callable[[int], Awaitable[Framed]], budget: int, *, first: int, also_as_json: bool = False
     ) -> Framed:
-        """Return an answer of which each of these forms fits the budget, counted exactly.
+        """Return an answer whose text, and JSON where asked for, fits the budget, counted exactly.
 
         `ask` is given how many tokens the text may take: `first`, then as many less as the whole was over. InvalidInput
         where no room is left for the text.
@@ -137,7 +146,7 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
                 if room == first:
                     raise
                 break
-            over = await self._longest(answer, forms) - budget
+            over = await self._tokens(answer, also_as_json) - budget
             if over <= 0:
                 return answer
             if room == 1:
@@ -146,5 +155,8 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
         raise InvalidInput(f"{budget} tokens do not hold this with what is around it. Ask again with {2 * budget}.")
 
     @in_thread
-    def _longest(self, answer: Answer, forms: Sequence[Form]) -> int:
+    def _tokens(self, answer: Answer, also_as_json: bool) -> int:
+        from mcp_memory.service.render import as_json, render
+
+        forms = (render, as_json) if also_as_json else (render,)
         return max(self._parts.counter.count(form(answer)) for form in forms)
