@@ -32,7 +32,7 @@ MARKDOWN, MERMAID, JSON = "text/markdown", "text/vnd.mermaid", "application/json
 _PAGE = 100  # turns of a session at a time
 
 
-def _page(uri: str, name: str, title: str, description: str, mime_type: str) -> wire.Resource:
+def _page(uri: str, name: str, title: str, description: str | None, mime_type: str) -> wire.Resource:
     return wire.Resource(uri=f"memory://{uri}", name=name, title=title, description=description, mime_type=mime_type)
 
 
@@ -76,22 +76,13 @@ async def list_resources(memory: Memory) -> list[wire.Resource]:
 
 
 def _scene_entry(scene: Scene) -> wire.Resource:
-    return wire.Resource(
-        uri=f"memory://scene/{quote(scene.slug, safe='')}",
-        name=f"{scene.slug}.md",
-        title=one_line(scene.title, 80),
-        description=one_line(scene.summary, 200),
-        mime_type=MARKDOWN,
-    )
+    title, summary = one_line(scene.title, 80), one_line(scene.summary, 200)
+    return _page(f"scene/{quote(scene.slug, safe='')}", f"{scene.slug}.md", title, summary, MARKDOWN)
 
 
 def _canvas_entry(canvas: CanvasRow) -> wire.Resource:
-    return wire.Resource(
-        uri=f"memory://canvas/{canvas.number:03}",
-        name=f"{canvas.number:03}-{canvas.label}.mmd",
-        title=f"Canvas {canvas.number:03}: {one_line(canvas.label, 80)}",
-        mime_type=MERMAID,
-    )
+    title = f"Canvas {canvas.number:03}: {one_line(canvas.label, 80)}"
+    return _page(f"canvas/{canvas.number:03}", f"{canvas.number:03}-{canvas.label}.mmd", title, None, MERMAID)
 
 
 async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
@@ -140,17 +140,9 @@ class StatusVerbs(Verbs):
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
             "savings": self._savings_status(),
             "held": store.count_quarantined(self.space),
-            "recovered": [asdict(one) | {"at": one.at.isoformat()} for one in store.recovered(self.space)],
+            "recovered": [_plain(one) for one in store.recovered(self.space)],
             "set_aside": store.set_aside(self.space),
-            "retention": [
-                {
-                    "what": one.what,
-                    "days": one.days,
-                    "took": one.took,
-                    "ran_at": one.ran_at.isoformat() if one.ran_at else None,
-                }
-                for one in store.policies(self.space)
-            ],
+            "retention": [_plain(one, "what", "days", "took", "ran_at") for one in store.policies(self.space)],
             "tokens": keys(_read(store.tokens, damaged), now=now),
             "connected": connected(self.settings.home),
             "damaged": list(dict.fromkeys(damaged)),
@@ -199,15 +191,7 @@ class StatusVerbs(Verbs):
                 "grown_canvases": len(grown),
             },
             "works": [
-                {
-                    "id": work.id,
-                    "stage": work.stage,
-                    "session": work.session,
-                    "state": work.state,
-                    "until": work.until.isoformat(),
-                    "attempts": work.attempts,
-                    "error": work.error,
-                }
+                _plain(work, "id", "stage", "session", "state", "until", "attempts", "error")
                 for work in _read(lambda: store.jobs(self.space), damaged)
             ],
             "done": {
@@ -234,6 +218,22 @@ class StatusVerbs(Verbs):
             "today": [asdict(one) for one in calls],
             "ever": [asdict(one) for one in ever],
         }
+
+
+def _plain(row: Any, *names: str) -> dict[str, Any]:
+    """Return a dataclass (these of its fields) as plain JSON values."""
+    fields = asdict(row)
+    return {name: _json_value(fields[name]) for name in names or fields}
+
+
+def _json_value(value: Any) -> Any:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case tuple():
+            return [*cast("tuple[Any, ...]", value)]
+        case _:
+            return value
 
 
 def _read(read: Callable[[], list[T]], damaged: list[str]) -> list[T]:
@@ -289,11 +289,7 @@ def _kind(parts: tuple[str, ...]) -> str:
 
 def connected(home: Path) -> list[dict[str, Any]]:
     """Return the processes that have the home open, except this one unless it serves."""
-    return [
-        {**asdict(one), "clients": list(one.clients), "since": one.since and one.since.isoformat()}
-        for one in all_processes(home)
-        if one.pid != os.getpid() or one.what.startswith("serve")
-    ]
+    return [_plain(one) for one in all_processes(home) if one.pid != os.getpid() or one.what.startswith("serve")]
 
 
 def keys(tokens: Sequence[Token], *, now: datetime) -> dict[str, int]:
