@@ -73,7 +73,7 @@ class HashEmbedder:
 class ScriptedLLM:
     """Answers prompts from a script, one step a call; pass it as `llm` to `open_memory`.
 
-    A step is the text of an answer, a `Said`, an error to raise, or a function that makes one of these of the
+    A step is the text of an answer, a `Completion`, an error to raise, or a function that makes one of these of the
     prompt. A script that has run out fails. `asked` keeps the prompts.
     """
 

@@ -70,7 +70,7 @@ def other_processes(home: Path) -> list[HomeProcess]:
 
 
 class ProcessNote:
-    """This process's own note on a home, from `note`. `close()` may be called twice."""
+    """This process's own note on a home, from `register`. `close()` may be called twice."""
 
     def __init__(self, path: Path, handle: int, fields: dict[str, Any]) -> None:
         self._path, self._handle, self._fields = path, handle, fields

@@ -195,7 +195,11 @@ _BITS = 7  # of a letter
 
 
 def having(text: str) -> Has:
-    """Return a function that tests whether a string is in the text."""
+    """Return a function that tests whether a string is in the text, with the result of `in`.
+
+    A long text is indexed once by its three-letter parts: most of the strings that are looked for are in no text, and a
+    search for each took half of all masking.
+    """
     if len(text) < _LONG:
         return text.__contains__
     there = _threes(text)

@@ -1,11 +1,8 @@
 """Secrets whose name stands elsewhere: in the line above, in the head of a column, in another attribute.
 
-`_PLACES` is a table: the words that a text must have, a pattern, and what its value must be. Below it stand the places
-that a pattern cannot tell: secrets of Kubernetes, YAML blocks, input fields of pages, inserted rows, and tables.
-
-Substring tests for some hundred short strings on one text; a long text is indexed once by its three-letter parts.
-
-The result is that of `in`. Most of these strings are in no text, and a search for each took half of all masking.
+`structures.toml` is a table: the words that a text must have, a pattern, and a check of its value. The code finds the
+places for which a pattern is not enough: secrets of Kubernetes, YAML blocks, input fields of pages, inserted rows, and
+tables.
 """
 
 from __future__ import annotations

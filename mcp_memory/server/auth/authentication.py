@@ -122,7 +122,7 @@ class AuthenticationMiddleware:
         return await self._security.validate_request(Request(scope))
 
     def _count(self, scope: Scope) -> None:
-        """Count a request of an address, where no token says whose it is. Raises _Turned where they are too many."""
+        """Count a request of an address, where no token says whose it is. Raises _Rejected where they are too many."""
         address = _address(scope)
         if self._addresses and not _is_here(address):
             _waited(self._addresses.take(address, anyio.current_time()))
@@ -215,7 +215,7 @@ def _is_here(address: str) -> bool:
 
 
 def _chosen(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
-    """Return the space of a request, and its scope as the SDK shall see it. Raises _Turned for another's space."""
+    """Return the space of a request, and its scope as the SDK shall see it. Raises _Rejected for another's space."""
     asked = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get("space")
     path = str(scope["path"])
     if path.startswith(_PREFIX):
