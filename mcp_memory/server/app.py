@@ -97,7 +97,7 @@ class MemoryServer(MCPServer[None]):
             middleware=[self._prepare],
         )
         self.updates.attach(self)
-        self._names: dict[str, str] = {}
+        self._met = set[str]()
         self.completion()(self._complete)
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -126,16 +126,14 @@ class MemoryServer(MCPServer[None]):
         elif ctx.method not in _OPENERS:
             self.memory.open_soon()
         if introduced := ctx.session.client_params:
-            self.memory.meet(await self._name_of(introduced.client_info.name[:_NAME]))
+            await self._meet(introduced.client_info.name[:_NAME])
         return for_reader(ctx, await call_next(ctx))
 
-    async def _name_of(self, client: str) -> str:
-        """Return a client's name as it may be shown."""
-        if client not in self._names:
-            if len(self._names) >= _MOST_NAMES:
-                self._names.clear()
-            self._names[client] = one_line(await _masked(client), 60)
-        return self._names[client]
+    async def _meet(self, client: str) -> None:
+        """Note a client's name, as it may be shown, for other processes."""
+        if client not in self._met and len(self._met) < _MOST_NAMES:
+            self._met.add(client)
+            self.memory.meet(one_line(await _masked(client), 60))
 
     async def _memory(self) -> Memory:
         """Return the memory, opened where need be, of the space of the request at work."""

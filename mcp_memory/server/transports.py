@@ -21,8 +21,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -123,7 +124,7 @@ async def _has_tokens(settings: Settings) -> bool:
 async def _serve_stdio(server: MemoryServer) -> None:
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     async with server.running(), anyio.create_task_group() as tasks:
-        tasks.start_soon(_leave_on_signal, server)
+        tasks.start_soon(_on_signal, partial(_leave, server))
         async with stdio_server() as (lines, replies):
             checked, messages = anyio.create_memory_object_stream[SessionMessage]()
             tasks.start_soon(_answer_malformed, lines, checked, replies)
@@ -131,15 +132,13 @@ async def _serve_stdio(server: MemoryServer) -> None:
         tasks.cancel_scope.cancel()
 
 
-async def _leave_on_signal(server: MemoryServer) -> None:
-    with _signals() as received:
-        async for _ in received:
-            await server.memory.close()
-            await anyio.to_thread.run_sync(telemetry.finish)
-            # A thread is blocked reading standard input, and nothing can wake it: without this the process
-            # would wait for its client to close the pipe. All that has to be closed is closed.
-            sys.stderr.flush()
-            os._exit(0)
+async def _leave(server: MemoryServer, _signum: int) -> None:
+    await server.memory.close()
+    await anyio.to_thread.run_sync(telemetry.finish)
+    # A thread is blocked reading standard input, and nothing can wake it: without this the process would wait for its
+    # client to close the pipe. Everything that has to be closed is closed.
+    sys.stderr.flush()
+    os._exit(0)
 
 
 async def _answer_malformed(
@@ -168,7 +167,7 @@ async def _serve_http(server: MemoryServer, app: ASGIApp, transport: str, host: 
     class Http(uvicorn.Server):
         @contextmanager
         def capture_signals(self) -> Generator[None]:
-            yield  # uvicorn would raise the signal anew before the store is closed; `_stop_on_signal` takes it
+            yield  # uvicorn would raise the signal anew before the store is closed; `_on_signal` takes it
 
     listener = _listen(host, port)
     http = Http(
@@ -183,19 +182,17 @@ async def _serve_http(server: MemoryServer, app: ASGIApp, transport: str, host: 
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
     )
+
+    async def stop(signum: int) -> None:
+        http.handle_exit(signum, None)
+
     async with server.running(), anyio.create_task_group() as tasks:
-        tasks.start_soon(_stop_on_signal, http.handle_exit)
+        tasks.start_soon(_on_signal, stop)
         address = f"[{host}]" if ":" in host else host
         path = "mcp" if transport == "http" else "sse"
         print(f"mcp-memory listens on http://{address}:{listener.getsockname()[1]}/{path}", file=sys.stderr)
         await http.serve(sockets=[listener])
         tasks.cancel_scope.cancel()
-
-
-async def _stop_on_signal(stop: Callable[[int, None], None]) -> None:
-    with _signals() as received:
-        async for signum in received:
-            stop(signum, None)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -213,18 +210,11 @@ def _listen(host: str, port: int) -> socket.socket:
 # --- both -------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _signals() -> Generator[AsyncIterator[int]]:
-    try:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
-            yield received
-    except NotImplementedError:  # Windows: Ctrl-C raises KeyboardInterrupt, there is no SIGTERM
-        yield _no_signals()
-
-
-async def _no_signals() -> AsyncIterator[int]:
-    await anyio.sleep_forever()
-    yield 0
+async def _on_signal(react: Callable[[int], Awaitable[object]]) -> None:
+    # On Windows Ctrl-C raises KeyboardInterrupt, and there is no SIGTERM.
+    with suppress(NotImplementedError), anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+        async for signum in received:
+            await react(signum)
 
 
 _M_ARENA_MAX = -8
