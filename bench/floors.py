@@ -27,7 +27,7 @@ from bench.asking import Answer, Ask, ranked
 from bench.sets import Haystack, Question, Turn
 from bench.words import FUNCTION_WORDS
 from mcp_memory.longterm.search.ranking import without_names
-from mcp_memory.models.embed.bundled import BundledEmbedder, Encoder, StaticEmbedder
+from mcp_memory.models.embed.bundled import BundledEmbedder, StaticEmbedder, shared_encoder
 
 __all__ = ["bm25", "dense", "encoder", "or_query", "spaced", "table"]
 
@@ -95,7 +95,7 @@ def table(haystack: Haystack) -> AbstractAsyncContextManager[Ask]:
 
 
 def encoder(haystack: Haystack) -> AbstractAsyncContextManager[Ask]:
-    model = Encoder()
+    model = shared_encoder()
     return _nearest(haystack, embed=model.embed, embed_query=lambda text: model.embed([text])[0])
 
 

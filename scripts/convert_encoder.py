@@ -55,7 +55,6 @@ def convert(out: Path, texts: list[str]) -> None:
     tensors = {"scales": scales.astype(np.float16), "scores": scores[kept], **_layers(weights)}
     whole = np.eye(512, dtype=np.float32)
     _write(out, tensors, mean=np.zeros(512, np.float32), directions=whole)
-    bundled.load_encoder.cache_clear()
     vectors = bundled.Encoder(out).embed(texts)
     mean = vectors.mean(axis=0)
     _, axes = np.linalg.eigh(np.cov((vectors - mean).T))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
-from mcp_memory.models.embed.bundled import Encoder
+from mcp_memory.models.embed.bundled import shared_encoder
 
 ROOT = Path(__file__).parent.parent
 PROMPTS = ROOT / "fixtures/prompts"
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 def read(name: str) -> tuple[Floats, Floats]:
     """Return the features of a file's prompts and which of them need memory."""
     rows = [json.loads(line) for line in (PROMPTS / name).read_text(encoding="utf-8").splitlines()]
-    encoder = Encoder()
+    encoder = shared_encoder()
     known = [(found, row["needs_memory"]) for row in rows if (found := encoder.features(row["text"])) is not None]
     return np.array([found for found, _ in known], np.float64), np.array([needs for _, needs in known], np.float64)
 

@@ -122,10 +122,10 @@ def share_of(text: str, known: Collection[str]) -> float:
 
 @lru_cache(maxsize=256)
 def _vectors(texts: tuple[str, ...]) -> NDArray[np.float32] | None:
-    from mcp_memory.models.embed.bundled import Encoder
+    from mcp_memory.models.embed.bundled import shared_encoder
 
     try:
-        return Encoder().embed(texts)
+        return shared_encoder().embed(texts)
     except EmbeddingFailed:
         return None
 

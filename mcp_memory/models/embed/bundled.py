@@ -23,11 +23,10 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +54,22 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # the tokenizer drop
 # The end is the start of the SHA-256 of the model's files; a test holds it to them.
 STATIC_IDENTITY = "bundled/1:all-MiniLM-L6-v2:256:9ddecc46"
 
-_static_loading = threading.Lock()
+MODEL = Path(__file__).with_name("model")
+_loading = threading.Lock()
+
+
+@contextmanager
+def reading(what: str, *, meanwhile: str = "") -> Generator[None]:
+    """Raise EmbeddingFailed where a file of the package cannot be read; `meanwhile` says what goes on without it."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, KeyError, ValueError, SafetensorError) as error:
+        raise EmbeddingFailed(f"{what} cannot be read ({error}). Install mcp-memory again{meanwhile}.") from error
+
+
+_BY_WORDS = "; until then search goes by words alone"
 
 
 class StaticEmbedder:
@@ -68,7 +82,8 @@ class StaticEmbedder:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        model = _static_model()
+        with _loading:
+            model = _load_static()
         vectors = np.zeros((len(texts), STATIC_DIMENSIONS), dtype=np.float32)
         for vector, text in zip(vectors, texts, strict=True):
             ids = _known_tokens(model, text)
@@ -90,26 +105,14 @@ class _StaticModel:
     vocabulary: dict[str, int]
 
 
-def _static_model() -> _StaticModel:
-    with _static_loading:
-        return _load_static()
-
-
 @cache
 def _load_static() -> _StaticModel:
-    from safetensors import SafetensorError
     from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
     from tokenizers import Tokenizer
 
-    folder = resources.files("mcp_memory.models.embed") / "model"
-    try:
-        tensors = load((folder / "model.safetensors").read_bytes())
-        tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    except (OSError, SafetensorError) as error:
-        raise EmbeddingFailed(
-            f"The bundled embedding model cannot be read ({error}). Install mcp-memory again; until then search "
-            "goes by words alone."
-        ) from error
+    with reading("The bundled embedding model", meanwhile=_BY_WORDS):
+        tensors = load((MODEL / "model.safetensors").read_bytes())
+        tokenizer = Tokenizer.from_str((MODEL / "tokenizer.json").read_text(encoding="utf-8"))
     return _StaticModel(
         tokenizer=tokenizer,
         rows=tensors["embeddings"],
@@ -178,26 +181,45 @@ _WIDTH = 256  # of the features of one window
 _WINDOWS = ((2, 0), (3, 1), (5, 2))  # pieces, and how many of them stand before the one in question
 _EPSILON = 1e-6
 
-_encoder_loading = threading.Lock()
-
 
 class Encoder:
-    """The encoder of a folder. All instances in a process share the loaded model (some 45 MB)."""
+    """The encoder of a folder, loaded. All of a process share the one (some 45 MB) that `shared_encoder` returns."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or Path(str(resources.files("mcp_memory.models.embed") / "model"))
+    def __init__(self, folder: Path) -> None:
+        import numpy as np
+        from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
+        from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
+
+        with reading("The bundled encoder", meanwhile=_BY_WORDS):
+            tensors = load((folder / WEIGHTS).read_bytes())
+            self._table: NDArray[np.uint8] = np.load(folder / TABLE, mmap_mode="r")  # two levels a byte
+            pieces = (folder / PIECES).read_text(encoding="utf-8").split("\n")
+        self._scales = tensors["scales"].astype(np.float32)  # of the rows of the table
+        self._layers: dict[str, Floats] = {  # matrices are (inputs, outputs)
+            name: tensor * tensors[f"{name}_scale"] if tensor.dtype == np.int8 else tensor
+            for name, tensor in tensors.items()
+            if tensor.dtype != np.float16 and not name.endswith("_scale")
+        }
+        self._mean, self._directions = tensors["mean"], tensors["directions"].astype(np.float32)
+        vocabulary = {piece: place for place, piece in enumerate(pieces)}
+        self._segment = partial(_segmented, vocabulary, tensors["scores"].tolist())
+        # Remembers the words that it has seen: those of a language come again and again.
+        self._segment_again = lru_cache(maxsize=16_384)(self._segment)
+        # Keeps the matrix library to one thread. With more, which wait for each other, these small matrices take a
+        # hundred times as long on a machine that has other work.
+        libraries: Any = ThreadpoolController()  # its methods have no types
+        self._one_thread = partial(libraries.limit, limits=1, user_api="blas")
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return one row a text, each of length one; zeros where the text has no known piece."""
         import numpy as np
 
-        model = self._loaded()
-        rows = np.zeros((len(texts), model.directions.shape[1]), np.float32)
-        with model.one_thread():
+        rows = np.zeros((len(texts), self._directions.shape[1]), np.float32)
+        with self._one_thread():
             for row, text in zip(rows, texts, strict=True):
-                ids = model.pieces(text)
-                if ids:
-                    row[:] = model.vector(ids)
+                if ids := self._pieces(text):
+                    _, output = self._outputs(ids)
+                    row[:] = np.matmul(output - self._mean, self._directions, dtype=np.float32)
         return unit_rows(rows)
 
     def features(self, text: str) -> Floats | None:
@@ -207,58 +229,27 @@ class Encoder:
         """
         import numpy as np
 
-        model = self._loaded()
-        ids = model.pieces(text)
+        ids = self._pieces(text)
         if not ids:
             return None
-        with model.one_thread():
-            return np.concatenate(model.outputs(ids))
+        with self._one_thread():
+            return np.concatenate(self._outputs(ids))
 
-    def _loaded(self) -> EncoderModel:
-        with _encoder_loading:
-            return load_encoder(self._folder)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EncoderModel:
-    """`table` holds two numbers a byte: the level of each, times its row's scale. Matrices are (inputs, outputs)."""
-
-    table: NDArray[np.uint8]
-    scales: Floats
-    layers: dict[str, Floats]
-    mean: Floats
-    directions: Floats
-    one_thread: Callable[[], AbstractContextManager[Any]]
-    """Keeps the matrix library to one thread. With more, which wait for each other, these small matrices take a
-    hundred times as long on a machine that has other work."""
-    segment: Callable[[str], tuple[int, ...]]
-    """Cuts a word into pieces."""
-    segment_again: Callable[[str], tuple[int, ...]]
-    """The same, remembering the words it has seen: those of a language come again and again."""
-
-    def pieces(self, text: str) -> list[int]:
+    def _pieces(self, text: str) -> list[int]:
         """Return the first pieces of a text between the two that frame it; none where it is blank or unknown."""
-        words = unicodedata.normalize("NFKC", text[:CHARACTERS_READ]).split()
         ids: list[int] = []
-        for word in words:
-            ids += self.segment_again(word) if len(word) <= KEPT_WORD else self.segment(word)
+        for word in unicodedata.normalize("NFKC", text[:CHARACTERS_READ]).split():
+            ids += self._segment_again(word) if len(word) <= KEPT_WORD else self._segment(word)
             if len(ids) >= PIECES_READ:
                 break
         ids = ids[:PIECES_READ]
         return [_BEGIN, *ids, _END] if any(ids) else []
 
-    def vector(self, ids: Sequence[int]) -> Floats:
-        """Return the vector of a text's pieces, along the directions that are kept."""
-        import numpy as np
-
-        _, output = self.outputs(ids)
-        return np.matmul(output - self.mean, self.directions, dtype=np.float32)
-
-    def outputs(self, ids: Sequence[int]) -> tuple[Floats, Floats]:
+    def _outputs(self, ids: Sequence[int]) -> tuple[Floats, Floats]:
         """Return the sum over the pieces of a text, and the output of the last layer, of length one."""
         import numpy as np
 
-        layers = self.layers
+        layers = self._layers
         features = np.empty((len(ids), 512 + _WIDTH * len(_WINDOWS)), np.float32)
         features[:, :512] = self._rows(ids)
         inputs = features[:, :512] @ layers["project"] + layers["project_bias"]
@@ -281,11 +272,11 @@ class EncoderModel:
     def _rows(self, ids: Sequence[int]) -> Floats:
         import numpy as np
 
-        packed = self.table[np.array(ids)]
+        packed = self._table[np.array(ids)]
         rows = np.empty((len(ids), packed.shape[1] * 2), np.float32)
         rows[:, ::2] = packed >> 4
         rows[:, 1::2] = packed & 15
-        return (rows - 7.5) * self.scales[np.array(ids), None]
+        return (rows - 7.5) * self._scales[np.array(ids), None]
 
 
 def _windows(rows: Floats, size: int, before: int) -> Floats:
@@ -305,41 +296,13 @@ def _normalised(rows: Floats, gain: Floats, shift: Floats) -> Floats:
     return rows / np.sqrt(spread + _EPSILON) * gain + shift
 
 
-@cache
-def load_encoder(folder: Path) -> EncoderModel:
-    """Return the model of a folder. EmbeddingFailed where its files cannot be read."""
-    import numpy as np
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as tensors_of  # pyright: ignore[reportUnknownVariableType]
-    from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
+_encoder_of = cache(Encoder)
 
-    try:
-        tensors = tensors_of((folder / WEIGHTS).read_bytes())
-        table = np.load(folder / TABLE, mmap_mode="r")
-        pieces = (folder / PIECES).read_text(encoding="utf-8").split("\n")
-    except (OSError, ValueError, SafetensorError) as error:
-        raise EmbeddingFailed(
-            f"The bundled encoder cannot be read ({error}). Install mcp-memory again; until then search goes by words "
-            "alone."
-        ) from error
-    vocabulary = {piece: place for place, piece in enumerate(pieces)}
-    segment = partial(_segmented, vocabulary, tensors["scores"].tolist())
-    layers = {
-        name: tensor * tensors[f"{name}_scale"] if tensor.dtype == np.int8 else tensor
-        for name, tensor in tensors.items()
-        if tensor.dtype != np.float16 and not name.endswith("_scale")
-    }
-    libraries: Any = ThreadpoolController()  # its methods have no types
-    return EncoderModel(
-        table=table,
-        scales=tensors["scales"].astype(np.float32),
-        layers=layers,
-        mean=tensors["mean"],
-        directions=tensors["directions"].astype(np.float32),
-        one_thread=partial(libraries.limit, limits=1, user_api="blas"),
-        segment=segment,
-        segment_again=lru_cache(maxsize=16_384)(segment),
-    )
+
+def shared_encoder(folder: Path = MODEL) -> Encoder:
+    """Return the encoder of a folder, loaded once. EmbeddingFailed where its files cannot be read."""
+    with _loading:
+        return _encoder_of(folder)
 
 
 def _segmented(vocabulary: dict[str, int], scores: Sequence[float], word: str) -> tuple[int, ...]:
@@ -377,14 +340,12 @@ class BundledEmbedder:
     dimensions = STATIC_DIMENSIONS + ENCODER_DIMENSIONS
     local = True
 
-    def __init__(self) -> None:
-        self._table = StaticEmbedder()
-        self._encoder = Encoder()
+    _words = StaticEmbedder()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        words, sense = self._table.embed(texts), self._encoder.embed(texts)
+        words, sense = self._words.embed(texts), shared_encoder().embed(texts)
         # A text without a word that the table knows still needs that half: without it, its cosines would be higher.
         words[sense.any(axis=1) & ~words.any(axis=1), 0] = 1.0
         return unit_rows(np.concatenate([words, sense], axis=1))
@@ -393,7 +354,7 @@ class BundledEmbedder:
         import numpy as np
 
         share = encoder_share(text)
-        halves = (1 - share) * self._table.embed_query(text), share * self._encoder.embed([text])[0]
+        halves = (1 - share) * self._words.embed_query(text), share * shared_encoder().embed([text])[0]
         return unit_rows(np.concatenate(halves)[None, :])[0]
 
 

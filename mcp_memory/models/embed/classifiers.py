@@ -20,12 +20,10 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.models.embed.bundled import Encoder
+from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +70,7 @@ def features_of(sentence: str, traits: Traits) -> NDArray[np.float32] | None:
     """Return the encoder's features of a sentence and its traits; None for one without a known word piece."""
     import numpy as np
 
-    features = Encoder().features(sentence)
+    features = shared_encoder().features(sentence)
     if features is None:
         return None
     alone = np.array(traits(sentence), np.float32)
@@ -108,18 +106,13 @@ class _InjectionModel:
 @cache
 def _injection_model() -> _InjectionModel:
     import numpy as np
-    from safetensors import SafetensorError
     from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
 
-    try:
-        tensors = load((resources.files("mcp_memory.models.embed") / "model" / INJECTION_FILE).read_bytes())
+    with reading("The model of injected orders"):
+        tensors = load((MODEL / INJECTION_FILE).read_bytes())
         words_bias, floor, share, bar = tensors["levels"].tolist()
         words = np.zeros(2 * SLOTS, np.float32)
         words[np.unpackbits(tensors["used"]).astype(bool)] = tensors["words"] * tensors["words_scale"]
-    except (OSError, KeyError, ValueError, SafetensorError) as error:
-        raise EmbeddingFailed(
-            f"The model of injected orders cannot be read ({error}). Install mcp-memory again."
-        ) from error
     return _InjectionModel(words, words_bias, tensors["features"], floor, share, bar)
 
 
@@ -133,55 +126,38 @@ def leans_on_memory(prompt: str) -> float:
     EmbeddingFailed where the files of the package cannot be read.
     """
     weights = _prompt_weights()
-    features = Encoder().features(prompt)
-    return (
-        0.0
-        if features is None
-        else float(max(-_MOST_LOG_ODDS, min(_MOST_LOG_ODDS, features @ weights[:-1] + weights[-1])))
-    )
+    features = shared_encoder().features(prompt)
+    if features is None:
+        return 0.0
+    return float(max(-_MOST_LOG_ODDS, min(_MOST_LOG_ODDS, features @ weights[:-1] + weights[-1])))
 
 
 @cache
 def _prompt_weights() -> NDArray[np.float32]:
-    from safetensors import SafetensorError
     from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
 
-    try:
-        return load((resources.files("mcp_memory.models.embed") / "model" / PROMPTS_FILE).read_bytes())["weights"]
-    except (OSError, SafetensorError) as error:
-        raise EmbeddingFailed(f"The prompt gate cannot be read ({error}). Install mcp-memory again.") from error
+    with reading("The prompt gate"):
+        return load((MODEL / PROMPTS_FILE).read_bytes())["weights"]
 
 
 RELATED_FILE = "related.safetensors"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _RelatedWords:
-    words: list[str]
-    place: dict[str, int]
-    neighbours: NDArray[np.uint16]
-    nearness: NDArray[np.uint8]
-
-
 def related_words(word: str) -> list[tuple[str, float]]:
     """Return up to 12 words and how near they are (a cosine from 0.4 to 1), nearest first. `word` is in lower case."""
-    table = _related_words()
-    place = table.place.get(word)
+    words, places, neighbours, nearness = _related_words()
+    place = places.get(word)
     if place is None:
         return []
-    return [
-        (table.words[other], near / 255)
-        for other, near in zip(table.neighbours[place].tolist(), table.nearness[place].tolist(), strict=True)
-        if near
-    ]
+    found = zip(neighbours[place].tolist(), nearness[place].tolist(), strict=True)
+    return [(words[other], near / 255) for other, near in found if near]
 
 
 @cache
-def _related_words() -> _RelatedWords:
+def _related_words() -> tuple[list[str], dict[str, int], NDArray[np.uint16], NDArray[np.uint8]]:
     from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
 
-    tensors = load((resources.files("mcp_memory.models.embed") / "model" / RELATED_FILE).read_bytes())
+    tensors = load((MODEL / RELATED_FILE).read_bytes())
     words = tensors["words"].tobytes().decode().split("\n")
-    return _RelatedWords(
-        words, {word: place for place, word in enumerate(words)}, tensors["neighbours"], tensors["nearness"]
-    )
+    places = {word: place for place, word in enumerate(words)}
+    return words, places, tensors["neighbours"], tensors["nearness"]

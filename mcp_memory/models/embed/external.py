@@ -23,7 +23,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache, partial
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 Library = Literal["fastembed", "model2vec"]
 
-CHARACTERS_READ = 6000  # no such model reads further; tokenizing a megabyte for its first page takes seconds
+CHARACTERS_SENT = 6000  # few models read further; tokenizing a megabyte for its first page takes seconds
 _QUERY_WAITS_S = 10.0
 _BATCH = 32  # padded to the longest text in it: larger ones take gigabytes
 _HASHED_END = 64 * 1024
@@ -89,7 +89,7 @@ class LocalEmbedder:
         import numpy as np
 
         rows = [row for row, text in enumerate(texts) if text and not text.isspace()]
-        sent = [prefix + texts[row][:CHARACTERS_READ].encode("utf-8", "replace").decode() for row in rows]
+        sent = [prefix + _sendable(texts[row]) for row in rows]
         if not sent:
             sent = ["nothing"]  # a blank text has a row of zeros, as long as any other
         try:
@@ -233,7 +233,6 @@ def _first_line(error: Exception) -> str:
     return f"{mask(lines[0])[:300].rstrip('.')}."
 
 
-CHARACTERS_SENT = 6000
 TEXTS_A_REQUEST = 64
 
 
@@ -294,9 +293,8 @@ class RemoteEmbedder:
 
         # Providers refuse an empty text, and with it the whole request.
         sent = [(row, prefix + _sendable(text)) for row, text in enumerate(texts) if text and not text.isspace()]
-        answers = [
-            (batch, self._answer([text for _, text in batch], patience)) for batch in _batches(sent, TEXTS_A_REQUEST)
-        ]
+        batches = [sent[start : start + TEXTS_A_REQUEST] for start in range(0, len(sent), TEXTS_A_REQUEST)]
+        answers = [(batch, self._answer([text for _, text in batch], patience)) for batch in batches]
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for batch, answer in answers:
             vectors[[row for row, _ in batch]] = answer
@@ -322,7 +320,8 @@ class RemoteEmbedder:
             except (*litellm.LITELLM_EXCEPTION_TYPES, ValueError) as error:
                 status = getattr(error, "status_code", None)
                 if not passes(status) or pause is None:
-                    self._explain(status, error, patience)
+                    settings, secret = "EMBEDDER", self._api_key
+                    self._fail(*trouble(status, error, settings=settings, timeout=patience.timeout, secret=secret))
             self._pause(pause)
         raise AssertionError("the last attempt returns or raises")
 
@@ -347,10 +346,6 @@ class RemoteEmbedder:
         self._learned = vectors.shape[1]
         return vectors
 
-    def _explain(self, status: object, error: Exception, patience: RequestPatience) -> NoReturn:
-        what, next_step = trouble(status, error, settings="EMBEDDER", timeout=patience.timeout, secret=self._api_key)
-        self._fail(what, next_step)
-
     def _fail(self, what: str, next_step: str) -> NoReturn:
         raise EmbeddingFailed(f"The embedding model {self._model} {what}. {next_step}") from None
 
@@ -360,8 +355,3 @@ _WRONG_ENDPOINT = "Check that MCP_MEMORY_EMBEDDER_BASE_URL is the address of an 
 
 def _sendable(text: str) -> str:
     return text[:CHARACTERS_SENT].encode("utf-8", "replace").decode()  # a lone surrogate is no JSON
-
-
-def _batches(items: list[tuple[int, str]], size: int) -> Iterator[list[tuple[int, str]]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -22,12 +22,12 @@ from mcp_memory.models.embed.bundled import (
     TABLE,
     WEIGHTS,
     BundledEmbedder,
-    Encoder,
     encoder_share,
+    shared_encoder,
 )
 
 MODEL = Path(str(resources.files("mcp_memory.models.embed") / "model"))
-EMBEDDER, ENCODER = BundledEmbedder(), Encoder()
+EMBEDDER, ENCODER = BundledEmbedder(), shared_encoder()
 
 any_text = st.text(max_size=200) | st.text(st.characters(codec=None), max_size=50)
 
@@ -102,4 +102,4 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
 
 def test_a_missing_file_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(EmbeddingFailed, match=re.escape("Install mcp-memory again")):
-        Encoder(tmp_path).embed(["a letter"])
+        shared_encoder(tmp_path).embed(["a letter"])

@@ -77,7 +77,7 @@ def test_the_vectors_are_those_that_model2vec_makes_of_the_same_files() -> None:
 
 @given(st.text(max_size=300) | st.text(st.characters(max_codepoint=127), max_size=300))
 def test_a_text_has_the_tokens_that_the_tokenizer_finds_in_the_whole_of_it(text: str) -> None:
-    model = bundled._static_model()  # pyright: ignore[reportPrivateUsage]
+    model = bundled._load_static()  # pyright: ignore[reportPrivateUsage]
     whole = model.tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids
     found = bundled._known_tokens(model, text)  # pyright: ignore[reportPrivateUsage]
     assert found == [id for id in whole if id != model.unknown][: bundled.TOKENS_READ]
