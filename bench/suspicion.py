@@ -32,7 +32,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Source
 from mcp_memory.language.hidden_characters import hides, plain
 from mcp_memory.suspicion import flags
-from mcp_memory.suspicion.marks import POSES, breaks_out, found
+from mcp_memory.suspicion.marks import breaks_out, poses_in
 
 __all__ = ["held", "judged", "table"]
 
@@ -71,7 +71,7 @@ def held(draw: Sequence[Line]) -> list[dict[str, Any]]:
     for line in draw:
         for form, text in forms(line.text):
             whole = bool(flags(text, "web"))
-            marks = hides(text) or breaks_out(text) or bool(found(POSES, plain(text)))
+            marks = hides(text) or breaks_out(text) or bool(poses_in(plain(text)))
             groups = [("kind", line.kind)]
             if line.is_attack:
                 groups += [("all", "attacks"), ("language", line.language), ("form", form)]

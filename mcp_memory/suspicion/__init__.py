@@ -21,7 +21,7 @@ from mcp_memory.core.types import Source
 from mcp_memory.language.hidden_characters import hides, plain, revealed
 from mcp_memory.suspicion.disguises import readings
 from mcp_memory.suspicion.injected_instructions import drops, means_order, orders_in, uncited
-from mcp_memory.suspicion.marks import POSES, TAG, breaks_out, defused, found
+from mcp_memory.suspicion.marks import TAG, breaks_out, defused, poses_in
 
 __all__ = ["MEANINGS", "TAG", "Flag", "defused", "drops", "flags", "revealed", "sifted", "worded"]
 
@@ -78,7 +78,7 @@ def _worded(text: str) -> set[Flag]:
 
 
 def _signs(text: str) -> set[str]:
-    return found(POSES, text) | orders_in(text)
+    return poses_in(text) | orders_in(text)
 
 
 def sifted(text: str) -> str:

@@ -24,9 +24,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.language import blocks_of
 from mcp_memory.models.embed.classifiers import any_injected
 from mcp_memory.suspicion.lexicon import ANY, CONCEPTS, LANGUAGES, Match, concepts_of, folded, matches, spoken_together
 
@@ -42,40 +43,25 @@ class Sign:
 
     flag: str
     first: str
-    near: Sequence[tuple[str, int]]
-    never: tuple[str, int] | None = None
+    near: Sequence[tuple[Sequence[str], int]]
+    never: Sequence[tuple[Sequence[str], int]]
 
     @cached_property
-    def groups(self) -> tuple[tuple[str, ...], ...]:
-        return ((self.first,), *(tuple(concepts.split()) for concepts, _ in self.near))
+    def groups(self) -> list[Sequence[str]]:
+        return [[self.first], *(concepts for concepts, _ in self.near)]
 
 
-SIGNS = (
-    Sign("drop", "orders", (("drop", 70), ("earlier all boss", 60)), ("matter", 30)),
-    Sign("drop", "orders", (("drop", 55), ("you user", 25)), ("matter", 30)),
-    Sign("drop", "told", (("drop", 60), ("all", 40), ("earlier you", 40)), ("matter", 30)),
-    Sign("drop", "earlier", (("drop", 40), ("all", 30), ("send machine helper reply quiet pose", 150)), ("matter", 40)),
-    Sign("leak", "secret", (("send", 80), ("place", 150))),
-    Sign("leak", "secret", (("send", 80), ("machine helper", 150), ("you must all", 60))),
-    Sign("leak", "orders", (("send reply", 50), ("boss", 20), ("you all machine drop", 60))),
-    Sign("heed", "quiet", (("user", 50), ("act send secret keep machine helper drop reply pose", 120))),
-    Sign("heed", "tell", (("no", 25), ("user", 40), ("act send secret keep machine helper drop pose", 120))),
-    Sign(
-        "heed", "machine", (("heed", 50), ("must forever all you", 100), ("act send keep drop quiet pose reply", 150))
-    ),
-    Sign("heed", "addressed", (("heed only", 60),)),
-    Sign("heed", "addressed", (("act send keep drop quiet", 14),)),
-    Sign("heed", "machine", (("reply reads", 40), ("must", 60))),
-    Sign("heed", "helper", (("reads", 25), ("must", 60))),
-    Sign("heed", "helper", (("heed", 25), ("must you", 60), ("act send keep drop quiet pose", 120))),
-    Sign("heed", "pose", (("machine helper free drop", 80), ("you must user all reply free", 60))),
-    Sign("heed", "free", (("machine helper pose", 60), ("you pose reply", 60))),
-    Sign("keep", "memory", (("keep", 70), ("you user machine helper forever", 70))),
-    Sign("keep", "memory", (("act reply send", 80), ("forever must", 60))),
-    Sign("keep", "forever", (("keep", 50), ("user", 70))),
-    Sign("keep", "asks", (("user", 20), ("forever", 70), ("act reply send pose tell", 100))),
-    Sign("role", "speaker", (("must drop orders", 100), ("you user all earlier send act secret machine helper", 100))),
-)
+@cache
+def signs() -> list[Sign]:
+    """Return the rows of `signs.txt`."""
+    found: list[Sign] = []
+    for row, _ in blocks_of("mcp_memory.suspicion", "signs.txt"):
+        flag, first, *parts = row.split(" | ")
+        spans = [(concepts, int(span)) for *concepts, span in map(str.split, parts)]
+        never = [(concepts[1:], span) for concepts, span in spans if concepts[0] == "not"]
+        found.append(Sign(flag, first, [one for one in spans if one[0][0] != "not"], never))
+    return found
+
 
 _SENTENCE = 80
 SENTENCE_END = re.compile(
@@ -111,10 +97,10 @@ def orders_in(text: str) -> set[str]:
             languages["addressed"] = languages["machine"]
         if "secret" in languages and _PLACE.search(piece):
             languages["place"] = ANY
-        signs = [sign for sign in SIGNS if sign.flag not in flags and spoken_together(languages, sign.groups)]
-        if signs:
+        likely = [sign for sign in signs() if sign.flag not in flags and spoken_together(languages, sign.groups)]
+        if likely:
             found = _by_concept(piece)
-            flags |= {sign.flag for sign in signs if _has(sign, found, piece)}
+            flags |= {sign.flag for sign in likely if _has(sign, found, piece)}
     return flags
 
 
@@ -186,13 +172,12 @@ def _has(sign: Sign, found: dict[str, list[Match]], text: str) -> bool:
     for first in found.get(sign.first, ()):
         scale = 0.5 if _DENSE.match(text, first.start) else 1.0
         languages = first.languages
-        for (_, span), concepts in zip(sign.near, sign.groups[1:], strict=True):
+        for concepts, span in sign.near:
             languages &= _around(first, concepts, int(span * scale), found, text if span <= _SENTENCE else None)
             if not languages:
                 break
         else:
-            against = sign.never and _around(first, (sign.never[0],), int(sign.never[1] * scale), found, text)
-            if not against:
+            if not any(_around(first, concepts, int(span * scale), found, text) for concepts, span in sign.never):
                 return True
     return False
 

@@ -1,132 +1,60 @@
-"""Marks of text that poses as something else: as another speaker, as a tool's call or answer, as the wire between them.
+"""Marks of text that poses as something else, and the tag around recalled text, which nothing inside can close.
 
-Also a picture whose address is filled with what a model knows, and a call of this memory's own tools. Marks are the
-same in all languages; what is said in words is for `orders`.
+The patterns are in `marks.txt`. They are the same in all languages; orders in words are found by
+`injected_instructions`.
 
-Patterns that are tried only where words stand that each of them needs: most texts have none.
-
-A row is a name, the words, and a pattern. The words are groups, with `&` between them, of which each must have one in
-the text: whole words where a script has words, else anywhere.
-
-The tag behind which recalled text stands, and why nothing inside can close it: its name does not occur there.
-
-Whatever reads like the name, in other letters, widths or quotations, loses its dashes. Marks by which a model tells
-speakers and tools apart lose their bracket, so that they are words about marks.
+The tag's name does not occur in recalled text: whatever reads like it, in other letters, widths or quotations, loses
+its dashes. Marks by which a model tells speakers and tools apart lose their bracket: they become words about marks.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 
+from mcp_memory.language import patterns_of
 from mcp_memory.language.hidden_characters import plain, revealed
 
-__all__ = ["POSES", "TAG", "breaks_out", "defused", "found"]
+__all__ = ["TAG", "breaks_out", "defused", "poses_in"]
 
 
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True)
-class Row:
-    """A pattern, what it is a sign of, and the groups of words that it needs."""
-
-    name: str
-    words: Sequence[frozenset[str]]
-    parts: Sequence[Sequence[str]]
-    """The same for scripts without words, and for signs."""
-    source: str
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        return re.compile(self.source, re.IGNORECASE | re.MULTILINE)
-
-
-def rows(*given: tuple[str, str, str]) -> tuple[Row, ...]:
-    """Return rows of (name, words, pattern)."""
-    made: list[Row] = []
-    for name, needs, source in given:
-        groups = [group.split() for group in needs.split("&")]
-        words = [frozenset(one for one in group if _is_word(one)) for group in groups]
-        parts = [tuple(one for one in group if not _is_word(one)) for group in groups]
-        made.append(Row(name, tuple(words), tuple(parts), source))
-    return tuple(made)
-
-
-def found(table: Iterable[Row], text: str) -> set[str]:
-    """Return what a text has signs of."""
+def poses_in(text: str) -> set[str]:
+    """Return the flags of the patterns of `marks.txt` that a text has; most are ruled out by the words it lacks."""
     folded = text.casefold()
     words = set(_WORD.findall(folded))
-    names: set[str] = set()
-    for row in table:
-        if row.name in names:
-            continue
-        if all(
-            not whole.isdisjoint(words) or any(part in folded for part in parts)
-            for whole, parts in zip(row.words, row.parts, strict=True)
-        ) and row.pattern.search(text):
-            names.add(row.name)
-    return names
+    flags: set[str] = set()
+    for flag, groups, source in _rows():
+        may_be = flag not in flags and all(
+            not whole.isdisjoint(words) or any(part in folded for part in parts) for whole, parts in groups
+        )
+        if may_be and _compiled(source).search(text):
+            flags.add(flag)
+    return flags
+
+
+@cache
+def _rows() -> list[tuple[str, list[tuple[set[str], list[str]]], str]]:
+    """Return for each pattern its flag, its groups of words and of parts of words or signs, and the pattern."""
+    rows: list[tuple[str, list[tuple[set[str], list[str]]], str]] = []
+    for head, source in patterns_of("mcp_memory.suspicion", "marks.txt"):
+        flag, _, needs = head.partition(": ")
+        groups = [group.split() for group in needs.split("&")]
+        split = [(set(filter(_is_word, group)), [one for one in group if not _is_word(one)]) for group in groups]
+        rows.append((flag, split, source))
+    return rows
 
 
 def _is_word(text: str) -> bool:
     return text.isalnum() and text[0] < "\u2e80"
 
 
-POSES = rows(
-    (
-        "role",
-        "<|",
-        r"<\|\s*/?\s*(?:im_start|im_end|im_sep|system|user|assistant|start_header_id|end_header_id|eot_id|endoftext|"
-        r"begin_of_text|end_of_turn)\s*\|>",
-    ),
-    (
-        "role",
-        "start_of_turn end_of_turn _of_turn [inst] [/inst] <<sys <</sys <｜",
-        r"</?\s*(?:start_of_turn|end_of_turn)\s*>|\[/?INST\]|<</?SYS>>|<｜(?:User|Assistant|begin▁of▁sentence)｜>",
-    ),
-    (
-        "role",
-        "<system </system",
-        r"</?\s*system(?:[-_ ](?:prompt|message|reminder|instructions?|override|note|notice|alert))\b[^<>\n]{0,80}>",
-    ),
-    (
-        "role",
-        "</",
-        r"</\s*(?:user|human|user_query|user_message|assistant|conversation|context|document|untrusted|data|memory|memories)"
-        r"\s*>\s*\n?[^\n]{0,40}(?:<\s*/?\s*(?:system|user|human|assistant)|\b(?:system|assistant|human|user)\s*:)",
-    ),
-    (
-        "call",
-        "function_calls function_results tool_call tool_calls tool_use tool_result tool_results tool_response"
-        " tool_output tool_outputs",
-        r"</?\s*(?:antml:)?(?:function_calls|function_results|tool_calls?|tool_use|tool_results?|tool_response"
-        r"|tool_outputs?)\b[^<>\n]{0,120}>|[\"']type[\"']\s*:\s*[\"']tool_(?:use|result)[\"']",
-    ),
-    ("call", "function_call function_call_output", r"[\"']type[\"']\s*:\s*[\"']function_call(?:_output)?[\"']"),
-    ("call", "invoke parameter <｜", r"<\s*(?:antml:)?(?:invoke|parameter)\s+name\s*=|<｜tool▁"),
-    ("call", "tools & method", r"[\"']method[\"']\s*:\s*[\"']tools/call[\"']"),
-    (
-        "call",
-        "tool function & approved authorized authorised confirmed allowed must should wants asked requested",
-        r"^[\W_]{0,4}(?:tool|function)[\s_-](?:result|output|response|call)s?\b[^\n:]{0,40}:[^\n]{0,160}"
-        r"\b(?:user|assistant|you)\b[^\n]{0,60}"
-        r"\b(?:approved|authori[sz]ed|confirmed|allowed|must|should|wants|asked|requested)\b",
-    ),
-    (
-        "leak",
-        "![",
-        r"!\[[^\]\n]{0,200}\]\(\s*https?://[^)\s]{0,300}[?&/=](?:\{|\[|<|\$|%7B|YOUR_|SECRET|BASE64)[^)\n]{0,200}\)",
-    ),
-    (
-        "keep",
-        "tool function & remember record_turns memory",
-        r"\b(?:call|use|invoke)\s+(?:the\s+)?[`'\"]?(?:remember|record_turns|memory)[`'\"]?\s+(?:tool|function)\b",
-    ),
-)
+@cache
+def _compiled(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.IGNORECASE | re.MULTILINE)
 
 
 TAG = "mcp-memory-recall"
