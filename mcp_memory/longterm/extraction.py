@@ -268,14 +268,11 @@ def read_batch(
                 new.append(turn)
                 characters += size
         end = turn.position + 1
-    telling = [
-        turn
-        for turn, prior in zip(before, [None, *before], strict=False)
-        if small_talk_kind(turn.content, prior) is None
-    ]
-    return TurnBatch(
-        turns=new, background=telling[-background:] if background else [], read=read, skipped=skipped, stop=end
-    )
+    telling: list[Turn] = []
+    if background:
+        pairs = zip(before, [None, *before], strict=False)
+        telling = [turn for turn, prior in pairs if small_talk_kind(turn.content, prior) is None][-background:]
+    return TurnBatch(turns=new, background=telling, read=read, skipped=skipped, stop=end)
 
 
 def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[tuple[Turn, bool]]:

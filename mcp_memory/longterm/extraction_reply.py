@@ -107,11 +107,6 @@ class Triple(BaseModel):
     relation: Text
     value: Text
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, data: Any) -> Any:
-        return _renamed(data, {"subject": "entity", "predicate": "relation", "object": "value"})
-
 
 def _triple(value: Any) -> Any:
     if isinstance(value, list):
@@ -120,10 +115,8 @@ def _triple(value: Any) -> Any:
             return dict(zip(("entity", "relation", "value"), parts, strict=True))
         return next((found for part in parts if (found := _triple(part))), None)
     read = _renamed(value, {"subject": "entity", "predicate": "relation", "object": "value"})
-    whole = isinstance(read, dict) and all(
-        _or_none(cast("dict[str, Any]", read).get(name)) for name in Triple.model_fields
-    )
-    return cast("Any", read) if whole else None
+    fields = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+    return fields if all(_or_none(fields.get(name)) for name in Triple.model_fields) else None
 
 
 class Quoted(BaseModel):

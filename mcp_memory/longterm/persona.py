@@ -265,7 +265,8 @@ def listed_page(store: Store, space: str) -> str:
     if not any(told.values()):
         return EMPTY
     lines: dict[Kind, list[str]] = {kind: [_line(kind, atom) for atom in atoms] for kind, atoms in told.items()}
-    shown: dict[Kind, int] = {kind: len(held) for kind, held in lines.items()}
+    most = MAX_CHARS // min(len(line) + 1 for held in lines.values() for line in held)  # more never fit
+    shown: dict[Kind, int] = {kind: min(len(held), most) for kind, held in lines.items()}
     while len(page := _compose(lines, shown)) > MAX_CHARS:
         # Shorten the longest section first: a person's traits do not give way to a long diary.
         longest = max(shown, key=lambda kind: (shown[kind], kind == "episodic"))

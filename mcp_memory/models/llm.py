@@ -210,12 +210,13 @@ def trouble(status: object, error: Exception, *, settings: str, timeout: float, 
         case 429:
             return "is asked more often than its provider allows", "It is asked again later by itself."
         case _:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            said = mask(lines[0].replace(secret, "…") if secret else lines[0])
-            return (
-                f"failed: {said[:300].rstrip('.')}",
-                f"Check MCP_MEMORY_{settings} and that its server is up.",
-            )
+            return f"failed: {first_line(error, secret)}", f"Check MCP_MEMORY_{settings} and that its server is up."
+
+
+def first_line(error: Exception, secret: str | None = None) -> str:
+    """Return what an error says first, without secrets and its full stop."""
+    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return mask(line.replace(secret, "…") if secret else line)[:300].rstrip(".")
 
 
 def _within(seconds: float, call: Callable[[], T]) -> T:

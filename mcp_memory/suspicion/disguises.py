@@ -65,17 +65,8 @@ _DIGITS = {one: str.maketrans("013457@$!", f"o{one}easta" + "s" + "i") for one i
 _READABLE = 0.7  # of a decoded run are letters and spaces
 _LONG = 20_000  # characters; in longer texts whole readings are tried only where common words of orders stand
 _KEYS = (
-    "instructions",
-    "password",
-    "ignore",
-    "previous",
-    "system",
-    "assistant",
-    "remember",
-    "forget",
-    "secret",
-    "user",
-)
+    "instructions", "password", "ignore", "previous", "system", "assistant", "remember", "forget", "secret", "user",
+)  # fmt: skip
 _TURNED = tuple(key[::-1] for key in _KEYS)
 _MOVED = tuple(codecs.encode(key, "rot13") for key in _KEYS)
 

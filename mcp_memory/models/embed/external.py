@@ -34,9 +34,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.regular_files import read_regular
-from mcp_memory.core.secrets import mask
 from mcp_memory.models.embed.protocol import NO_PREFIXES, Prefixes, is_folder, unit_rows
-from mcp_memory.models.llm import import_litellm, passes, trouble
+from mcp_memory.models.llm import first_line, import_litellm, passes, trouble
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +94,7 @@ class LocalEmbedder:
         try:
             data = loaded.question(sent) if question else loaded.passages(sent)
         except Exception as error:
-            raise EmbeddingFailed(f"The embedding model {self._model} failed: {_first_line(error)}") from error
+            raise EmbeddingFailed(f"The embedding model {self._model} failed: {first_line(error)}.") from error
         vectors = np.zeros((len(texts), data.shape[1]), dtype=np.float32)
         if rows:
             vectors[rows] = np.nan_to_num(data)
@@ -148,7 +147,7 @@ def _load(future: Future[_Loaded], library: Library, model: str, models: Path) -
     except Exception as error:  # noqa: BLE001 what a library raises is its own; all of it means this one thing
         future.set_exception(
             EmbeddingFailed(
-                f"The embedding model {model} cannot be loaded: {_first_line(error)} Check its name in "
+                f"The embedding model {model} cannot be loaded: {first_line(error)}. Check its name in "
                 "MCP_MEMORY_EMBEDDER and, at its first use, the network; or name a folder that holds it."
             )
         )
@@ -226,11 +225,6 @@ def _read_json(path: Path) -> dict[str, Any]:
         return json.loads(read_regular(path, _LARGEST_JSON))
     except FileNotFoundError:
         return {}
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return f"{mask(lines[0])[:300].rstrip('.')}."
 
 
 TEXTS_A_REQUEST = 64

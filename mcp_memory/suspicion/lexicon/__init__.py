@@ -26,7 +26,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
 
@@ -69,23 +69,10 @@ class _Lexicon:
     words: dict[str, list[_Entry]]
     stems: dict[str, list[_Entry]]
     inside: dict[str, list[tuple[str, str, int]]]
-    seen: dict[str, tuple[_Entry, ...]]
-    """What a word of a text begins: those of a language come again and again."""
-
-    def begun_by(self, word: str) -> tuple[_Entry, ...]:
-        entries = self.seen.get(word)
-        if entries is None:
-            stems = (self.stems.get(word[:length], ()) for length in range(2, min(len(word), _LONGEST_STEM) + 1))
-            entries = (*self.words.get(word, ()), *(entry for found in stems for entry in found))
-            if len(self.seen) >= _KEPT_WORDS:
-                self.seen.clear()
-            self.seen[word] = entries
-        return entries
 
 
 _BITS = {language: 1 << place for place, language in enumerate(LANGUAGES)} | {"any": ANY}
 _CAPITALS = "^"  # in the place of further words: the word is written in capitals
-_KEPT_WORDS = 50_000
 _LONGEST_STEM = 24
 _LETTERS = (
     {"đ": "d", "Đ": "D", "ı": "i", "İ": "I", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "ß": "ss", "œ": "oe"}
@@ -118,18 +105,15 @@ def folded(text: str) -> str:
 
 def concepts_of(text: str) -> dict[str, int]:
     """Return the concepts that a folded text may have, and in which languages: no fewer than `matches` finds."""
-    lexicon = _lexicon()
     lower = text.lower()
     found: dict[str, int] = {}
     words = set(_TOKEN.findall(lower))
-    seen, get = lexicon.seen, found.get
     for word in words:
-        entries = seen.get(word)
-        for concept, languages, rest in lexicon.begun_by(word) if entries is None else entries:
+        for concept, languages, rest in _begun_by(word):
             if not rest or all(part in words or part[-1] in "*^" for part in rest):
-                found[concept] = get(concept, 0) | languages
+                found[concept] = found.get(concept, 0) | languages
     if not lower.isascii():
-        for match in _of_runs(lexicon, lower):
+        for match in _of_runs(lower):
             found[match.concept] = found.get(match.concept, 0) | match.languages
     return found
 
@@ -149,11 +133,10 @@ def spoken_together(languages: dict[str, int], groups: Sequence[Sequence[str]]) 
 
 def matches(text: str) -> list[Match]:
     """Return the concepts of a folded text in the order of their place."""
-    lexicon = _lexicon()
     lower = text.lower()
-    found = list(_of_words(lexicon, text, lower))
+    found = list(_of_words(text, lower))
     if not lower.isascii():
-        found += _of_runs(lexicon, lower)
+        found += _of_runs(lower)
         found.sort()
     return found
 
@@ -175,11 +158,19 @@ def parted(run: str) -> str:
     return " ".join(words)
 
 
-def _of_words(lexicon: _Lexicon, text: str, lower: str) -> Iterator[Match]:
+@lru_cache(maxsize=50_000)  # the words of a language come again and again
+def _begun_by(word: str) -> tuple[_Entry, ...]:
+    """Return the entries that a word of a text may begin."""
+    lexicon = _lexicon()
+    stems = (lexicon.stems.get(word[:length], ()) for length in range(2, min(len(word), _LONGEST_STEM) + 1))
+    return (*lexicon.words.get(word, ()), *(entry for found in stems for entry in found))
+
+
+def _of_words(text: str, lower: str) -> Iterator[Match]:
     places = [place.span() for place in _TOKEN.finditer(lower)]
     spoken = ANY if _VIETNAMESE.search(text) else ANY & ~_BITS["vi"]
     for at, (start, end) in enumerate(places):
-        for concept, languages, rest in lexicon.begun_by(lower[start:end]):
+        for concept, languages, rest in _begun_by(lower[start:end]):
             if not languages & spoken:
                 continue
             if not rest or (rest[0] == _CAPITALS and text[start:end].isupper()):
@@ -190,8 +181,8 @@ def _of_words(lexicon: _Lexicon, text: str, lower: str) -> Iterator[Match]:
                 yield Match(start, places[at + len(rest)][1], concept, languages)
 
 
-def _of_runs(lexicon: _Lexicon, lower: str) -> Iterator[Match]:
-    inside = lexicon.inside
+def _of_runs(lower: str) -> Iterator[Match]:
+    inside = _lexicon().inside
     for run in _RUN.finditer(lower):
         for start in range(run.start(), run.end()):
             for key in (lower[start], lower[start : start + 2]):
@@ -209,7 +200,7 @@ def _is(word: str, part: str) -> bool:
 
 @cache
 def _lexicon() -> _Lexicon:
-    lexicon = _Lexicon({}, {}, {}, {})
+    lexicon = _Lexicon({}, {}, {})
     folder = resources.files("mcp_memory.suspicion") / "lexicon"
     for language in _BITS:
         for line in (folder / f"{language}.txt").read_text(encoding="utf-8").splitlines():
