@@ -634,10 +634,10 @@ class Expansion:
     view: str
     text: str
     tokens: int
-    ref: str | None = None
-    lines: tuple[int, int] | None = None
-    total_lines: int | None = None
-    cursor: str | None = None
+    ref: str | None
+    lines: tuple[int, int] | None
+    total_lines: int | None
+    cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

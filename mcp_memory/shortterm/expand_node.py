@@ -213,7 +213,8 @@ def _records(title: str, records: Sequence[Record], ask: _Ask, counter: TokenCou
         shown = shown.replace(line, counter.cut(line, max(0, ask.max_tokens - around - 2)) + "…")
         shown = counter.cut(shown, ask.max_tokens)
     cursor = f"r{end}" if end < len(records) else None
-    return Expansion(view="records", text=shown, tokens=counter.count(shown), cursor=cursor)
+    tokens = counter.count(shown)
+    return Expansion(view="records", text=shown, tokens=tokens, ref=None, lines=None, total_lines=None, cursor=cursor)
 
 
 def _start(cursor: str | None, total: int) -> int:
@@ -292,4 +293,5 @@ def _binary(ref: Ref, data: bytes, ask: _Ask, counter: TokenCounter) -> Expansio
     text = f"{ref.id} is not text: {ref.bytes:,} bytes in {ref.path}, after its front matter."
     dump = f"{text}\nfirst bytes: {data[:64].hex(' ')}"
     text = dump if counter.fits(dump, ask.max_tokens) else counter.cut(text, ask.max_tokens)
-    return Expansion(view="page", text=text, tokens=counter.count(text), ref=ref.id)
+    tokens = counter.count(text)
+    return Expansion(view="page", text=text, tokens=tokens, ref=ref.id, lines=None, total_lines=None, cursor=None)
