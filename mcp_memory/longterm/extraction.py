@@ -248,7 +248,7 @@ class TurnBatch:
 def read_batch(
     store: Store, space: str, session: str, start: int, stop: int, *, most: int | None = None, background: int = 0
 ) -> TurnBatch:
-    """Return the batch between two positions; with `most`, up to so many turns that say something."""
+    """Return the batch between two positions, or with `most` its first `most` turns that are not small talk."""
     back = max(0, start - _LOOK_BACK)
     before = [turn for turn, held in _turns(store, space, session, back, start) if turn.role in _TALK and not held]
     said = list(before)

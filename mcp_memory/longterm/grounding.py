@@ -60,7 +60,7 @@ _ALWAYS_NAMED = {"boss", "manager", "married_to", "partner", "reports_to", "spou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroundedAtom:
-    """A valid statement, as it is stored. `told`: the corrections made to it."""
+    """A valid statement to store. `told`: remarks on the corrections made to it."""
 
     turn: Turn
     atom: NewAtom
@@ -274,9 +274,9 @@ def _ordered(words: Sequence[Words], batch: TurnBatch, names: Names) -> list[str
 
 
 def _suspicions(statement: ExtractedStatement, atom: NewAtom, words: Sequence[Words]) -> list[str]:
-    """Return what a statement is to be held for.
+    """Return the reasons to quarantine a statement.
 
-    Its words are a model's, whoever said what it rests on: what the turns themselves have no sign of was put there.
+    A model wrote its words, whoever said the words it cites. A sign that the cited turns do not have counts against it.
     """
     parts = [atom.text, *(named.name for named in statement.entities)]
     parts += [also for named in statement.entities for also in named.also]

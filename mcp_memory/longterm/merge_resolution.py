@@ -119,7 +119,7 @@ _SMALL = 12  # numbers that people write as words too
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeTarget:
-    """A current atom with all words that support it; `told`: the user said it explicitly, with `remember`."""
+    """A current atom with its evidence. `told`: the user asked to remember it."""
 
     atom: Atom
     told: bool
@@ -379,7 +379,7 @@ def same_statement(shown: MergeContext, draft: str) -> str | None:
 
 
 def resolve_merge(shown: MergeContext, decisions: Iterable[Decision]) -> tuple[list[Merging], Applied]:
-    """Return the rows to commit, and what was kept and refused of the decisions."""
+    """Return the rows to commit and a report of the accepted and refused decisions."""
     settling = _Resolver(shown)
     settling.take(decisions)
     merged: list[Merging] = []

@@ -172,9 +172,9 @@ class SceneRound:
 
 
 def check_edits(reply: SceneReply, given: SceneRound) -> tuple[list[SceneEdit], Applied]:
-    """Return the edits to commit, and what was kept and refused.
+    """Return the edits to commit and a report of accepted and refused parts.
 
-    InvalidInput names all that is wrong with a reply, and how to mend it.
+    Raises InvalidInput, which names all errors of a reply and how to correct them.
     """
     draft = _PageDrafts(given)
     for edit in reply.edits:

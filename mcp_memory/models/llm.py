@@ -214,7 +214,7 @@ def trouble(status: object, error: Exception, *, settings: str, timeout: float, 
 
 
 def first_line(error: Exception, secret: str | None = None) -> str:
-    """Return what an error says first, without secrets and its full stop."""
+    """Return the first line of an error message without secrets and without its full stop."""
     line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return mask(line.replace(secret, "…") if secret else line)[:300].rstrip(".")
 

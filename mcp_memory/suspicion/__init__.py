@@ -1,16 +1,13 @@
-"""What in a text reads like an attack on the model that will read it. Pure, and in no need of a language model.
+"""Detects prompt injection in text that a model will read. Pure; needs no language model.
 
-    orders   orders to a model, by the words of twenty-eight languages
-    meaning  orders in other words, by the bundled encoder
-    poses    text that poses as a speaker, a call or an answer; that has something carried out
-    fences   what would end the block that recalled text stands in
-    rows     how patterns are tried without costing every text their time
+    injected_instructions  orders to a model, by the words of twenty-eight languages and by the bundled encoder
+    marks                  text that poses as a speaker, a tool call or an answer; closing tags of recalled text
+    disguises              decoded and rearranged readings of a text
+    lexicon                the words of attacks, one file a language
 
-`flags` says what a text has of these, as far as it matters by whose voice it comes. People talk and ask about all of
-it, and may tell their own assistant anything: of their words only what is hidden, or would break out, counts. Whoever
-reads a flag decides what it means; nothing is refused or changed here.
-
-It does not know intent. What says nothing unusual and is merely false passes; `longterm` looks at whose it is.
+`flags` returns the signs that matter for a text's source. People may tell their own assistant anything, so of the
+user's words only hidden characters and closing tags count. Callers interpret the flags; nothing is refused or
+changed here. False statements without unusual wording pass: `longterm.verification.trust` checks the source instead.
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ _LOOKED_AT = 400_000  # characters at either end of a longer text
 
 
 def flags(text: str, source: Source) -> tuple[Flag, ...]:
-    """Return what a text of this voice is suspected of, in the order of `MEANINGS`; nothing for most."""
+    """Return the flags of a text from this source, in the order of `MEANINGS`; most texts have none."""
     if len(text) > 2 * _LOOKED_AT:
         text = f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
     signs: set[Flag] = worded(text) if source != "user" else set()
@@ -59,7 +56,7 @@ def flags(text: str, source: Source) -> tuple[Flag, ...]:
 
 
 def worded(text: str) -> set[Flag]:
-    """Return what a text is suspected of by its words, whoever says them, but for orders that it cites as examples."""
+    """Return the flags of a text's wording, whoever says it, except for orders that it quotes as examples."""
     signs = _worded(text)
     return _worded(rest) if signs and (rest := uncited(text)) != text else signs
 

@@ -1,10 +1,9 @@
-"""Other readings of a text: what it says once its disguise is taken off.
+"""Readings of a text with its disguise removed.
 
-Base64, hexadecimal digits, escapes and entities are decoded where they come out as readable text, so that pictures,
-hashes and keys are not. Spaced letters are put together, digits in words read as the letters they stand for. Words in
-lines of their own are read as a sentence, and so are words joined to a name of five or more that is not code; marks
-within a word are taken out. Letters turned round or moved by thirteen are read where the words of an order would come
-out. A disguise within a disguise is not looked for.
+Base64, hexadecimal digits, escapes and entities are decoded if the result is readable text. Spaced letters are joined,
+digits within words are read as letters, words on separate lines are joined to a sentence, identifiers of five or
+more words that are not code are split, and marks within words are removed. Reversed text and ROT13 are tried where the
+words of an order would result. Nested disguises are not decoded.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ _MOVED = tuple(codecs.encode(key, "rot13") for key in _KEYS)
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield what a text also says, one reading after the other."""
+    """Yield the readings of a text, one after the other."""
     yield from _decoded(text)
     if _SPACED.search(text):
         yield _SPACED.sub(_together, text)

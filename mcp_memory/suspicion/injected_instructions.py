@@ -1,20 +1,16 @@
-"""Orders to whatever model reads a text, by what their words mean, in twenty-eight languages.
+"""Detects instructions to a model in a text, in twenty-eight languages.
 
-A sign is a row of concepts (`lexicon`) that stand close together in one language. One concept alone says nothing:
-manuals tell how to send, mails ask to be ignored, articles speak of assistants. The signs are the same for all
-languages, so that what one attack teaches holds in each.
+A sign (`signs.txt`) is a set of concepts of the lexicon that are close together in one language. One concept alone
+means nothing: manuals explain how to send, mails ask to be ignored, articles mention assistants. The signs are the same
+for all languages.
 
-`drop` gives up earlier instructions; it is an order whoever says it. `heed` speaks to a model as one, gives it another
-role, or has it keep something from its user. `keep` has it store something for later. `leak` has it send away what is
-private. `role` gives an order in the name of a system or its makers.
+Flags: `drop` cancels earlier instructions, whoever says it. `heed` addresses a model, changes its role, or has it
+hide something from its user. `keep` has it store something. `leak` has it send private data. `role` gives an
+order in the name of a system or its makers.
 
-A long text is read in pieces. Which concepts a piece has at all is cheap to tell, and rules out nearly all of them.
-It does not know who speaks. `uncited` takes out what a text only quotes as an example.
-
-A second opinion on texts in which `orders` finds nothing: sentences that mean an order in words no list has.
-
-Beside the sentence the model is told which concepts of the lexicon are in it. It reads the ends of a long text only.
-Disguises are not taken off here: letters in disguise have no words.
+Long texts are read in pieces; a cheap test of their concepts excludes most. `uncited` removes short quotations that are
+named as examples. `means_order` asks the bundled encoder about texts in which no sign is found; it gets each sentence
+with the concepts in it, and only the two ends of a long text.
 """
 
 from __future__ import annotations
@@ -36,9 +32,9 @@ __all__ = ["drops", "means_order", "orders_in", "traits", "uncited"]
 
 @dataclass(frozen=True)
 class Sign:
-    """The flag of texts with `first` and, for each of `near`, one of its concepts so many characters away from it.
+    """A pattern of concepts: `first`, and within each distance in characters (`near`) one of some other concepts.
 
-    Nearer than `_SENTENCE` they have to stand in one sentence. `never` is what must not stand so near.
+    Distances below `_SENTENCE` must be within one sentence. A concept of `never` within its distance excludes a match.
     """
 
     flag: str

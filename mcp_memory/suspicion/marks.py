@@ -1,10 +1,9 @@
-"""Marks of text that poses as something else, and the tag around recalled text, which nothing inside can close.
+"""Detects text that poses as another speaker or a tool, and protects the tag around recalled text.
 
-The patterns are in `marks.txt`. They are the same in all languages; orders in words are found by
-`injected_instructions`.
+The patterns are in `marks.txt`, the same for all languages. `injected_instructions` detects orders in words.
 
-The tag's name does not occur in recalled text: whatever reads like it, in other letters, widths or quotations, loses
-its dashes. Marks by which a model tells speakers and tools apart lose their bracket: they become words about marks.
+`defused` removes the dashes from everything that reads like the name of the tag, in any letters, widths or escapes, so
+nothing can close the block. It also replaces the bracket of marks by which models separate speakers and tools.
 """
 
 from __future__ import annotations

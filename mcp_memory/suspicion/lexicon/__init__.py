@@ -1,6 +1,6 @@
-"""The words of attacks by what they mean, in twenty-eight languages: one file a language, one line a concept.
+"""Lexicon of attacks in twenty-eight languages: one file a language, one line a concept.
 
-    drop      to set something aside          orders    instructions, rules       told      what one was told
+    drop      to cancel something             orders    instructions, rules       told      "as instructed", "said"
     earlier   previous, so far                all       all, any                  you       the second person
     send      to send or reveal               secret    passwords, conversations  quiet     without telling
     no, tell  the two halves of that          user      the user, a customer      keep      to store, to remember
@@ -8,7 +8,7 @@
     machine   a model                         helper    assistant, agent, bot     boss      system, developer
     heed      "note to", "if you are"         must      must, please, at once     reply     answers, summaries
     pose      "you are now", "new task"       free      "without restrictions"    none      "do not forget"
-    reads     "reading this"                  only      "only for"                asks      what a user does
+    reads     "reading this"                  only      "only for"                asks      actions of a user
     matter    what the rules of a craft are about: style, syntax, recipes
     cites     what names a quotation as an example: attackers, a phrase, such as
 
@@ -17,7 +17,7 @@ several words stands for these words in a row. From Hebrew on, where words carry
 them, an entry is found inside words; one with a space at its end only at the end of a word. Entries of capitals alone
 (`AI`, `KI`) count in capitals alone.
 
-It does not know grammar: which words mean an attack together is said by `orders`.
+It knows no grammar: `signs.txt` says which concepts together are an attack.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Match(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """What a word means in some languages, if the words or stems of `rest` follow it."""
+    """The concept of a word in some languages, if the words or stems of `rest` follow it."""
 
     concept: str
     languages: int
