@@ -12,7 +12,7 @@ it and comes back; labels need an existing edge; a task that somebody named keep
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -32,16 +32,15 @@ from mcp_memory.shortterm.canvas.edits import (
     NewGroup,
     Patch,
     apply_patch,
-    edit,
-    patched,
+    complete,
+    row_of,
     state_of,
 )
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Node
 from mcp_memory.shortterm.canvas.folding import fold_groups, members, outermost
-from mcp_memory.shortterm.canvas.placement import Move, latest, loads
-from mcp_memory.shortterm.canvas.replay import with_edits
+from mcp_memory.shortterm.canvas.placement import StepNote, latest
 from mcp_memory.shortterm.replies import commit, invented
-from mcp_memory.store.protocol import CanvasEdit, CanvasGrowth, Store, TakenStep, Work
+from mcp_memory.store.protocol import CanvasChange, CanvasGrowth, Store, Work
 from mcp_memory.store.values import CanvasPatch
 
 
@@ -286,12 +285,10 @@ def _messages(desk: StageContext[Store], state: CanvasState, basis: CanvasBasis)
 
 def _named(desk: StageContext[Store], canvas: Canvas) -> set[str]:
     """Return the nodes whose titles somebody gave, by what their first step did, or may have given."""
-    first = dict[str, Move | None]()
-    for each in desk.store.canvas_history(desk.space, canvas.number):
-        if isinstance(each, TakenStep):
-            first.setdefault(each.record.node_id, loads(each.move) if each.move else None)
-    moves = ((node.id, first.get(node.id)) for node in canvas.nodes)
-    return {id_ for id_, move in moves if move is None or not move.routine}
+    first = dict[str, str | None]()
+    for each in desk.store.canvas_steps(desk.space, canvas.number):
+        first.setdefault(each.record.node_id, each.step)
+    return {node.id for node in canvas.nodes if not StepNote.read(first.get(node.id)).routine}
 
 
 def _step(node: Node, state: CanvasState, named: set[str]) -> str:
@@ -338,25 +335,20 @@ def apply(desk: StageContext[Store], work: Work, basis: CanvasBasis, reply: Canv
         nonlocal found
         row = desk.store.canvas(desk.space, basis.canvas)
         state = _drawing(desk, basis.canvas) if reply else None
-        edits: list[CanvasEdit] = []
+        changes: list[CanvasChange] = []
         if reply and state:
             found = _found(desk, basis, state, reply)
+            over = _is_over(desk, state, reply)
             if found.patch != Patch():
-                edits.append(patched(found.patch, desk.now, work=work.id))
-            if _is_over(desk, state, reply):
-                edits.append(replace(edit("completed", desk.now), work=work.id))
+                state = apply_patch(state, found.patch)
+                changes.append(CanvasChange(row=row_of(state, row), kind="patched"))
+            if over:
+                state = complete(state, desk.now)
+                changes.append(CanvasChange(row=row_of(state, row), kind="completed"))
                 found.kept.append(f"the task is over: {one_line(reply.finished, 120)}")
             if found.refused and not found.kept:
                 raise InvalidInput(f"Nothing of it can be done. {' '.join(found.refused)}")
-        desk.store.commit(
-            desk.space,
-            work.id,
-            CanvasPatch(
-                canvas=with_edits(row, state, edits) if state and edits else None, expected=row.version, edits=edits
-            ),
-            outcome=_outcome(found),
-            now=desk.now,
-        )
+        desk.store.commit(desk.space, work.id, CanvasPatch(changes=changes), outcome=_outcome(found), now=desk.now)
 
     commit(desk, work, store)
     return Applied(outcome=_outcome(found), kept=found.kept, refused=found.refused)

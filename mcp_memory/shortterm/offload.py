@@ -151,8 +151,7 @@ def offload(
                 record=record if request.replaced else replace(record, tokens_kept=tokens_raw),
                 canvas=routed.row,
                 expected=routed.row.version,
-                move=routed.move,
-                edits=routed.edits,
+                step=routed.step,
             )
         except Conflict:
             routed = route_call(store, space, call)

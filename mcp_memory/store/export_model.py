@@ -24,7 +24,6 @@ __all__ = [
     "ExportedAtom",
     "ExportedCanvas",
     "ExportedCitation",
-    "ExportedEdit",
     "ExportedEntity",
     "ExportedFact",
     "ExportedPersona",
@@ -38,6 +37,7 @@ __all__ = [
     "ExportedSession",
     "ExportedTombstone",
     "ExportedTurn",
+    "ExportedVersion",
     "ImportReport",
     "Origin",
     "gone_by",
@@ -168,7 +168,7 @@ class ExportedReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRecord:
-    """`step` is what it did to its canvas, as JSON."""
+    """`step` is what its call was to its canvas, as JSON."""
 
     id: str
     canvas: int
@@ -189,22 +189,24 @@ class ExportedRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedEdit:
-    """What was done to a canvas beside its steps, `after` one of them."""
+class ExportedVersion:
+    """A version of a canvas; `delta` is of its groups and text to the version before, None where that was erased."""
 
-    id: str
-    after: str | None
+    version: int
     kind: str
-    body: str
-    at: datetime
-    undone_at: datetime | None
+    detail: str = ""
+    label: str
+    session: str
+    status: StepStatus
+    folded: bool
+    updated: datetime
     by_model: bool
-    origins: tuple[str, ...] = ()
+    delta: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCanvas:
-    """`begun`: when the first of its records or edits was made."""
+    """`begun`: when the first of its records was made. An export from before canvases had `versions` has none."""
 
     number: int
     label: str
@@ -215,7 +217,7 @@ class ExportedCanvas:
     folded: bool
     groups: dict[str, Any]
     updated: datetime
-    edits: tuple[ExportedEdit, ...]
+    versions: tuple[ExportedVersion, ...] = ()
     origins: tuple[str, ...] = ()
 
 

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from mcp_memory.core.types import CanvasRow
-from mcp_memory.store.values import CanvasEdit
-
-__all__ = ["How", "Keeping", "Policy", "Purge", "Purged", "Reach", "Redrawn", "Scrubbed", "Which"]
+__all__ = ["How", "Keeping", "Policy", "Purge", "Purged", "Reach", "Which"]
 
 How = Literal["ids", "query", "session", "time", "retention", "import"]
 """How it was said what is to be forgotten."""
@@ -56,29 +53,10 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Redrawn:
-    """A canvas as it is to stand from now on, at the version that it was read at, and which edits made it so."""
-
-    row: CanvasRow
-    edits: Sequence[CanvasEdit] = ()
-    undo: Sequence[int] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scrubbed:
-    """A canvas whose history no longer says what was forgotten: new moves by record number, new edits by theirs."""
-
-    row: CanvasRow
-    moves: Mapping[int, str] = field(default_factory=dict[int, str])
-    edits: Mapping[int, str] = field(default_factory=dict[int, str])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
     """What is to be erased: tombstones by id, and what the layers above made of their words, rewritten without."""
 
     tombstones: Sequence[str]
-    canvases: Sequence[Scrubbed] = ()
     personas: Mapping[int, str] = field(default_factory=dict[int, str])
     """Pages by version."""
 

@@ -42,15 +42,16 @@ from mcp_memory.core.types import (
     Turn,
 )
 from mcp_memory.store import export_model as model
-from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach, Redrawn, Which
+from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach, Which
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import (
     Amended,
     Appended,
     Backlog,
-    CanvasEdit,
+    CanvasChange,
     CanvasGrowth,
+    CanvasVersion,
     Change,
     Chunk,
     Committed,
@@ -101,8 +102,9 @@ __all__ = [
     "Amended",
     "Appended",
     "Backlog",
-    "CanvasEdit",
+    "CanvasChange",
     "CanvasGrowth",
+    "CanvasVersion",
     "Change",
     "Chunk",
     "Conflict",
@@ -528,15 +530,13 @@ class TaskStore(Protocol):
         record: Record,
         canvas: CanvasRow,
         expected: int,
-        move: str | None = None,
-        edits: Sequence[CanvasEdit] = (),
+        step: str | None = None,
     ) -> None:
-        """Append the record (a row, a line of its session's file) and write the canvas, in one transaction.
+        """Append the record (a row, a line of its session's file) and commit the canvas's next version, both together.
 
-        `move` is stored with the record, and `edits` as made just before it: from them the canvas can be drawn again.
-        `expected` is the canvas version that the caller read, 0 for a new one; `canvas.version` is ignored. Raises
-        Conflict when the canvas has moved on, or a new one's number is taken. The canvas becomes its session's active
-        one.
+        `step` is stored with the record. `expected` is the canvas version that the caller read, 0 for a new one;
+        `canvas.version` is ignored. Raises Conflict when the canvas has moved on, or a new one's number is taken. The
+        canvas becomes its session's active one.
         """
         ...
 
@@ -556,22 +556,29 @@ class TaskStore(Protocol):
         canvas: CanvasRow,
         *,
         expected: int,
-        edits: Sequence[CanvasEdit] = (),
-        undo: Sequence[int] = (),
-        now: datetime | None = None,
+        kind: str = "edited",
+        detail: str = "",
     ) -> None:
-        """Write a canvas that gained no record, with the edits that changed it. The active canvas stays as it is.
+        """Commit the next version of a canvas that gained no record; see `CanvasChange`. The active one stays."""
+        ...
 
-        `undo` has the numbers of earlier edits that are undone, from `now` on.
+    def redraw_canvas(self, space: str, /, number: int) -> tuple[CanvasRow, bool]:
+        """Write a canvas as its versions have it, row and file. Returns it, and whether its row differed.
+
+        Raises NotFound where its versions do not tell.
         """
         ...
 
-    def canvas_history(self, space: str, /, number: int) -> list[TakenStep | CanvasEdit]:
-        """Return the records and edits of a canvas in order, undone edits too. Empty for an unknown canvas."""
+    def canvas_versions(self, space: str, /, number: int) -> list[CanvasVersion]:
+        """Return the versions of a canvas, the first one first. Empty for an unknown canvas."""
         ...
 
-    def last_move(self, space: str, /, node: str) -> str | None:
-        """Return the `move` of a node's newest record; None where it was not stored."""
+    def canvas_steps(self, space: str, /, number: int) -> list[TakenStep]:
+        """Return the records of a canvas in order, forgotten ones with their words."""
+        ...
+
+    def last_step(self, space: str, /, node: str) -> str | None:
+        """Return the `step` of a node's newest record."""
         ...
 
     def activate(self, space: str, /, session: str, number: int | None, *, now: datetime) -> None:
@@ -582,8 +589,8 @@ class TaskStore(Protocol):
         """Return the active canvas of a session; with None, the one of the space that was active last."""
         ...
 
-    def canvas(self, space: str, /, number: int) -> CanvasRow:
-        """Return a canvas. Raises NotFound."""
+    def canvas(self, space: str, /, number: int, *, version: int | None = None) -> CanvasRow:
+        """Return a canvas, or what it was at a version, read from its history. Raises NotFound."""
         ...
 
     def canvases(
@@ -679,7 +686,7 @@ class RetentionStore(Protocol):
         reason: str,
         now: datetime,
         how: How = "ids",
-        redrawn: Sequence[Redrawn] = (),
+        redrawn: Sequence[CanvasChange] = (),
     ) -> Tombstone:
         """Take turns, atoms and refs out of every search, listing and read; the evidence stays on disk.
 
@@ -690,7 +697,7 @@ class RetentionStore(Protocol):
         ...
 
     def undo_forget(
-        self, space: str, /, tombstone: str, *, now: datetime, redrawn: Sequence[Redrawn] = ()
+        self, space: str, /, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()
     ) -> Tombstone:
         """Restore everything that a tombstone took, and nothing else. NotFound for an undone or a purged one.
 

@@ -40,8 +40,9 @@ __all__ = [
     "Amended",
     "Appended",
     "Backlog",
-    "CanvasEdit",
+    "CanvasChange",
     "CanvasGrowth",
+    "CanvasVersion",
     "Change",
     "Chunk",
     "Conflict",
@@ -352,11 +353,9 @@ class PersonaPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasPatch:
-    """A canvas as a model would have it, with the edits that changed it since version `expected`; None: as it is."""
+    """The next versions of a canvas as a model would have it, in order, of the version that it read; none: as it is."""
 
-    canvas: CanvasRow | None
-    expected: int
-    edits: Sequence[CanvasEdit] = ()
+    changes: Sequence[CanvasChange] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -468,29 +467,38 @@ class NewRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CanvasEdit:
-    """What was done to a canvas beside its steps. `body` is JSON of its kind (see `shortterm.edits`).
+class CanvasChange:
+    """The next version of a canvas: `row` as it is to be, at the version that it was made of; `kind` of change.
 
-    `work`: the work (`w12`) that it came of, where a model asked for it. `number` is the store's, and `undone` when
-    it was rolled back; what was undone is kept, and counts no more.
+    `detail`: of `undone` the number of the version whose effect is taken back, of `forgotten` the refs, as JSON.
     """
 
+    row: CanvasRow
     kind: str
-    body: str
-    at: datetime
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasVersion:
+    """A version of a canvas. `work`: the job (`w12`) that made it, if a model did; `is_erased`: its text was purged."""
+
+    number: int
+    kind: str
+    detail: str
+    label: str
     work: str | None = None
-    number: int = 0
-    undone: datetime | None = None
+    is_erased: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenStep:
-    """A record, and what it did to its canvas: JSON of `shortterm.place.Move`, None where that was not kept yet."""
+    """A record, and what its call was to its canvas: JSON of `shortterm.canvas.placement.StepNote`, if anything.
+
+    A forgotten one has its words here.
+    """
 
     record: Record
-    move: str | None
-    number: int = 0
-    """The store's number of the record."""
+    step: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -15,8 +16,7 @@ import pytest
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
-from mcp_memory.shortterm.canvas.edits import edit
-from mcp_memory.shortterm.canvas.replay import amend
+from mcp_memory.shortterm.canvas.versions import amend
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.crash_recovery import settle
@@ -36,7 +36,7 @@ def files_of(home: Path) -> dict[str, bytes]:
 
 
 def fold(store: SQLiteStore) -> None:
-    amend(store, "default", store.canvases("default")[0], lambda held: [edit("folded", NOON)])
+    amend(store, "default", store.canvases("default")[0], lambda held: replace(held, folded=True), kind="folded")
 
 
 @pytest.fixture

@@ -32,11 +32,17 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "REAL": (-1.0, None),
 }
 UNREADABLE = [
-    *(("record", "timestamp"), ("ref", "timestamp"), ("canvas_edit", "at"), ("work", "outcome"), ("scene", "atoms")),
+    *(
+        ("record", "timestamp"),
+        ("ref", "timestamp"),
+        ("canvas_version", "delta"),
+        ("work", "outcome"),
+        ("scene", "atoms"),
+    ),
     *(("scene", "entities"), ("canvas", "groups")),
 ]
 BROKE = [
-    *(*UNREADABLE, ("canvas_edit", "undone_at"), ("work", "done_at"), ("vector_index", "id"), ("file", "path")),
+    *(*UNREADABLE, ("canvas_version", "label"), ("work", "done_at"), ("vector_index", "id"), ("file", "path")),
     *(("home", "key"), ("migration", "name"), ("atom", "id"), ("turn", "told")),
 ]
 """Columns whose damages ended in a traceback once."""

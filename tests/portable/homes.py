@@ -197,8 +197,6 @@ def loosely(data: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
     for kind in ("turns", "atoms", "records"):
         names |= {row["id"]: f"{kind} {nth}" for nth, row in enumerate(data.get(kind, []))}
-    for canvas in data.get("canvases", []):
-        names |= {edit["id"]: f"edits {nth}" for nth, edit in enumerate(canvas["edits"])}
 
     def told(text: str) -> str:
         for id in sorted(names, key=len, reverse=True):

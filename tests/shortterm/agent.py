@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, NewTurn, Offloaded
-from mcp_memory.shortterm.canvas.edits import Patch, patched
+from mcp_memory.shortterm.canvas.edits import Patch, apply_patch
 from mcp_memory.shortterm.canvas.flowchart import Canvas
-from mcp_memory.shortterm.canvas.placement import CanvasStep, move, place
-from mcp_memory.shortterm.canvas.replay import amend
+from mcp_memory.shortterm.canvas.placement import CanvasStep, place
+from mcp_memory.shortterm.canvas.versions import amend
 from mcp_memory.shortterm.canvas.view import fold_canvas
 from mcp_memory.shortterm.expand_node import expand
 from mcp_memory.shortterm.offload import OffloadRequest, offload
@@ -21,13 +21,22 @@ START = datetime(2026, 4, 16, 12, tzinfo=UTC)
 
 def taken(canvas: Canvas, step: CanvasStep) -> Canvas:
     """Return the canvas with the step on it."""
-    node, how = place(canvas, step)
-    return move(canvas, node, how, summary=step.summary, now=step.now)
+    return place(canvas, step).canvas
 
 
-def patch_canvas(store: Store, space: str, number: int, patch: Patch, *, now: datetime) -> CanvasRow:
+def patch_canvas(store: Store, space: str, number: int, patch: Patch) -> CanvasRow:
     """Patch a stored canvas, as the canvas stage does."""
-    return amend(store, space, store.canvas(space, number), lambda _: [patched(patch, now)])
+    return amend(store, space, store.canvas(space, number), lambda held: apply_patch(held, patch), kind="patched")
+
+
+def from_versions(store: Store, space: str, number: int) -> CanvasRow:
+    """Return a canvas as its versions tell it."""
+    return store.canvas(space, number, version=store.canvas(space, number).version)
+
+
+def tear(store: Any, number: int, text: str) -> None:
+    """Change the text of a canvas from outside."""
+    store.write("default", lambda tx: tx.run("UPDATE canvas SET text = ? WHERE number = ?", text, number))  # pyright: ignore
 
 
 @dataclass(frozen=True)

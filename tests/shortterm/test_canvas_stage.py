@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.shortterm.canvas.edits import CanvasState, Patch, apply_patch, state_of
+from mcp_memory.shortterm.canvas.edits import CanvasState, Patch, apply_patch
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, read, render
 from mcp_memory.shortterm.canvas.folding import fold_groups
 from mcp_memory.shortterm.canvas.placement import CanvasStep
-from mcp_memory.shortterm.canvas.replay import rebuild, rollback
+from mcp_memory.shortterm.canvas.versions import undo_patch
 from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, CanvasReply, checked, grown
-from mcp_memory.store.protocol import CanvasEdit, Store
-from tests.shortterm.agent import START, Agent, taken
+from mcp_memory.store.protocol import Store
+from tests.shortterm.agent import START, Agent, from_versions, taken
 from tests.shortterm.asking import Asking, desk_at
 
 LATER = START + timedelta(hours=2)
@@ -113,10 +113,10 @@ def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_ba
     titles = {node.id: node.title for node in drawn(agent.store).nodes}
     assert (titles["001-N7"], titles["001-N8"]) == ("look at 7", "Read the totals")
     assert len(applied.kept) == 3
-    edits = [each for each in agent.store.canvas_history("default", 1) if isinstance(each, CanvasEdit)]
-    assert [(each.kind, each.work) for each in edits] == [("begun", None), ("patched", asked.work.id)]
-    assert rebuild(agent.store, "default", 1) == state_of(after)
-    rollback(agent.store, "default", 1, now=LATER)
+    last = agent.store.canvas_versions("default", 1)[-1]
+    assert (last.number, last.kind, last.work) == (after.version, "patched", asked.work.id)
+    assert from_versions(agent.store, "default", 1) == after
+    undo_patch(agent.store, "default", 1)
     assert agent.store.canvas("default", 1).text == before.text
     assert agent.store.canvas("default", 1).groups == {}
 
@@ -163,7 +163,7 @@ def test_a_task_is_over_only_when_it_rests_and_a_later_step_opens_it_again(agent
     asking(agent.store).answer({"finished": "the user said thanks"})
     row = agent.store.canvas("default", 1)
     assert (row.status, row.folded) == ("done", True)
-    assert rebuild(agent.store, "default", 1) == state_of(row)
+    assert from_versions(agent.store, "default", 1) == row
     agent.seconds = 10_000
     walk(agent, 1)
     assert agent.store.canvas("default", 1).status == "doing"
@@ -234,4 +234,4 @@ def test_whatever_is_kept_can_be_drawn_anew(agent: Agent) -> None:
             "titles": [{"id": "001-N6", "title": 'Half "way"'}, {"id": "001-N8", "title": "x" * 200}],
         }
     )
-    assert rebuild(agent.store, "default", 1) == state_of(agent.store.canvas("default", 1))
+    assert from_versions(agent.store, "default", 1) == agent.store.canvas("default", 1)

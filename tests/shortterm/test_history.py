@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mcp_memory.shortterm.canvas.view import history
-from tests.shortterm.agent import Agent
+from tests.shortterm.agent import Agent, tear
 
 
 def told(agent: Agent, budget: int = 1000, **asked: object) -> list[str]:
@@ -40,6 +38,5 @@ def test_a_small_budget_tells_less_and_leaves_out_the_oldest(agent: Agent) -> No
 
 def test_a_canvas_that_cannot_be_read_is_told_by_its_row(agent: Agent) -> None:
     agent.offload("a", task="Fix login")
-    row = agent.store.canvas("default", 1)
-    agent.store.save_canvas("default", replace(row, text="torn"), expected=row.version)
+    tear(agent.store, 1, "torn")
     assert told(agent)[0].startswith("001 fix-login (doing, 2026-04-16 ")

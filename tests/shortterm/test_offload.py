@@ -17,7 +17,7 @@ from mcp_memory.shortterm.canvas.flowchart import parse, read
 from mcp_memory.shortterm.offload import MAX_BYTES
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from tests.shortterm.agent import Agent
+from tests.shortterm.agent import Agent, tear
 
 LOG = "\n".join(f"2026-04-16 12:00:{at % 60:02} INFO worker {at} done" for at in range(400))
 CIRCLE: list[object] = []
@@ -225,7 +225,7 @@ def test_new_tasks_of_several_sessions_get_numbers_of_their_own(store: Store) ->
 def test_a_canvas_whose_text_was_torn_is_drawn_anew_from_its_records(agent: Agent) -> None:
     agent.offload(task="Torn", step="One")
     row = agent.store.canvas("default", 1)
-    agent.store.save_canvas("default", replace(row, text="flowchart TD\n"), expected=row.version)
+    tear(agent.store, 1, "flowchart TD\n")
     assert agent.fold().text == row.text
     assert agent.offload(step="Two").node == "001-N2"
     assert [node.title for node in parse(agent.store.canvas("default", 1).text).nodes] == ["One", "Two"]

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Record
-from mcp_memory.shortterm.canvas.edits import Patch, state_of
+from mcp_memory.shortterm.canvas.edits import Patch
 from mcp_memory.shortterm.canvas.flowchart import read
-from mcp_memory.shortterm.canvas.replay import rebuild
 from mcp_memory.shortterm.summary_stage import AT_ONCE, FRESH, SUMMARIES, thin
 from mcp_memory.store.protocol import Conflict, Store
-from tests.shortterm.agent import START, Agent, patch_canvas
+from tests.shortterm.agent import START, Agent, from_versions, patch_canvas
 from tests.shortterm.asking import Asking, desk_at
 
 PAGE = "\n\n".join(
@@ -114,20 +113,20 @@ def test_a_better_summary_stands_in_the_row_in_a_further_line_of_the_file_and_on
     (drawn,) = [each for each in read(agent.store.canvas("default", 1)).nodes if each.id == node]
     assert drawn.summary == new.summary
     assert applied.kept == [f"001-N1 {new.ref}: {new.summary}"]
-    assert rebuild(agent.store, "default", 1) == state_of(agent.store.canvas("default", 1))
+    assert from_versions(agent.store, "default", 1) == agent.store.canvas("default", 1)
 
 
 def test_a_node_that_went_on_keeps_its_newest_summary_and_a_patched_one_the_patch(agent: Agent) -> None:
     went_on, patched = large(agent, 0), large(agent, 1)
     agent.offload("short", step="read page 0")
-    patch_canvas(agent.store, "default", 1, Patch(summaries={patched: "said otherwise"}), now=agent.now)
+    patch_canvas(agent.store, "default", 1, Patch(summaries={patched: "said otherwise"}))
     before = {node.id: node.summary for node in read(agent.store.canvas("default", 1)).nodes}
     asking(agent.store).answer({"summaries": [line(1), line(2)]})
     after = {node.id: node.summary for node in read(agent.store.canvas("default", 1)).nodes}
     assert after == before
     assert after[went_on] != line(1)["summary"]
     assert [each.summary_by for each in agent.store.records("default")] == ["model", "model", "synopsis"]
-    assert rebuild(agent.store, "default", 1) == state_of(agent.store.canvas("default", 1))
+    assert from_versions(agent.store, "default", 1) == agent.store.canvas("default", 1)
 
 
 @pytest.mark.parametrize(
@@ -228,6 +227,6 @@ def test_whatever_a_reply_says_the_agents_words_and_the_limits_hold(tmp_path: Pa
         assert records[1].summary == "mine"
         assert all(len(each.summary) <= 200 and 0 <= each.score <= 10 for each in records)
         assert "sk-ant-a1" not in "".join(each.summary for each in records)
-        assert rebuild(store, "default", 1) == state_of(store.canvas("default", 1))
+        assert from_versions(store, "default", 1) == store.canvas("default", 1)
     finally:
         store.close()

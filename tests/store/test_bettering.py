@@ -12,7 +12,7 @@ import pytest
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import CanvasRow, Record, Stage
-from mcp_memory.store.protocol import Amended, CanvasEdit, CanvasGrowth, Conflict, NewRef, Store, Work
+from mcp_memory.store.protocol import Amended, CanvasChange, CanvasGrowth, Conflict, NewRef, Store, Work
 from mcp_memory.store.values import CanvasPatch, Summaries
 
 NOW = datetime(2026, 5, 7, 12, tzinfo=UTC)
@@ -147,7 +147,7 @@ def test_growth_counts_the_records_since_the_last_look_and_leaves_out_what_was_n
     first = CanvasGrowth(canvas=1, status="doing", steps=2, upto=2)
     assert store.canvas_growth("me", since=NOW)[0] == first
     work = take(store, "canvas", canvas=1, upto=2)
-    store.commit("me", work.id, CanvasPatch(canvas=None, expected=0, edits=()), outcome={}, now=NOW)
+    store.commit("me", work.id, CanvasPatch(), outcome={}, now=NOW)
     assert [each.canvas for each in store.canvas_growth("me", since=NOW)] == [2]
     take_step(store, "001-N3")
     assert CanvasGrowth(canvas=1, status="doing", steps=1, upto=5) in store.canvas_growth("me", since=NOW)
@@ -157,23 +157,17 @@ def test_an_order_that_was_asked_for_lands_with_its_edit_or_not_at_all(store: St
     take_step(store)
     work = take(store, "canvas", canvas=1, upto=1)
     assert store.lease_job("me", "canvas", None, "{}", holder="x", until=NOW, now=NOW) is None
-    edit = CanvasEdit(kind="patched", body="{}", at=NOW, work=work.id)
 
     def order(expected: int) -> None:
-        store.commit(
-            "me",
-            work.id,
-            CanvasPatch(canvas=row(text="ordered"), expected=expected, edits=[edit]),
-            outcome={"kept": 1},
-            now=NOW,
-        )
+        change = CanvasChange(row=row(text="ordered", version=expected), kind="patched")
+        store.commit("me", work.id, CanvasPatch(changes=[change]), outcome={"kept": 1}, now=NOW)
 
     with pytest.raises(Conflict):
         order(7)
     assert store.job("me", work.id).state == "open"
     order(1)
     assert store.canvas("me", 1).text == "ordered"
-    (kept,) = [each for each in store.canvas_history("me", 1) if isinstance(each, CanvasEdit)]
+    kept = store.canvas_versions("me", 1)[-1]
     assert (kept.kind, kept.work) == ("patched", work.id)
     assert store.lease_job("me", "canvas", None, '{"canvas": 1, "upto": 1}', holder="x", until=NOW, now=NOW) is None
     with pytest.raises(NotFound):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 from mcp_memory.language.words import index_terms
-from mcp_memory.store.protocol import CanvasEdit, Change, Conflict, Filters, NewAtom, NewRef, Store, TakenStep, Vectors
+from mcp_memory.store.protocol import Change, Conflict, Filters, NewAtom, NewRef, Store, TakenStep, Vectors
 from mcp_memory.store.values import PersonaPage
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -676,29 +676,37 @@ def test_a_canvas_that_moved_on_is_a_conflict_and_nothing_is_written(store: Stor
     assert store.canvas("me", 1).text == "flowchart TD\n"
 
 
-def test_what_made_a_canvas_is_kept_in_order_with_what_was_undone(store: Store) -> None:
-    def edit(kind: str, body: str = "{}") -> CanvasEdit:
-        return CanvasEdit(kind=kind, body=body, at=NOW)
-
-    store.commit_step(
-        "me", record=record(), canvas=canvas(), expected=0, move="m1", edits=[edit("begun", '{"goal":"g"}')]
-    )
-    store.save_canvas("me", canvas(folded=True), expected=1, edits=[edit("folded"), edit("patched")])
-    store.commit_step("me", record=record("001-N2"), canvas=canvas(), expected=2)
-    store.commit_step("me", record=record("001-N2"), canvas=canvas(), expected=3, move="m3")
+def test_each_change_of_a_canvas_is_a_version_that_can_be_read_again(store: Store) -> None:
+    groups = {"001-F1": Group(("001-N1",), "é")}
+    rows = [
+        canvas(text="flowchart TD\n    a\n"),
+        canvas(text="flowchart TD\n    a\n", folded=True, groups=groups),
+        canvas(text="flowchart TD\n    b\n    c", label="other", groups=groups),
+        canvas(text="flowchart TD\n    a\n"),
+    ]
+    store.commit_step("me", record=record(), canvas=rows[0], expected=0, step="s1")
+    store.save_canvas("me", rows[1], expected=1, kind="folded")
+    store.commit_step("me", record=record("001-N2"), canvas=rows[2], expected=2)
     with pytest.raises(Conflict):
-        store.save_canvas("me", canvas(), expected=3, edits=[edit("lost")])
-    patched = store.canvas_history("me", 1)[3]
-    assert isinstance(patched, CanvasEdit)
-    store.save_canvas("me", canvas(), expected=4, undo=[patched.number], now=NOW)
-    history = store.canvas_history("me", 1)
-    assert [each.move if isinstance(each, TakenStep) else each.kind for each in history] == [
-        "begun", "m1", "folded", "patched", None, "m3",
-    ]  # fmt: skip
-    assert history[3] == replace(patched, undone=NOW)
-    assert next(each for each in history if isinstance(each, TakenStep)).record == record()
-    assert [store.last_move("me", node) for node in ("001-N1", "001-N2", "001-N3")] == ["m1", "m3", None]
-    assert store.canvas_history("me", 2) == store.canvas_history("you", 1) == []
+        store.save_canvas("me", canvas(), expected=2)
+    store.save_canvas("me", rows[3], expected=3, kind="undone", detail="2")
+    for version, row in enumerate(rows, start=1):
+        assert store.canvas("me", 1, version=version) == replace(row, version=version)
+    versions = store.canvas_versions("me", 1)
+    assert [(each.number, each.kind, each.detail, each.label) for each in versions] == [
+        (1, "step", "", "fix-login"),
+        (2, "folded", "", "fix-login"),
+        (3, "step", "", "other"),
+        (4, "undone", "2", "fix-login"),
+    ]
+    assert store.canvas_steps("me", 1) == [
+        TakenStep(record=record(), step="s1"),
+        TakenStep(record=record("001-N2"), step=None),
+    ]
+    assert [store.last_step("me", node) for node in ("001-N1", "001-N2", "001-N3")] == ["s1", None, None]
+    assert store.canvas_versions("me", 2) == store.canvas_versions("you", 1) == store.canvas_steps("me", 2) == []
+    with pytest.raises(NotFound, match="Version 5 of canvas 001"):
+        store.canvas("me", 1, version=5)
 
 
 def test_groups_keep_their_words(store: Store) -> None:

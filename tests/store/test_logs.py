@@ -9,7 +9,7 @@ import pytest
 
 from mcp_memory.core.errors import NotFound, Refused
 from mcp_memory.core.types import CanvasRow, NewTurn, Record
-from mcp_memory.store.protocol import CanvasEdit, FollowedLog, NewRef, Store
+from mcp_memory.store.protocol import FollowedLog, NewRef, Store
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LOG = FollowedLog(
@@ -85,7 +85,7 @@ def test_a_tool_call_is_known_by_its_id_whether_its_result_is_on_a_canvas_or_not
         updated=NOON,
         version=0,
     )
-    store.commit_step("me", record=record, canvas=canvas, expected=0, edits=list[CanvasEdit]())
+    store.commit_step("me", record=record, canvas=canvas, expected=0)
     store.forget("me", [plain.id], reason="", now=NOON)
     assert store.stored_calls("me", "s", ["call-1", "call-2", "call-3"]) == {"call-1", "call-2"}
     assert store.stored_calls("me", "other", ["call-1"]) == store.stored_calls("other", "s", ["call-1"]) == set()

@@ -34,7 +34,7 @@ CHANGES = {
     "record": "canvas node tool_call summary result_ref tool_call_id timestamp score tokens_raw tokens_kept ref"
     " summary_by step",
     "canvas": "label text status folded groups updated version",
-    "canvas_edit": "canvas after_record kind body at undone_at",
+    "canvas_version": "kind detail label status folded updated crc delta",
     "session": "name active_canvas activated_at",
     "tombstone": "reason at undone_at purged_at",
     "file": "bytes",
@@ -50,7 +50,7 @@ _OTHER: dict[str, Any] = {
     "sha256": b"0" * 32,
     "status": "paused",
     "step": "{}",
-    "body": '{"other": 1}',
+    "delta": '"other"',
     "timestamp": "2026-03-01T10:00:00+00:00",
     "at": "2026-03-01T10:00:00+00:00",
     "undone_at": "2026-03-01T10:00:00+00:00",

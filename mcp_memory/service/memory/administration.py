@@ -149,11 +149,10 @@ class AdministrationVerbs(RetentionVerbs):
     def export(self, target: Path, *, spaces: Sequence[str] | None = ()) -> Exported:
         """Write this space (or these; None means all) to a file that is not there yet. Nothing forgotten is in it."""
         from mcp_memory.service.portable import export
-        from mcp_memory.shortterm.canvas.replay import scrubbed
 
         store = self._parts.store
         chosen = None if spaces is None else spaces or [self.space]
-        return export(store, target, chosen, scrub=lambda space, refs: scrubbed(store, space, refs))
+        return export(store, target, chosen)
 
     @in_thread
     def take_in(self, parcel: Parcel, space: str) -> Brought:

@@ -130,7 +130,6 @@ def _join(
     from mcp_memory.models.metered import MeteredModel, make_llm, make_others
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.scheduler import Scheduler, SchedulerThread
-    from mcp_memory.shortterm.canvas.replay import mend
     from mcp_memory.shortterm.chunks import index_next
     from mcp_memory.store.sqlite import open_store
 
@@ -157,7 +156,7 @@ def _join(
         raise
     for space, number in sorted({(one.space, number) for one in store.recovered_lines for number in one.canvases}):
         with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
-            mend(store, space, number, now=now())
+            store.redraw_canvas(space, number)
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
     indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
     search = Search(store, now)

@@ -139,28 +139,28 @@ class RetentionVerbs(Verbs):
         )
 
     def _forget(self, ids: Sequence[str], refs: Sequence[str], *, reason: str, how: How) -> Tombstone:
-        from mcp_memory.shortterm.canvas import replay
+        from mcp_memory.shortterm.canvas import forgotten
 
         store, now = self._parts.store, self._parts.now()
 
         def attempt() -> Tombstone:
-            redrawn = replay.taken_off(store, self.space, refs, now=now.astimezone()) if refs else ()
+            redrawn = forgotten.without_words(store, self.space, refs, now=now.astimezone()) if refs else ()
             return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
 
-        forgotten = self._retried(attempt)
+        done = self._retried(attempt)
         self._changed()
-        return forgotten
+        return done
 
     def _told_still(self, query: str | None, refs: Sequence[str]) -> list[str]:
         """Tell which tasks say the words of a query even then: their goals and the steps that stay are not searched."""
         from mcp_memory.language.words import base_terms
-        from mcp_memory.shortterm.canvas import replay
+        from mcp_memory.shortterm.canvas import forgotten
 
         words = set(base_terms(query or ""))
         if not words:
             return []
         store, now = self._parts.store, self._parts.now().astimezone()
-        bare = {one.row.number: one.row for one in replay.taken_off(store, self.space, refs, now=now)}
+        bare = {one.row.number: one.row for one in forgotten.without_words(store, self.space, refs, now=now)}
         rows = [bare.get(row.number, row) for row in store.canvases(self.space, limit=_CANVASES)]
         still = [f"{row.number:03}" for row in rows if words <= set(base_terms(row.text))]
         return (
@@ -169,13 +169,13 @@ class RetentionVerbs(Verbs):
 
     def _undo(self, undo: str) -> Forgotten:
         from mcp_memory.longterm import forgetting
-        from mcp_memory.shortterm.canvas import replay
+        from mcp_memory.shortterm.canvas import forgotten
 
         store, now = self._parts.store, self._parts.now()
 
         def attempt() -> Tombstone:
             refs = [id for one in store.tombstones(self.space) if one.id == undo for id in one.ids if id[0] == "r"]
-            redrawn = replay.brought_back(store, self.space, refs) if refs else ()
+            redrawn = forgotten.with_words(store, self.space, refs) if refs else ()
             return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
 
         back = self._retried(attempt)
@@ -189,14 +189,12 @@ class RetentionVerbs(Verbs):
             total=len(back.ids),
         )
 
-    def _retried(self, attempt: Callable[[], T], *, nothing: str = "changed") -> T:
+    def _retried(self, attempt: Callable[[], T]) -> T:
         """Retry while other writers change a canvas first."""
         for _ in range(_ATTEMPTS):
             with suppress(Conflict):
                 return attempt()
-        raise StoreUnavailable(
-            f"A canvas is being written to by many others at once. Nothing was {nothing}; call again."
-        )
+        raise StoreUnavailable("A canvas is being written to by many others at once. Nothing was changed; call again.")
 
     tombstones = of_store(Store.tombstones)
 
@@ -255,21 +253,12 @@ class RetentionVerbs(Verbs):
 
     def _purged(self, tombstones: Sequence[str]) -> Purged:
         from mcp_memory.longterm.forgetting import pages_without
-        from mcp_memory.shortterm.canvas import replay
         from mcp_memory.store.forgetting import Purge
 
         store = self._parts.store
         gone = [id for one in store.tombstones(self.space) if one.id in tombstones for id in one.ids]
-        refs = [id for id in gone if id.startswith("r-")]
-        atoms = [id for id in gone if id.startswith("a")]
-
-        def attempt() -> Purged:
-            canvases = replay.scrubbed(store, self.space, refs) if refs else ()
-            personas = pages_without(store, self.space, atoms)
-            what = Purge(tombstones=tombstones, canvases=canvases, personas=personas)
-            return store.purge(self.space, what, now=self._parts.now())
-
-        return self._retried(attempt, nothing="erased")
+        personas = pages_without(store, self.space, [id for id in gone if id.startswith("a")])
+        return store.purge(self.space, Purge(tombstones=tombstones, personas=personas), now=self._parts.now())
 
     @in_thread
     def retention(self) -> list[OverdueRows]:

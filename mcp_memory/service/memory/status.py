@@ -47,12 +47,12 @@ class StatusVerbs(Verbs):
 
     @in_thread
     def problems(self) -> list[str]:
-        from mcp_memory.shortterm.canvas import replay
+        from mcp_memory.shortterm.canvas import versions
 
         store = self._parts.store
         found = store.problems()
         try:
-            return found + [f"{space}: {each}" for space in store.spaces() for each in replay.problems(store, space)]
+            return found + [f"{space}: {each}" for space in store.spaces() for each in versions.problems(store, space)]
         except DamagedRow:
             return found  # which names it
 

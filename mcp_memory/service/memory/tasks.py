@@ -244,17 +244,15 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def rebuild_canvas(self, number: int) -> CanvasRow:
-        """Redraw a canvas from its records and edits, row and file, and return it."""
-        from mcp_memory.shortterm.canvas.replay import mend
-
-        return mend(self._parts.store, self.space, number, now=self._parts.now().astimezone())[0]
+        """Redraw a canvas from its versions, row and file, and return it."""
+        return self._parts.store.redraw_canvas(self.space, number)[0]
 
     @in_thread
     def undo_patch(self, number: int) -> CanvasRow:
         """Undo the last patch of a canvas, keeping later changes. Raises NotFound."""
-        from mcp_memory.shortterm.canvas.replay import rollback
+        from mcp_memory.shortterm.canvas.versions import undo_patch
 
-        return rollback(self._parts.store, self.space, number, now=self._parts.now().astimezone())
+        return undo_patch(self._parts.store, self.space, number)
 
     @in_thread
     def records(self, *, node: str | None = None, session: str | None = None, limit: int = 100) -> list[Record]:

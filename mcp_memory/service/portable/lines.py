@@ -22,7 +22,7 @@ from mcp_memory.store import files
 
 __all__ = ["line_of", "row_of"]
 
-_ZONED = (model.ExportedRef, model.ExportedRecord, model.ExportedEdit)
+_ZONED = (model.ExportedRef, model.ExportedRecord)
 _MOST = 2**62
 
 

@@ -213,6 +213,12 @@ def _check(row: model.ExportedRow) -> None:
             safe_name(row.label, what="label of a canvas")
             if not _LEAST_ID <= row.number < 10**6:
                 raise InvalidInput("has a number that no canvas has")
+            numbers = [one.version for one in row.versions]
+            if numbers != sorted({*numbers}) or any(number < 1 for number in numbers):
+                raise InvalidInput("has versions that are not in order")
+            for one in row.versions:
+                safe_name(one.session, what="session")
+                safe_name(one.label, what="label of a canvas")
         case model.ExportedRecord():
             safe_name(row.session, what="session")
         case model.ExportedSession():

@@ -15,18 +15,16 @@ import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
-from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.service.portable import pages
 from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of
 from mcp_memory.service.portable.lines import line_of
 from mcp_memory.store import export_model as model
-from mcp_memory.store.forgetting import Scrubbed
 from mcp_memory.store.protocol import EmbeddedStore
 
 __all__ = ["Exported", "export"]
@@ -46,11 +44,7 @@ class Exported:
     lacking: list[str]
 
 
-Scrub = Callable[[str, Collection[str]], Sequence[Scrubbed]]
-"""Given a space and results that were forgotten there: the canvases that told of them, with a history that does not."""
-
-
-def export(store: EmbeddedStore, target: Path, spaces: Sequence[str] | None = None, *, scrub: Scrub) -> Exported:
+def export(store: EmbeddedStore, target: Path, spaces: Sequence[str] | None = None) -> Exported:
     """Write spaces (all, where none is named) to a file that is not there yet. Blocks.
 
     NotFound for a space that holds nothing, InvalidInput for a file that is there, StoreUnavailable where it cannot
@@ -65,7 +59,7 @@ def export(store: EmbeddedStore, target: Path, spaces: Sequence[str] | None = No
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with tempfile.TemporaryDirectory(prefix="mcp-memory-export-") as folder:
-            tree = _Tree(Path(folder), store, {space: _bare(store, space, scrub) for space in chosen})
+            tree = _Tree(Path(folder), store)
             try:
                 store.export_rows(chosen, tree.take)
             finally:
@@ -88,41 +82,13 @@ def export(store: EmbeddedStore, target: Path, spaces: Sequence[str] | None = No
     return Exported(path=str(target), bytes=size, sha256=digest, rows=counts, lacking=tree.lacking)
 
 
-class _Bare:
-    """Steps of tasks without a word of results that were forgotten."""
-
-    def __init__(self, refs: Collection[str], canvases: Sequence[Scrubbed]) -> None:
-        self._refs = refs
-        self._canvases = {one.row.number: one for one in canvases}
-
-    def of(self, row: model.ExportedRow) -> model.ExportedRow:
-        match row:
-            case model.ExportedRecord() if row.ref in self._refs:
-                known = self._canvases.get(row.canvas)
-                step = None if known is None else known.moves.get(int(row.id[1:]))
-                return replace(row, tool_call=FORGOTTEN, summary=FORGOTTEN, result_ref="", summary_by=None, step=step)
-            case model.ExportedCanvas() if row.number in self._canvases:
-                bare = self._canvases[row.number]
-                bodies = {f"e{number}": body for number, body in bare.edits.items()}
-                edits = tuple(replace(one, body=bodies.get(one.id, one.body)) for one in row.edits)
-                groups = {id: asdict(group) for id, group in bare.row.groups.items()}
-                return replace(row, edits=edits, text=bare.row.text, groups=groups)
-            case _:
-                return row
-
-
-def _bare(store: EmbeddedStore, space: str, scrub: Scrub) -> _Bare:
-    refs = {id for one in store.tombstones(space) if not one.undone for id in one.ids if id.startswith("r-")}
-    return _Bare(refs, scrub(space, refs) if refs else ())
-
-
 class _Tree:
     """The members as files of a folder, grown row by row."""
 
-    def __init__(self, folder: Path, store: EmbeddedStore, bare: Mapping[str, _Bare]) -> None:
+    def __init__(self, folder: Path, store: EmbeddedStore) -> None:
         self.rows: dict[str, Counter[str]] = {}
         self.lacking: list[str] = []
-        self._folder, self._store, self._bare = folder, store, bare
+        self._folder, self._store = folder, store
         self._names: dict[str, str] = {}
         self._open: tuple[str, IO[bytes]] | None = None
         self._page: tuple[str, IO[bytes]] | None = None
@@ -131,7 +97,6 @@ class _Tree:
         self._add(README_NAME, README.encode())
 
     def take(self, space: str, row: model.ExportedRow) -> None:
-        row = self._bare[space].of(row)
         counts = self.rows.setdefault(space, Counter())
         kind = kind_of(row)
         match row:

@@ -13,14 +13,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from mcp_memory.core.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.process_registry import exclusive
-from mcp_memory.core.types import CanvasRow
 from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
@@ -36,8 +35,6 @@ from mcp_memory.service.upkeep.engine import (
     why_read_only,
 )
 from mcp_memory.service.upkeep.quarantine_dir import Aside
-from mcp_memory.shortterm.canvas import replay as drawing
-from mcp_memory.shortterm.canvas.edits import row_of
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store
 
@@ -127,7 +124,6 @@ def _agreement(home: Path) -> Agreement:
         with snapshots.opened(copy) as con:
             compared, notes = comparison.compare(con, home, within=True)
             alone = database_rebuild.of_the_database_alone(con)
-        compared = _with_canvases(compared, _drawn(copy))
     # Results whose bytes are not those that were stored are looked at one by one elsewhere.
     notes = [note for note in notes if ": refs/" not in note or note.endswith(comparison.UNNAMED)]
     lacking = [one for one in compared if one.only_in_database and one.what != comparison.RESULTS]
@@ -232,10 +228,8 @@ def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
             con.execute("VACUUM INTO ?", (str(new),))
             carried = database_rebuild.of_the_database_alone(con)
     built = database_rebuild.build(new, home, is_alone=before.path is None)
-    drawn = _drawn(new)
-    database_rebuild.draw(new, [(space, due) for space, _, due in drawn])
     done = Rebuilt(
-        compared=_with_canvases(compared, drawn),
+        compared=compared,
         notes=notes or built.notes,
         carried=carried,
         damage=before.damage,
@@ -313,26 +307,6 @@ def _copied(home: Path, copy: Path) -> list[str]:
                 shutil.copyfile(part, f"{copy}{ending}")
         return [str(error)]
     return snapshots.check(copy)
-
-
-def _drawn(database: Path) -> list[tuple[str, CanvasRow, CanvasRow]]:
-    """Return (space, canvas, the same as its records and edits alone come to) where these are not the same."""
-    found: list[tuple[str, CanvasRow, CanvasRow]] = []
-    with closing(open_store(database.parent)) as store:
-        for space in store.spaces():
-            for row in store.canvases(space, limit=-1):
-                with suppress(NotFound):  # it has nothing to be drawn from
-                    due = row_of(drawing.rebuild(store, space, row.number), row)
-                    found += [(space, row, due)] if due != row else []
-    return found
-
-
-def _with_canvases(
-    compared: list[comparison.Compared], drawn: list[tuple[str, CanvasRow, CanvasRow]]
-) -> list[comparison.Compared]:
-    """Count canvases that are not what their history comes to; those without a text were never drawn."""
-    differing = [f"canvas {row.number}" for _, row, _ in drawn if row.text]
-    return [one.with_differing(differing) if one.what == "canvases" else one for one in compared]
 
 
 def _lost(built: database_rebuild.Built, before: _Before, new: Path) -> Iterator[str]:

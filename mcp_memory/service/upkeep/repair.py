@@ -24,8 +24,7 @@ from mcp_memory.service.upkeep.backup import folder_of, listed
 from mcp_memory.service.upkeep.engine import IDENTITY, explained, open_store, snapshots
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, remake
-from mcp_memory.shortterm.canvas import replay as drawing
-from mcp_memory.shortterm.canvas.edits import state_of
+from mcp_memory.shortterm.canvas import versions
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore, TakenBack
 
@@ -70,9 +69,9 @@ def repair(home: Path, *, now: datetime) -> Repaired:
             mended += _purges(store)
             mended += _results(home, aside)
             mended += _named_again(store, home, aside)
-            mended += _canvases(store, aside, home, now=now)
+            mended += _canvases(store, aside, home)
             left = [*store.problems(), *agreement(home).problems]
-            left += [f"{space}: {each}" for space in store.spaces() for each in drawing.problems(store, space)]
+            left += [f"{space}: {each}" for space in store.spaces() for each in versions.problems(store, space)]
     return Repaired(mended=mended, left=left, aside=aside.folder if aside.took else None, rebuilt=rebuilt)
 
 
@@ -216,19 +215,15 @@ def _digest(content: bytes) -> str | None:
 # --- canvases ---------------------------------------------------------------------------------------
 
 
-def _canvases(store: EmbeddedStore, aside: Aside, home: Path, *, now: datetime) -> Iterator[str]:
+def _canvases(store: EmbeddedStore, aside: Aside, home: Path) -> Iterator[str]:
     """Redraw canvases whose rows differ from their history."""
     for space in store.spaces():
         for row in store.canvases(space, limit=_ALL):
             try:
-                due = drawing.rebuild(store, space, row.number)
+                if store.canvas(space, row.number, version=row.version) == row:
+                    continue
             except NotFound:
                 continue
-            try:
-                if state_of(row) == due:
-                    continue
-            except Damaged:
-                pass
             aside.copy(home / "spaces" / space / "mmds" / f"{row.number:03}-{row.label}.mmd")
-            drawing.mend(store, space, row.number, now=now)
+            store.redraw_canvas(space, row.number)
             yield f"{space}: canvas {row.number:03}-{row.label} is drawn anew from its records."

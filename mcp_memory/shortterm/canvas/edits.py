@@ -1,16 +1,4 @@
-"""The state of a canvas (its flowchart and its folding), and the edits that change it beside its steps.
-
-Every edit records its effect, not the request: which nodes, which group. So `replay` rebuilds a canvas by applying its
-moves and edits in order, whatever later versions of the rules would have decided. An edit whose nodes or groups are
-missing, because an earlier one was undone, is applied to the others.
-
-    begun       a new canvas has this goal
-    drawn       a canvas from before its steps were stored, whole
-    folded      the whole canvas, or these nodes as a group     unfolded  these groups, or the whole canvas
-    completed   the task with everything still `doing`, which folds it; or these nodes
-    paused      the session went on to another task; the next step takes this one up again
-    patched     a `Patch`
-    forgotten   removes words of forgotten results: see `replay`
+"""The state of a canvas (its flowchart and its folding), and the changes to it that are no step.
 
 A patch is applied whole or not at all; no node is lost, none changes its id; groups hold each node once and never
 themselves; words keep to the limits of `flowchart`. Two nodes become one by a group with a title, which keeps the ids
@@ -19,12 +7,10 @@ that are in somebody's context already; `ungroup` parts them again.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import CanvasRow, Group, StepStatus
@@ -37,16 +23,11 @@ from mcp_memory.shortterm.canvas.flowchart import (
     Edge,
     Node,
     clean,
-    parse,
     read,
     render,
 )
-from mcp_memory.shortterm.canvas.folding import members, new_group_id, opened, outermost, top_level, without
-from mcp_memory.shortterm.canvas.placement import DEAD_END, Move, latest, move
-from mcp_memory.store.protocol import CanvasEdit
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from mcp_memory.shortterm.canvas.folding import members, new_group_id, outermost, without
+from mcp_memory.shortterm.canvas.placement import latest, styled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,23 +92,6 @@ class Patch:
     edges: tuple[EdgeLabel, ...] = ()
 
 
-@cache
-def _adapter() -> TypeAdapter[Patch]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Patch)
-
-
-def patch_text(patch: Patch) -> str:
-    """Return the JSON of a patch, without the fields that it leaves empty."""
-    return _adapter().dump_json(patch, exclude_defaults=True).decode()
-
-
-def patch_of(text: str) -> Patch:
-    """Return the patch of a JSON text. Raises pydantic's ValidationError, a ValueError."""
-    return _adapter().validate_json(text)
-
-
 def apply_patch(state: CanvasState, patch: Patch) -> CanvasState:
     """Apply a patch. Raises InvalidInput, which names everything that is wrong with it."""
     groups, faults = _grouped(state, patch)
@@ -159,12 +123,9 @@ def _patched(node: Node, patch: Patch) -> Node:
 
 def _labelled(canvas: Canvas, patch: Patch, nodes: Mapping[str, Node]) -> Iterator[Edge]:
     """Yield the edges with their words; one into a dead end is dashed and says at least that."""
-    words = {(each.source, each.target): each.label for each in patch.edges}
-    held = {(edge.source, edge.target): edge.label for edge in canvas.edges}
-    for (source, target), label in {**held, **words}.items():
-        dead = nodes[target].status == "blocked"
-        label = DEAD_END if dead and not label else "" if not dead and label == DEAD_END else label
-        yield Edge(source, target, label, dead)
+    words = {(edge.source, edge.target): edge.label for edge in (*canvas.edges, *patch.edges)}
+    for (source, target), label in words.items():
+        yield styled(Edge(source, target, label), nodes[target])
 
 
 # --- faults of a patch ------------------------------------------------------------------------------
@@ -225,74 +186,60 @@ def _grouped(state: CanvasState, patch: Patch) -> tuple[dict[str, Group], list[s
     return groups, faults
 
 
-Kind = Literal["begun", "drawn", "folded", "unfolded", "completed", "paused", "patched", "forgotten"]
+# --- other changes ----------------------------------------------------------------------------------
 
 
-def edit(kind: Kind, now: datetime, **body: object) -> CanvasEdit:
-    """Return an edit to store; empty fields of its body are left out."""
-    kept = {key: value for key, value in body.items() if value}
-    return CanvasEdit(kind=kind, body=json.dumps(kept, ensure_ascii=False, separators=(",", ":")), at=now)
-
-
-def patched(patch: Patch, now: datetime, *, work: str | None = None) -> CanvasEdit:
-    return CanvasEdit(kind="patched", body=patch_text(patch), at=now, work=work)
-
-
-# --- applying ------------------------------------------------------------------------------------------
-
-
-def stepped(state: CanvasState, node: str, how: Move, *, summary: str, now: datetime) -> CanvasState:
-    """Apply a step: the groups that hold its node open, and so does the canvas."""
-    canvas = move(state.canvas, node, how, summary=summary, now=now)
-    return CanvasState(canvas=canvas, groups=opened(state.groups, node), folded=False)
-
-
-def do(state: CanvasState | None, done: CanvasEdit, *, number: int) -> CanvasState | None:
-    """Apply an edit; None where there is no canvas to apply it to.
-
-    Raises ValueError (InvalidInput is one) for a body that does not fit its kind, or a patch that does not fit.
-    """
-    body: dict[str, Any] = {} if done.kind == "patched" else json.loads(done.body)
-    match done.kind, state:
-        case "begun", _:
-            return CanvasState(canvas=Canvas(number, str(body.get("goal", "")), "doing", done.at, done.at))
-        case "drawn", _:
-            return _as_it_stood(body)
-        case "folded", CanvasState():
-            return _fold(state, str(body.get("group", "")), tuple(body.get("nodes", ())))
-        case "unfolded", CanvasState():
-            return replace(state, folded=False, groups=without(state.groups, body.get("groups", ())))
-        case "completed", CanvasState():
-            return _complete(state, frozenset(body.get("nodes", ())), done.at)
-        case "paused", CanvasState():
-            return replace(state, canvas=replace(state.canvas, status="paused"))
-        case "patched", CanvasState():
-            return apply_patch(state, patch_of(done.body))
-        case _, None:
-            return None
-        case _:
-            raise InvalidInput(f"A canvas edit of kind {done.kind!r} is not known here.")
-
-
-def _as_it_stood(body: dict[str, Any]) -> CanvasState:
-    groups = {id_: Group(tuple(nodes)) for id_, nodes in body["groups"].items()}
-    return CanvasState(canvas=parse(body["text"]), groups=groups, folded=bool(body["folded"]))
-
-
-def _fold(state: CanvasState, group: str, nodes: tuple[str, ...]) -> CanvasState:
-    if not group:
-        return replace(state, folded=True)
-    groups = without(state.groups, (group,))
-    known = {*groups, *(node.id for node in state.canvas.nodes)}
-    inside = tuple(id_ for id_ in nodes if id_ in known and top_level(groups, id_) == id_)
-    return replace(state, groups={**groups, group: Group(inside)}) if inside else state
-
-
-def _complete(state: CanvasState, nodes: frozenset[str], now: datetime) -> CanvasState:
+def complete(state: CanvasState, now: datetime, *, nodes: Collection[str] = ()) -> CanvasState:
+    """Return the state with these nodes done; without any the task is, with everything that was `doing`, and folded."""
     canvas = state.canvas
     done = tuple(
         replace(node, status="done") if node.id in nodes or (not nodes and node.status == "doing") else node
         for node in canvas.nodes
     )
-    grown = replace(canvas, nodes=done, status=canvas.status if nodes else "done", updated=max(now, canvas.updated))
-    return replace(state, canvas=grown, folded=state.folded or not nodes)
+    changed = replace(canvas, nodes=done, status=canvas.status if nodes else "done", updated=max(now, canvas.updated))
+    return replace(state, canvas=changed, folded=state.folded or not nodes)
+
+
+def take_back(state: CanvasState, before: CanvasState, after: CanvasState) -> CanvasState:
+    """Return the state without what made `after` of `before`; what was changed again since stays as it is."""
+    old, new = before.canvas, after.canvas
+    nodes = {
+        node.id: _merged(node, _by_id(old).get(node.id), _by_id(new).get(node.id), "title", "summary", "status")
+        for node in state.canvas.nodes
+    }
+    joined_before, joined_after = ({(e.source, e.target): e for e in canvas.edges} for canvas in (old, new))
+    edges = (
+        styled(_merged(edge, joined_before.get(key), joined_after.get(key), "label"), nodes[edge.target])
+        for edge in state.canvas.edges
+        if (key := (edge.source, edge.target)) in joined_before or edge != joined_after.get(key)
+    )
+    canvas = _merged(state.canvas, old, new, "task_goal")
+    canvas = replace(canvas, nodes=tuple(nodes.values()), edges=tuple(edges))
+    return replace(state, canvas=canvas, groups=_groups_back(state, before, after))
+
+
+def _by_id(canvas: Canvas) -> dict[str, Node]:
+    return {node.id: node for node in canvas.nodes}
+
+
+def _merged(now: Any, before: Any, after: Any, *names: str) -> Any:
+    """Return `now` with the fields of `before` where `after` gave them the values that they have."""
+    if before is None or after is None:
+        return now
+    return replace(now, **{name: getattr(before, name) for name in names if getattr(now, name) == getattr(after, name)})
+
+
+def _groups_back(state: CanvasState, before: CanvasState, after: CanvasState) -> dict[str, Group]:
+    """Return the groups with those of `before`, but for those that are other now, or hold a step that went on."""
+    made = [id_ for id_, group in after.groups.items() if id_ not in before.groups and state.groups.get(id_) == group]
+    groups = without(state.groups, made)
+    then = {node.id: node.timestamp for node in after.canvas.nodes}
+    went_on = {node.id for node in state.canvas.nodes if then.get(node.id) != node.timestamp}
+    back = dict(groups)
+    for id_, group in before.groups.items():
+        is_gone = id_ not in after.groups and went_on.isdisjoint(members(before.groups, id_))
+        if state.groups.get(id_) == after.groups.get(id_) and (is_gone or id_ in after.groups):
+            back[id_] = group
+    inside = [each for group in back.values() for each in group.nodes]
+    known = {*back, *(node.id for node in state.canvas.nodes)}
+    return back if len(inside) == len(set(inside)) and known.issuperset(inside) else groups

@@ -212,67 +212,85 @@ class CanvasStep:
     intent: CallIntent | None = None
     """The intent of an unnamed call."""
     before: str = ""
-    """The intent key of the last move of the node touched last, if that is unnamed too."""
+    """The intent key of the last step of the node touched last, if that is unnamed too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """The effect of a step on a canvas, fully decided, so that later versions of the rules can replay it.
+class StepNote:
+    """What is kept with the record of a step: the title that it gave its node, and the key of its intent if unnamed."""
 
-    With a `title` its node is new or renamed. `after` are nodes that it is joined to, with the words on the edge;
-    `finished` those that become done; `routine` the key of its intent, if it is unnamed.
-    """
-
-    status: StepStatus
     title: str = ""
     routine: str = ""
-    after: Mapping[str, str] = field(default_factory=dict[str, str])
-    finished: tuple[str, ...] = ()
+
+    @staticmethod
+    def read(text: str | None) -> StepNote:
+        """Return the note of a record, an empty one where it has none or another program wrote it."""
+        try:
+            fields: Any = json.loads(text or "{}")
+            return StepNote(title=str(fields.get("title", "")), routine=str(fields.get("routine", "")))
+        except (ValueError, AttributeError):
+            return StepNote()
+
+    def text(self) -> str | None:
+        fields = {key: value for key, value in asdict(self).items() if value}
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":")) if fields else None
 
 
-def place(canvas: Canvas, step: CanvasStep) -> tuple[str, Move]:
-    """Return the node of the step, and its move.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """The canvas with a step on it, at `node`."""
+
+    canvas: Canvas
+    node: str
+    note: StepNote
+
+
+def place(canvas: Canvas, step: CanvasStep) -> Placed:
+    """Put a step on the canvas.
 
     Raises InvalidInput when `name` or `after` has an id that is not on the canvas; its text names those that are.
     """
     for id_ in step.after:
         _require(canvas, id_, "after")
+    before, finished = step.after, frozenset[str]()
     old = _existing(canvas, step)
-    return (old.id, _continuing(canvas, old, step)) if old else _starting(canvas, step)
-
-
-def move(canvas: Canvas, node: str, how: Move, *, summary: str, now: datetime) -> Canvas:
-    """Return the canvas with the move done. A node that it goes on with and is not there is made."""
-    known = {each.id: each for each in canvas.nodes}
-    if old := known.get(node):
+    if old:
+        title = grown(old.title, step.before, step.intent) if step.intent and step.name is None else ""
         made = replace(
-            old, title=how.title or old.title, status=how.status, summary=summary, timestamp=max(old.timestamp, now)
+            old,
+            title=title or old.title,
+            status=step.status or ("blocked" if old.status == "blocked" else "doing"),
+            summary=step.summary,
+            timestamp=max(old.timestamp, step.now),
         )
     else:
-        made = Node(node, how.title or node, how.status, summary, now)
-    done = {node: made} | {
-        id_: replace(known[id_], status="done")
-        for id_ in how.finished
-        if id_ in known and known[id_].status == "doing" and id_ != node
-    }
-    nodes = tuple(done.get(each.id, each) for each in canvas.nodes) + (() if old else (made,))
+        title = _title(step)
+        before = step.after or dict.fromkeys(_live_ends(canvas), "")
+        finished = frozenset(before)
+        number = max((int(node.id.rpartition("N")[2]) for node in canvas.nodes), default=0) + 1
+        id_ = f"{padded(canvas.number)}-N{number}"
+        made = Node(id_, title or id_, step.status or "doing", step.summary, step.now)
+    nodes = [made if node.id == made.id else _finished(node) if node.id in finished else node for node in canvas.nodes]
     joined = {(edge.source, edge.target) for edge in canvas.edges}
-    drawn = [Edge(id_, node, words) for id_, words in how.after.items() if id_ in known and (id_, node) not in joined]
-    edges = tuple(_styled(edge, made) for edge in (*canvas.edges, *drawn))
-    return replace(canvas, nodes=nodes, edges=edges, status="doing", updated=max(canvas.updated, now))
+    drawn = [
+        Edge(id_, made.id, words) for id_, words in before.items() if id_ != made.id and (id_, made.id) not in joined
+    ]
+    edges = tuple(styled(edge, made) if edge.target == made.id else edge for edge in (*canvas.edges, *drawn))
+    return Placed(
+        canvas=replace(
+            canvas,
+            nodes=tuple(nodes if old else [*nodes, made]),
+            edges=edges,
+            status="doing",
+            updated=max(canvas.updated, step.now),
+        ),
+        node=made.id,
+        note=StepNote(title=title, routine=step.intent.key if step.intent and step.name is None else ""),
+    )
 
 
-def dumps(how: Move) -> str:
-    """Return the JSON of a move for its record, without empty fields."""
-    fields = {key: value for key, value in asdict(how).items() if value}
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-
-
-def loads(text: str) -> Move:
-    """Return the move of a record."""
-    fields: dict[str, Any] = json.loads(text)
-    fields["finished"] = tuple(fields.get("finished", ()))
-    return Move(**fields)
+def _finished(node: Node) -> Node:
+    return replace(node, status="done") if node.status == "doing" else node
 
 
 def latest(canvas: Canvas) -> Node | None:
@@ -310,39 +328,10 @@ def _key(title: str) -> str:
     return "".join(title.casefold().split())
 
 
-# --- growing ----------------------------------------------------------------------------------------
-
-
-def _continuing(canvas: Canvas, old: Node, step: CanvasStep) -> Move:
-    joined = {(edge.source, edge.target) for edge in canvas.edges}
-    return Move(
-        status=step.status or ("blocked" if old.status == "blocked" else "doing"),
-        title=grown(old.title, step.before, step.intent) if step.intent and step.name is None else "",
-        routine=_key_of(step),
-        after={id_: words for id_, words in step.after.items() if id_ != old.id and (id_, old.id) not in joined},
-    )
-
-
-def _starting(canvas: Canvas, step: CanvasStep) -> tuple[str, Move]:
-    number = max((int(node.id.rpartition("N")[2]) for node in canvas.nodes), default=0) + 1
-    before = step.after or dict.fromkeys(_live_ends(canvas), "")
-    return f"{padded(canvas.number)}-N{number}", Move(
-        status=step.status or "doing",
-        title=_title(step),
-        routine=_key_of(step),
-        after=before,
-        finished=tuple(node.id for node in canvas.nodes if node.id in before and node.status == "doing"),
-    )
-
-
 def _title(step: CanvasStep) -> str:
     if step.name is not None:
         return clean(step.name, TITLE_LIMIT)
     return step.intent.title if step.intent and step.intent.title else step.title
-
-
-def _key_of(step: CanvasStep) -> str:
-    return step.intent.key if step.intent and step.name is None else ""
 
 
 def _live_ends(canvas: Canvas) -> list[str]:
@@ -358,10 +347,8 @@ def _live_ends(canvas: Canvas) -> list[str]:
     return ends
 
 
-def _styled(edge: Edge, node: Node) -> Edge:
-    """An edge into the node looks like what the node has become."""
-    if edge.target != node.id:
-        return edge
-    if node.status == "blocked":
-        return Edge(edge.source, edge.target, edge.label or DEAD_END, dashed=True)
-    return Edge(edge.source, edge.target, "" if edge.label == DEAD_END else edge.label)
+def styled(edge: Edge, target: Node) -> Edge:
+    """Return an edge as what it leads to has it: dashed into a dead end, and with words then."""
+    if target.status == "blocked":
+        return replace(edge, label=edge.label or DEAD_END, dashed=True)
+    return replace(edge, label="" if edge.label == DEAD_END else edge.label, dashed=False)

@@ -3,9 +3,9 @@
 A task is found by its words, its label or its number. A label is made of the task's words; two tasks whose labels were
 cut to the same 30 characters stay two, because their goals differ.
 
-`route_call` reads the store and writes nothing. Its result is ready to be committed with the record: the new canvas,
-the move that made it, and the edits before it (a new canvas begins). `row.version` guards it: where another writer was
-first, the call is routed again.
+`route_call` reads the store and writes nothing. Its result is ready to be committed with the record: the canvas with
+the step on it, and a note of the step. `row.version` guards it: where another writer was first, the call is routed
+again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language.words import base_terms, function_words
-from mcp_memory.shortterm.canvas.edits import CanvasState, do, edit, row_of, stepped
-from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, clean, goal_of, padded
-from mcp_memory.shortterm.canvas.folding import nodes_of
-from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, dumps, latest, loads, place
-from mcp_memory.shortterm.canvas.replay import amend, current_state
-from mcp_memory.store.protocol import CanvasEdit, Store
+from mcp_memory.shortterm.canvas.edits import CanvasState, complete, row_of
+from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, Canvas, clean, goal_of, padded
+from mcp_memory.shortterm.canvas.folding import nodes_of, opened
+from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, StepNote, latest, place
+from mcp_memory.shortterm.canvas.versions import amend, current_state
+from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:
     from mcp_memory.shortterm.canvas.boundaries import BoundaryVerdict
@@ -218,39 +218,39 @@ class LeftTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedCall:
-    """`move` and `edits` are for `Store.commit_step`, with `row`, whose version is the one that was read."""
+    """`step` is for `Store.commit_step`, with `row`, whose version is the one that was read."""
 
     row: CanvasRow
     node: str
-    move: str
-    edits: tuple[CanvasEdit, ...]
+    step: str | None
     left: LeftTask | None
-    """For `leave`, once the step is committed."""
+    """For `leave_task`, once the step is committed."""
 
 
 def route_call(store: Store, space: str, call: IncomingCall) -> RoutedCall:
     """Return where the call goes. Raises InvalidInput for a task that is a path, and ids that are not there."""
     choice, left = _choose(store, space, call)
-    edits: tuple[CanvasEdit, ...] = ()
     if choice.row is None:
-        number = store.next_canvas_number(space)
-        edits = (edit("begun", call.now, goal=choice.goal),)
-        state = do(None, edits[0], number=number)
-        assert state is not None
-        row = _new_row(number, choice, call)
+        row = _new_row(store.next_canvas_number(space), choice, call)
+        state = CanvasState(canvas=Canvas(row.number, choice.goal, "doing", call.now, call.now))
     else:
         row, state = replace(choice.row, session=call.session), current_state(store, space, choice.row)
-    node, how = place(state.canvas, _step(store, space, call, state))
-    grown = stepped(state, node, how, summary=call.summary, now=call.now)
-    return RoutedCall(row=row_of(grown, row), node=node, move=dumps(how), edits=edits, left=left)
+    placed = place(state.canvas, _step(store, space, call, state))
+    # The groups that hold its node open, and so does the canvas.
+    grown = CanvasState(canvas=placed.canvas, groups=opened(state.groups, placed.node))
+    return RoutedCall(row=row_of(grown, row), node=placed.node, step=placed.note.text(), left=left)
 
 
 def leave_task(store: Store, space: str, left: LeftTask, *, now: datetime) -> None:
     """Note that a session went on to another task: the one it left is done, or paused until it is taken up again."""
-    if left.done:
-        amend(store, space, left.row, lambda held: [edit("completed", now)] if held.canvas.status != "done" else [])
-    else:
-        amend(store, space, left.row, lambda held: [edit("paused", now)] if held.canvas.status == "doing" else [])
+
+    def leave(state: CanvasState) -> CanvasState | None:
+        status = state.canvas.status
+        if left.done:
+            return complete(state, now) if status != "done" else None
+        return replace(state, canvas=replace(state.canvas, status="paused")) if status == "doing" else None
+
+    amend(store, space, left.row, leave, kind="completed" if left.done else "paused")
 
 
 def _new_row(number: int, choice: TaskChoice, call: IncomingCall) -> CanvasRow:
@@ -312,7 +312,7 @@ def _others(store: Store, space: str, call: IncomingCall, active: CanvasRow | No
 
 def _step(store: Store, space: str, call: IncomingCall, state: CanvasState) -> CanvasStep:
     last = latest(state.canvas)
-    taken = store.last_move(space, last.id) if last and call.step is None else None
+    taken = store.last_step(space, last.id) if last and call.step is None else None
     return CanvasStep(
         title=call.title,
         summary=call.summary,
@@ -321,7 +321,7 @@ def _step(store: Store, space: str, call: IncomingCall, state: CanvasState) -> C
         after=dict(_followed(state, each) for each in call.after),
         status=call.status,
         intent=call.intent,
-        before=loads(taken).routine if taken else "",
+        before=StepNote.read(taken).routine,
     )
 
 

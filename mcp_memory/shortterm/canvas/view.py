@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, assert_never, get_args
 
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.text import iso
-from mcp_memory.core.types import CanvasRow, CanvasView
-from mcp_memory.shortterm.canvas.edits import CanvasState, edit
+from mcp_memory.core.types import CanvasRow, CanvasView, Group
+from mcp_memory.shortterm.canvas.edits import CanvasState, complete
 from mcp_memory.shortterm.canvas.flowchart import Canvas, clean, padded, read
-from mcp_memory.shortterm.canvas.folding import fitting, new_group_id, outermost, require, top_level
+from mcp_memory.shortterm.canvas.folding import fitting, new_group_id, outermost, require, top_level, without
 from mcp_memory.shortterm.canvas.placement import latest
-from mcp_memory.shortterm.canvas.replay import amend, current_state
 from mcp_memory.shortterm.canvas.tasks import find_canvas, mmd_path
-from mcp_memory.store.protocol import CanvasEdit, Store
+from mcp_memory.shortterm.canvas.versions import amend, current_state
+from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:
     from mcp_memory.core.tokens import TokenCounter
@@ -158,11 +159,11 @@ def fold_canvas(
         case "show":
             pass
         case "fold":
-            row = amend(store, space, row, lambda held: _fold(held, nodes, now))
+            row = amend(store, space, row, lambda held: _fold(held, nodes), kind="folded")
         case "unfold":
-            row = amend(store, space, row, lambda held: _unfold(held, nodes, now))
+            row = amend(store, space, row, lambda held: _unfold(held, nodes), kind="unfolded")
         case "complete":
-            row = amend(store, space, row, lambda held: _complete(held, nodes, now))
+            row = amend(store, space, row, lambda held: _complete(held, nodes, now), kind="completed")
             if not nodes:
                 _leave(store, space, row, session, now)
         case "switch":
@@ -179,21 +180,24 @@ def _action(action: str) -> Action:
     raise InvalidInput(f"action {clean(action, 40)!r} is unknown. Allowed: {', '.join(_ACTIONS)}.")
 
 
-# --- the actions, as edits of what stands -----------------------------------------------------------
+# --- the actions: the next state, None where nothing changes ----------------------------------------
 
 
-def _fold(state: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+def _fold(state: CanvasState, nodes: Sequence[str]) -> CanvasState | None:
     if not nodes:
-        return [] if state.folded else [edit("folded", now)]
+        return None if state.folded else replace(state, folded=True)
     inside = outermost(state.canvas, state.groups, nodes)
-    return [edit("folded", now, group=new_group_id(state.canvas.number, state.groups), nodes=inside)]
+    id_ = new_group_id(state.canvas.number, state.groups)
+    return replace(state, groups={**state.groups, id_: Group(inside)})
 
 
-def _unfold(state: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+def _unfold(state: CanvasState, nodes: Sequence[str]) -> CanvasState | None:
     """The whole canvas opens first; once it is open, its groups do. A group inside another stays as it is."""
     groups = state.groups
     if not nodes:
-        return [edit("unfolded", now, groups=() if state.folded else tuple(groups))] if state.folded or groups else []
+        if not state.folded and not groups:
+            return None
+        return replace(state, folded=False, groups=groups if state.folded else {})
     gone: list[str] = []
     for id_ in nodes:
         require(state.canvas, groups, id_)
@@ -204,18 +208,18 @@ def _unfold(state: CanvasState, nodes: Sequence[str], now: datetime) -> list[Can
                 "Ask for a larger budget_tokens, or expand_node it."
             )
         gone.append(group)
-    return [edit("unfolded", now, groups=tuple(dict.fromkeys(gone)))]
+    return replace(state, folded=False, groups=without(groups, gone))
 
 
-def _complete(state: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+def _complete(state: CanvasState, nodes: Sequence[str], now: datetime) -> CanvasState | None:
     canvas = state.canvas
-    named = dict.fromkeys(node for id_ in nodes for node in require(canvas, state.groups, id_))
     if nodes:
-        left = tuple(node.id for node in canvas.nodes if node.id in named and node.status != "done")
-        return [edit("completed", now, nodes=left)] if left else []
+        named = {node for id_ in nodes for node in require(canvas, state.groups, id_)}
+        left = {node.id for node in canvas.nodes if node.id in named and node.status != "done"}
+        return complete(state, now, nodes=left) if left else None
     if canvas.status == "done" and all(node.status != "doing" for node in canvas.nodes):
-        return [] if state.folded else [edit("folded", now)]
-    return [edit("completed", now)]
+        return None if state.folded else replace(state, folded=True)
+    return complete(state, now)
 
 
 # --- which canvas is active -------------------------------------------------------------------------
@@ -234,7 +238,7 @@ def _switch(store: Store, space: str, row: CanvasRow, session: str | None, now: 
     session = session or row.session
     left = store.active_canvas(space, session)
     if left and left.number != row.number:
-        amend(store, space, left, lambda held: _fold(held, (), now))
-    row = amend(store, space, row, lambda held: [edit("unfolded", now)] if held.folded else [])
+        amend(store, space, left, lambda held: _fold(held, ()), kind="folded")
+    row = amend(store, space, row, lambda held: replace(held, folded=False) if held.folded else None, kind="unfolded")
     store.activate(space, session, row.number, now=now)
-    return store.canvas(space, row.number)
+    return row

@@ -1,26 +1,45 @@
-"""Canvases: their rows and files, the edits that were made to them, and each session's active one."""
+"""Canvases: their rows and files, their numbered versions, and each session's active one.
+
+A canvas is its nodes and edges (`text`), its groups, and a few words about them, at a numbered version. Whatever
+changes it commits the next version in the same transaction, undoing too; a version is never changed, only erased by a
+purge.
+
+A version holds the words in full and of the text and groups only the delta from the version before (see `deltas`): a
+new step is some 400 bytes, of a canvas of 2,000 steps whose text is 450 KB, so that all versions together are about as
+large as the last of them and none has to be thinned. A version is whole where there is nothing before it to rely on:
+the first one, and one after a row that was changed from outside, which `crc` tells.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
+from zlib import crc32
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import CanvasRow, Group
-from mcp_memory.store import files
+from mcp_memory.store import deltas, files
 from mcp_memory.store.sql import jobs
-from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, to_ms
-from mcp_memory.store.values import CanvasEdit, CanvasGrowth, Conflict
+from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, to_ms
+from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasVersion, Conflict
 
 __all__ = [
     "FILE",
+    "IMPORTED",
     "activate",
     "active",
     "canvas",
-    "edits",
+    "change",
+    "crc_of",
+    "differing",
+    "document",
+    "draw",
+    "due",
+    "erase_history",
     "groups_of",
     "groups_text",
     "growth",
@@ -29,11 +48,18 @@ __all__ = [
     "log",
     "must_be_at",
     "next_number",
+    "parts_of",
+    "patch",
     "path_of",
+    "redraw",
     "save",
+    "take_over",
+    "versions",
 ]
 
 FILE = "canvases.jsonl"
+IMPORTED = "imported"
+"""The kind of a version that came without its history."""
 
 _CANVAS = "c.number, c.label, s.name, c.text, c.status, c.folded, c.groups, c.updated, c.version"
 _FROM = "FROM canvas c JOIN session s ON s.space = c.space AND s.id = c.session"
@@ -48,36 +74,90 @@ def save(
     canvas: CanvasRow,
     *,
     expected: int,
-    edits: Sequence[CanvasEdit] = (),
-    undo: Sequence[int] = (),
-    now: datetime | None = None,
+    kind: str = "edited",
+    detail: str = "",
+    job: int | None = None,
     make_active: bool = False,
 ) -> None:
     tx.make_space()
-    stored = tx.one("SELECT version, label FROM canvas WHERE space = :space AND number = ?", canvas.number)
+    stored = tx.one(
+        "SELECT c.version, c.label, c.groups, c.text, v.crc FROM canvas c LEFT JOIN canvas_version v"
+        " ON v.space = c.space AND v.canvas = c.number AND v.version = c.version"
+        " WHERE c.space = :space AND c.number = ?",
+        canvas.number,
+    )
     if (stored[0] if stored else 0) != expected:
         raise Conflict
-    session = tx.make_session(canvas.session)
-    tx.run(
-        "INSERT INTO canvas (space, number, label, session, text, status, folded, groups, updated, version)"
-        " VALUES (:space, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, number) DO UPDATE SET label = excluded.label,"
-        " session = excluded.session, text = excluded.text, status = excluded.status, folded = excluded.folded,"
-        " groups = excluded.groups, updated = excluded.updated, version = excluded.version",
-        *(canvas.number, canvas.label, session, canvas.text, canvas.status, canvas.folded),
-        *(groups_text(canvas.groups), to_ms(canvas.updated), expected + 1),
-    )
-    new = [_add_edit(tx, canvas.number, edit) for edit in edits]
-    tx.many(
-        "UPDATE canvas_edit SET undone_at = ? WHERE space = :space AND id = ? AND canvas = ?",
-        [((now or canvas.updated).isoformat(), edit, canvas.number) for edit in undo],
+    session, groups = _put(tx, canvas, version=expected + 1)
+    before, after = None, document(groups, canvas.text)
+    if stored is not None and crc_of(held := document(stored[2], stored[3])) == stored[4]:
+        before = held
+    tx.insert(
+        "canvas_version",
+        canvas=canvas.number,
+        version=expected + 1,
+        kind=kind,
+        detail=detail,
+        label=canvas.label,
+        session=session,
+        status=canvas.status,
+        folded=canvas.folded,
+        updated=to_ms(canvas.updated),
+        work=job,
+        crc=crc_of(after),
+        delta=deltas.delta(before, after),
     )
     tx.files.write(path_of(canvas.number, canvas.label), canvas.text.encode())
     if stored is not None and stored[1] != canvas.label:
         tx.files.remove(path_of(canvas.number, stored[1]))
     if make_active:
         _set_active(tx, session, canvas.number, canvas.updated)
-    log(tx, edits=[*undo, *new], canvas=canvas.number, session=session if make_active else None)
+    log(tx, canvas=canvas.number, since=expected + 1, session=session if make_active else None)
     tx.touch(f"canvas:{canvas.number:03}")
+
+
+def _put(tx: Transaction, canvas: CanvasRow, *, version: int) -> tuple[int, str]:
+    """Write the row of a canvas, and return the number of its session and its groups as they are stored."""
+    session, groups = tx.make_session(canvas.session), groups_text(canvas.groups)
+    tx.run(
+        "INSERT INTO canvas (space, number, label, session, text, status, folded, groups, updated, version)"
+        " VALUES (:space, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, number) DO UPDATE SET label = excluded.label,"
+        " session = excluded.session, text = excluded.text, status = excluded.status, folded = excluded.folded,"
+        " groups = excluded.groups, updated = excluded.updated, version = excluded.version",
+        *(canvas.number, canvas.label, session, canvas.text, canvas.status, canvas.folded),
+        *(groups, to_ms(canvas.updated), version),
+    )
+    return session, groups
+
+
+def take_over(tx: Transaction, canvas: CanvasRow, history: Sequence[dict[str, Value]]) -> None:
+    """Have a canvas be as it was elsewhere, with its versions there; without any it is one more version here."""
+    if not history:
+        save(tx, canvas, expected=canvas.version, kind=IMPORTED)
+        return
+    label = tx.get("SELECT label FROM canvas WHERE space = :space AND number = ?", canvas.number)
+    _put(tx, canvas, version=int(str(history[-1]["version"])))
+    tx.run("DELETE FROM canvas_version WHERE space = :space AND canvas = ?", canvas.number)
+    for one in history:
+        tx.insert("canvas_version", **one)
+    tx.files.write(path_of(canvas.number, canvas.label), canvas.text.encode())
+    if label not in (None, canvas.label):
+        tx.files.remove(path_of(canvas.number, label))
+    log(tx, canvas=canvas.number)
+    tx.touch(f"canvas:{canvas.number:03}")
+
+
+def patch(tx: Transaction, job: int | None, changes: Sequence[CanvasChange]) -> None:
+    """Commit versions of one canvas that follow each other, all made of the one that is there."""
+    for version, one in enumerate(changes):
+        save(tx, one.row, expected=one.row.version + version, kind=one.kind, detail=one.detail, job=job)
+
+
+def change(tx: Transaction, changes: Sequence[CanvasChange]) -> None:
+    """Commit the next version of some canvases. Conflict, before any file is written, where one has moved on."""
+    must_be_at(tx, [one.row for one in changes])
+    for one in changes:
+        save(tx, one.row, expected=one.row.version, kind=one.kind, detail=one.detail)
 
 
 def must_be_at(tx: Transaction, rows: Sequence[CanvasRow]) -> None:
@@ -115,7 +195,9 @@ def active(tx: Transaction, session: str | None = None) -> CanvasRow | None:
     return None if number is None else canvas(tx, number)
 
 
-def canvas(tx: Transaction, number: int) -> CanvasRow:
+def canvas(tx: Transaction, number: int, *, version: int | None = None) -> CanvasRow:
+    if version is not None:
+        return _at_version(tx, number, version)
     row = tx.one(f"SELECT {_CANVAS} {_FROM} WHERE c.space = :space AND c.number = ?", number)
     if row is None:
         known = ", ".join(f"{c.number:03}" for c in listed(tx, limit=8))
@@ -159,7 +241,9 @@ def _canvas(row: Sequence[Any]) -> CanvasRow:
 
 
 def groups_text(groups: dict[str, Group]) -> str:
-    return json.dumps({id: asdict(group) for id, group in groups.items()}, ensure_ascii=False)
+    """Return the JSON of groups, in the order of their numbers."""
+    ordered = sorted(groups.items(), key=lambda one: (len(one[0]), one[0]))
+    return json.dumps({id: asdict(group) for id, group in ordered}, ensure_ascii=False)
 
 
 def groups_of(text: str) -> dict[str, Group]:
@@ -168,6 +252,124 @@ def groups_of(text: str) -> dict[str, Group]:
         id: Group(tuple(group["nodes"]), group.get("title", ""), group.get("summary", ""))
         for id, group in found.items()
     }
+
+
+# --- versions ---------------------------------------------------------------------------------------
+
+
+def document(groups: str, text: str) -> str:
+    """Return the groups and the text of a canvas as the one text that versions are deltas of."""
+    return f"{groups}\n{text}"
+
+
+def parts_of(document: str) -> tuple[str, str]:
+    """Return the groups and the text that a document is made of."""
+    groups, _, text = document.partition("\n")
+    return groups, text
+
+
+def crc_of(document: str) -> int:
+    return crc32(document.encode("utf-8", "surrogatepass"))
+
+
+def versions(tx: Transaction, number: int) -> list[CanvasVersion]:
+    """Return the versions of a canvas, the first one first."""
+    rows = tx.all(
+        "SELECT version, kind, detail, label, work, delta IS NULL FROM canvas_version"
+        " WHERE space = :space AND canvas = ? ORDER BY version",
+        number,
+    )
+    return [
+        CanvasVersion(
+            number=version,
+            kind=kind,
+            detail=detail,
+            label=label,
+            work=None if work is None else f"w{work}",
+            is_erased=bool(erased),
+        )
+        for version, kind, detail, label, work, erased in rows
+    ]
+
+
+def _at_version(tx: Transaction, number: int, version: int) -> CanvasRow:
+    rows = tx.all(
+        "SELECT v.label, s.name, v.status, v.folded, v.updated, v.version, v.crc, v.delta FROM canvas_version v"
+        " JOIN session s ON s.space = v.space AND s.id = v.session WHERE v.space = :space AND v.canvas = ?"
+        " AND v.version BETWEEN (SELECT max(w.version) FROM canvas_version w WHERE w.space = :space AND w.canvas = ?"
+        " AND w.version <= ? AND substr(w.delta, 1, 1) = '\"') AND ? ORDER BY v.version",
+        *(number, number, version, version),
+    )
+    missing = NotFound(f"Version {version} of canvas {number:03} is not kept, or what it is made of is damaged.")
+    if not rows or rows[-1][5] != version:
+        raise missing
+    label, session, status, folded, updated, _, crc, _ = rows[-1]
+    try:
+        held = deltas.combine(row[-1] for row in rows)
+        groups, text = parts_of(held)
+        if crc_of(held) != crc:
+            raise missing
+        return _canvas((number, label, session, text, status, folded, groups, updated, version))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise missing from None
+
+
+def due(tx: Transaction, number: int) -> CanvasRow:
+    """Return a canvas as its newest version has it. Raises NotFound where its versions do not tell."""
+    newest = tx.get("SELECT max(version) FROM canvas_version WHERE space = :space AND canvas = ?", number)
+    return _at_version(tx, number, newest or 0)
+
+
+def redraw(tx: Transaction, number: int) -> tuple[CanvasRow, bool]:
+    """Write a canvas as its versions have it, row and file. Returns it, and whether its row differed."""
+    row, now = canvas(tx, number), due(tx, number)
+    _put(tx, now, version=now.version)
+    tx.files.write(path_of(number, now.label), now.text.encode())
+    if row.label != now.label:
+        tx.files.remove(path_of(number, row.label))
+    tx.touch(f"canvas:{number:03}")
+    return now, now != row
+
+
+def draw(tx: Transaction, number: int) -> None:
+    """Have the row of a canvas say what its versions do; where these do not tell, its file may have its text."""
+    row = canvas(tx, number)
+    try:
+        now = due(tx, number)
+    except NotFound:
+        text = tx.files.read(path_of(number, row.label))
+        now = replace(row, text=text.decode(errors="replace")) if text and not row.text else row
+    if now != row:
+        _put(tx, now, version=now.version)
+
+
+def differing(tx: Transaction) -> list[int]:
+    """Return the canvases whose rows do not say what their newest versions do."""
+    found: list[int] = []
+    for row in listed(tx, limit=-1):
+        with suppress(NotFound):  # its versions do not tell
+            found += [] if due(tx, row.number) == row else [row.number]
+    return sorted(found)
+
+
+def erase_history(tx: Transaction, number: int, *, with_labels: bool) -> None:
+    """Erase what earlier versions of a canvas say; the current one stays, whole."""
+    groups, text, version = tx.one(
+        "SELECT groups, text, version FROM canvas WHERE space = :space AND number = ?", number
+    ) or ("{}", "", 0)
+    tx.run(
+        "UPDATE canvas_version SET delta = NULL WHERE space = :space AND canvas = ? AND version < ?", number, version
+    )
+    tx.run(
+        "UPDATE canvas_version SET delta = ?, crc = ? WHERE space = :space AND canvas = ? AND version = ?",
+        *(deltas.delta(None, document(groups, text)), crc_of(document(groups, text)), number, version),
+    )
+    if with_labels:
+        tx.run(
+            "UPDATE canvas_version SET label = (SELECT c.label FROM canvas c WHERE c.space = :space AND c.number = ?)"
+            " WHERE space = :space AND canvas = ?",
+            *(number, number),
+        )
 
 
 # --- what a model looks over ------------------------------------------------------------------------
@@ -189,59 +391,16 @@ def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:
     return sorted(found.values(), key=lambda one: -one.steps)
 
 
-# --- edits ------------------------------------------------------------------------------------------
-
-
-def _add_edit(tx: Transaction, number: int, edit: CanvasEdit) -> int:
-    after = tx.get("SELECT coalesce(max(id), 0) FROM record WHERE space = :space AND canvas = ?", number)
-    id = tx.next("canvas_edit")
-    tx.insert(
-        "canvas_edit",
-        id=id,
-        canvas=number,
-        after_record=after,
-        kind=edit.kind,
-        body=edit.body,
-        at=edit.at.isoformat(),
-        work=None if edit.work is None else number_of(edit.work, "w"),
-    )
-    return id
-
-
-def edits(tx: Transaction, number: int) -> list[tuple[int, CanvasEdit]]:
-    """Return the edits of a canvas in order, each with the number of the record that it came after."""
-    rows = tx.all(
-        "SELECT after_record, kind, body, at, work, id, undone_at FROM canvas_edit"
-        " WHERE space = :space AND canvas = ? ORDER BY id",
-        number,
-    )
-    return [
-        (
-            after,
-            CanvasEdit(
-                kind=kind,
-                body=body,
-                at=datetime.fromisoformat(at),
-                work=None if work is None else f"w{work}",
-                number=id,
-                undone=None if undone is None else datetime.fromisoformat(undone),
-            ),
-        )
-        for after, kind, body, at, work, id, undone in rows
-    ]
-
-
 # --- the file ---------------------------------------------------------------------------------------
-# With the records of the sessions, `canvases.jsonl` is enough to have every canvas again without its row. Of lines
-# with the same `edit`, `canvas` alone, or `session` alone, the last counts.
+# `canvases.jsonl` is enough to have every canvas again, at each of its versions, without its row. Of lines with the
+# same `canvas` and `version`, or `session` alone, the last counts.
 
 
-def log(tx: Transaction, *, edits: Sequence[int] = (), canvas: int | None = None, session: int | None = None) -> None:
+def log(tx: Transaction, *, canvas: int = 0, since: int = 0, session: int | None = None) -> None:
     tx.files.append(
         FILE,
         [
-            *_edit_lines(tx, f"id IN ({marks(edits)})", *edits),
-            *_canvas_lines(tx, "c.number = ?", canvas or 0),
+            *_version_lines(tx, "v.canvas = ? AND v.version >= ?", canvas, since),
             *_session_lines(tx, "id = ?", session or 0),
         ],
         rewrite=lambda: lines(tx),
@@ -251,40 +410,27 @@ def log(tx: Transaction, *, edits: Sequence[int] = (), canvas: int | None = None
 
 def lines(tx: Transaction) -> Iterator[bytes]:
     """Yield the lines of the file of a space's canvases."""
-    yield from _edit_lines(tx, "1 = 1")
-    yield from _canvas_lines(tx, "1 = 1")
+    yield from _version_lines(tx, "1 = 1")
     yield from _session_lines(tx, "activated_at IS NOT NULL")
 
 
-def _edit_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    return _lines(
-        tx,
-        ("edit", "canvas", "after", "kind", "body", "at", "work", "undone_at"),
-        "SELECT id, canvas, after_record, kind, body, at, 'w' || work, undone_at FROM canvas_edit"
-        f" WHERE space = :space AND {which} ORDER BY id",
+def _version_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
+    rows = tx.each(
+        "SELECT v.canvas, v.label, s.name, v.version, v.updated, v.status, v.folded, v.kind, v.detail, 'w' || v.work,"
+        " v.crc, v.delta FROM canvas_version v JOIN session s ON s.space = v.space AND s.id = v.session"
+        f" WHERE v.space = :space AND {which} ORDER BY v.canvas, v.version",
         *values,
     )
-
-
-def _canvas_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    return _lines(
-        tx,
-        ("canvas", "label", "of", "version", "updated"),
-        f"SELECT c.number, c.label, s.name, c.version, c.updated {_FROM} WHERE c.space = :space AND {which}"
-        " ORDER BY c.number",
-        *values,
-    )
+    names = ("canvas", "label", "of", "version", "updated", "status", "folded", "kind", "detail", "work", "crc")
+    for *row, delta in rows:
+        fields = dict(zip(names, row, strict=True)) | {"delta": None if delta is None else json.loads(delta)}
+        yield files.json_line(fields)
 
 
 def _session_lines(tx: Transaction, which: str, *values: Value) -> Iterator[bytes]:
-    return _lines(
-        tx,
-        ("session", "active", "activated"),
+    rows = tx.all(
         f"SELECT name, active_canvas, activated_at FROM session WHERE space = :space AND {which}"
         " ORDER BY activated_at, id",
         *values,
     )
-
-
-def _lines(tx: Transaction, names: Sequence[str], sql: str, *values: Value) -> Iterator[bytes]:
-    return (files.json_line(dict(zip(names, row, strict=True))) for row in tx.all(sql, *values))
+    return (files.json_line(dict(zip(("session", "active", "activated"), row, strict=True))) for row in rows)

@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
+from mcp_memory.core.types import FORGOTTEN
+from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
 from mcp_memory.store.citations import left_of, without
 from mcp_memory.store.sql import canvases, entities, evidence_rows, scenes
 from mcp_memory.store.sql.review import THERE
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms
-from mcp_memory.store.values import CanvasEdit
 
 __all__ = ["export", "home_id", "origin"]
 
@@ -156,64 +158,85 @@ def _reviews(tx: Transaction, known: Known) -> Iterator[model.ExportedReview]:
 
 
 def _records(tx: Transaction, known: Known) -> Iterator[model.ExportedRecord]:
+    """Yield records; those of forgotten results without their words."""
+    gone = {id for id, *_ in tx.each("SELECT id FROM ref WHERE space = :space AND tombstone IS NOT NULL")}
     for number, canvas, node, session, at, call, summary, path, call_id, score, raw, kept, ref, by, step in tx.each(
         "SELECT r.id, r.canvas, r.node, s.name, r.timestamp, r.tool_call, r.summary, r.result_ref, r.tool_call_id,"
         " r.score, r.tokens_raw, r.tokens_kept, r.ref, r.summary_by, r.step FROM record r"
         " JOIN session s ON s.space = r.space AND s.id = r.session WHERE r.space = :space ORDER BY r.id"
     ):
+        is_gone = ref in gone
         yield model.ExportedRecord(
             id=f"k{number}",
             canvas=canvas,
             node_id=node,
             session=session,
             timestamp=datetime.fromisoformat(at),
-            tool_call=call,
-            summary=summary,
-            result_ref=path,
+            tool_call=FORGOTTEN if is_gone else call,
+            summary=FORGOTTEN if is_gone else summary,
+            result_ref="" if is_gone else path,
             tool_call_id=call_id,
             score=score,
             tokens_raw=raw,
             tokens_kept=kept,
             ref=ref,
-            summary_by=by,
-            step=step,
+            summary_by=None if is_gone else by,
+            step=None if is_gone else step,
             origins=known(f"k{number}"),
         )
 
 
 def _canvases(tx: Transaction, known: Known) -> Iterator[model.ExportedCanvas]:
+    """Yield canvases with their versions; of one with forgotten steps the versions tell nothing, but for the last."""
     for row in sorted(canvases.listed(tx, limit=-1), key=lambda one: one.number):
-        edits = tuple(_edit(after, one, known) for after, one in canvases.edits(tx, row.number))
         first: str | None = tx.get(
             "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
         )
-        begun = [one.at for one in edits[:1]] + ([] if first is None else [datetime.fromisoformat(first)])
+        groups = canvases.groups_text(row.groups)
+        gone = tx.column(
+            "SELECT f.tombstone IS NOT NULL FROM record r JOIN ref f ON f.space = r.space AND f.id = r.ref"
+            " WHERE r.space = :space AND r.canvas = ?",
+            row.number,
+        )
+        versions = tuple(_versions(tx, row.number))
+        if any(gone) and versions:
+            whole = deltas.delta(None, canvases.document(groups, row.text))
+            bare = [replace(one, delta=None, label=row.label if all(gone) else one.label) for one in versions]
+            versions = (*bare[:-1], replace(bare[-1], delta=whole))
         yield model.ExportedCanvas(
             number=row.number,
             label=row.label,
             session=row.session,
-            begun=min(begun, default=row.updated),
+            begun=row.updated if first is None else datetime.fromisoformat(first),
             text=row.text,
             status=row.status,
             folded=row.folded,
-            groups=json.loads(canvases.groups_text(row.groups)),
+            groups=json.loads(groups),
             updated=row.updated,
-            edits=edits,
+            versions=versions,
             origins=known(f"c{row.number}"),
         )
 
 
-def _edit(after: int, edit: CanvasEdit, known: Known) -> model.ExportedEdit:
-    return model.ExportedEdit(
-        id=f"e{edit.number}",
-        after=f"k{after}" if after else None,
-        kind=edit.kind,
-        body=edit.body,
-        at=edit.at,
-        undone_at=edit.undone,
-        by_model=edit.work is not None,
-        origins=known(f"e{edit.number}"),
-    )
+def _versions(tx: Transaction, number: int) -> Iterator[model.ExportedVersion]:
+    for version, kind, detail, label, session, status, folded, updated, work, delta in tx.each(
+        "SELECT v.version, v.kind, v.detail, v.label, s.name, v.status, v.folded, v.updated, v.work, v.delta"
+        " FROM canvas_version v JOIN session s ON s.space = v.space AND s.id = v.session"
+        " WHERE v.space = :space AND v.canvas = ? ORDER BY v.version",
+        number,
+    ):
+        yield model.ExportedVersion(
+            version=version,
+            kind=kind,
+            detail=detail,
+            label=label,
+            session=session,
+            status=status,
+            folded=bool(folded),
+            updated=from_ms(updated),
+            by_model=work is not None,
+            delta=delta,
+        )
 
 
 # --- pages ------------------------------------------------------------------------------------------

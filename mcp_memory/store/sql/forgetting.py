@@ -13,12 +13,12 @@ from datetime import datetime
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.store.forgetting import How, Reach, Redrawn
+from mcp_memory.store.forgetting import How, Reach
 from mcp_memory.store.sql import canvases, chunks, digests, forget_reach, scenes, terms, tombstones
 from mcp_memory.store.sql.transaction import Transaction, number_of, to_ms
-from mcp_memory.store.values import Layer, Tombstone
+from mcp_memory.store.values import CanvasChange, Layer, Tombstone
 
-__all__ = ["forget", "redraw", "undo"]
+__all__ = ["forget", "undo"]
 
 _TABLES = ("turn", "atom", "fact", "ref")
 
@@ -30,7 +30,7 @@ def forget(
     reason: str,
     now: datetime,
     how: How = "ids",
-    redrawn: Sequence[Redrawn] = (),
+    redrawn: Sequence[CanvasChange] = (),
 ) -> Tombstone:
     tx.make_space()
     reach = forget_reach.of(tx, ids)
@@ -39,14 +39,14 @@ def forget(
     tx.insert("tombstone", id=number, reason=reason, at=to_ms(now), took=took)
     _mark(tx, reach, number)
     digests.add(tx, number)
-    redraw(tx, redrawn, now=now)
+    canvases.change(tx, redrawn)
     tx.touch(*_topics(tx, number))
     tombstones.log(tx, [number])
     scenes.write_files(tx)
     return tombstones.by_id(tx, number)
 
 
-def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Redrawn] = ()) -> Tombstone:
+def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()) -> Tombstone:
     number = number_of(tombstone, "x")
     row = tx.one("SELECT undone_at, purged_at FROM tombstone WHERE space = :space AND id = ?", number)
     if row is None or row[0] is not None:
@@ -62,19 +62,12 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Re
         tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
     tx.run("DELETE FROM forgotten WHERE space = :space AND tombstone = ?", number)
     tx.run("UPDATE tombstone SET undone_at = ? WHERE space = :space AND id = ?", to_ms(now), number)
-    redraw(tx, redrawn, now=now)
+    canvases.change(tx, redrawn)
     tx.touch(*topics)
     tombstones.log(tx, [number])
     scenes.write_files(tx)
     undone = tombstones.by_id(tx, number)
     return Tombstone(id=undone.id, ids=ids, reason=undone.reason, at=undone.at, how=undone.how, undone=True)
-
-
-def redraw(tx: Transaction, redrawn: Sequence[Redrawn], *, now: datetime) -> None:
-    """Store canvases without what told of forgotten results, or with it again. Conflict where one has moved on."""
-    canvases.must_be_at(tx, [one.row for one in redrawn])
-    for one in redrawn:
-        canvases.save(tx, one.row, expected=one.row.version, edits=one.edits, undo=one.undo, now=now)
 
 
 def _mark(tx: Transaction, reach: Reach, tombstone: int) -> None:

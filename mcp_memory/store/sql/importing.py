@@ -19,6 +19,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import IMPORTED, CanvasRow, MaskedPlace, NewTurn, Stage
 from mcp_memory.language.words import fold
+from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
 from mcp_memory.store.citations import cited, renamed, without
 from mcp_memory.store.evidence import evidence_hash
@@ -35,7 +36,7 @@ from mcp_memory.store.sql import (
     turns,
 )
 from mcp_memory.store.sql.exporting import origin
-from mcp_memory.store.sql.transaction import Transaction, number_of, optional_ms, to_ms
+from mcp_memory.store.sql.transaction import Transaction, Value, number_of, optional_ms, to_ms
 from mcp_memory.store.values import NewRef
 
 __all__ = ["GONE", "forgotten_statements", "import_rows", "known_as", "note_origins"]
@@ -51,11 +52,10 @@ _OWN_TIME = {
     "p": "SELECT at FROM persona WHERE space = :space AND version = ?",
     "x": "SELECT at FROM tombstone WHERE space = :space AND id = ?",
     "k": "SELECT timestamp FROM record WHERE space = :space AND id = ?",
-    "e": "SELECT at FROM canvas_edit WHERE space = :space AND id = ?",
     "s": "SELECT at FROM scene WHERE space = :space AND slug || '/' || version = ?",
 }
 _OWN = re.compile(
-    r"(?P<id>(?P<kind>[taxpkec])(?P<number>\d{1,18})|(?P<scene>s):(?P<page>.+/\d{1,18}))@(?P<at>-?\d{1,18})", re.ASCII
+    r"(?P<id>(?P<kind>[taxpkc])(?P<number>\d{1,18})|(?P<scene>s):(?P<page>.+/\d{1,18}))@(?P<at>-?\d{1,18})", re.ASCII
 )
 
 
@@ -235,12 +235,8 @@ def _own(tx: Transaction, tail: str) -> str | None:
 
 
 def _canvas_begun(tx: Transaction, number: int) -> str | None:
-    """Return when the first record or edit of a canvas was made."""
-    firsts = [
-        tx.get(f"SELECT {at} FROM {table} WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", number)
-        for table, at in (("record", "timestamp"), ("canvas_edit", "at"))
-    ]
-    return min((first for first in firsts if first is not None), default=None)
+    """Return when the first record of a canvas was made."""
+    return tx.get("SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", number)
 
 
 # --- results and turns ------------------------------------------------------------------------------
@@ -614,9 +610,9 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
         number = number_of(known, "c")
         here = canvases.canvas(context.tx, number)
         new = [one for one in taken if context.find(one.id, one.timestamp, one.origins) is None]
-        edits = [one for one in row.edits if context.find(one.id, one.at, one.origins) is None]
+        is_ahead = (len(row.versions) or 1) > len(canvases.versions(context.tx, number))
         context.note(f"c{row.number}", row.begun, row.origins, known)
-        if not (new or edits) and row.updated <= here.updated:
+        if not (new or is_ahead) and row.updated <= here.updated:
             context.known += 1 + len(taken)
             return
         if _went_on(context, number, row, taken):
@@ -633,15 +629,15 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
 def _went_on(
     context: ImportContext, number: int, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]
 ) -> bool:
-    """Tell whether a canvas has records or edits that are not among those that come in."""
+    """Tell whether a canvas has records or versions that are not among those that come in."""
     came = {context.find(one.id, one.timestamp, one.origins) for one in taken}
-    came |= {context.find(one.id, one.at, one.origins) for one in row.edits}
-    here = context.tx.column(
-        "SELECT 'k' || id FROM record WHERE space = :space AND canvas = ? UNION ALL"
-        " SELECT 'e' || id FROM canvas_edit WHERE space = :space AND canvas = ?",
-        *(number, number),
-    )
-    return not came.issuperset(here)
+    here = context.tx.column("SELECT 'k' || id FROM record WHERE space = :space AND canvas = ?", number)
+    versions = [(one.number, one.kind) for one in canvases.versions(context.tx, number)]
+    if row.versions:
+        is_begin = versions == [(one.version, one.kind) for one in row.versions[: len(versions)]]
+    else:
+        is_begin = all(kind == canvases.IMPORTED for _, kind in versions)
+    return not (is_begin and came.issuperset(here))
 
 
 def _write_canvas(
@@ -666,15 +662,13 @@ def _write_canvas(
         updated=row.updated,
         version=expected,
     )
-    canvases.save(context.tx, canvas, expected=expected)
+    canvases.take_over(context.tx, canvas, _imported_versions(context, row, here, number))
     context.note(f"c{row.number}", row.begun, row.origins, f"c{number}")
     lines = defaultdict[str, list[int]](list)
     for one in taken:
         lines[one.session].append(_import_record(context, one, number, here))
     for session, numbers in lines.items():
         records.append(context.tx, session, numbers)
-    edits = [_import_edit(context, one, number, here) for one in row.edits]
-    canvases.log(context.tx, edits=edits, canvas=number)
 
 
 def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: int, here: Callable[[str], str]) -> int:
@@ -712,28 +706,36 @@ def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: in
     return number
 
 
-def _import_edit(context: ImportContext, row: model.ExportedEdit, canvas: int, here: Callable[[str], str]) -> int:
-    tx, known = context.tx, context.find(row.id, row.at, row.origins)
-    undone = None if row.undone_at is None else row.undone_at.isoformat()
-    if known is not None:
-        context.note(row.id, row.at, row.origins, known)
-        number = number_of(known, "e")
-        tx.run("UPDATE canvas_edit SET undone_at = ? WHERE space = :space AND id = ?", undone, number)
-        return number
-    after, number = context.name(row.after), tx.next("canvas_edit")
-    tx.insert(
-        "canvas_edit",
-        id=number,
-        canvas=canvas,
-        after_record=0 if after == GONE else number_of(after, "k"),
-        kind=row.kind,
-        body=here(row.body),
-        at=row.at.isoformat(),
-        work=context.job("canvas") if row.by_model else None,
-        undone_at=undone,
-    )
-    context.note(row.id, row.at, row.origins, f"e{number}")
-    return number
+def _imported_versions(
+    context: ImportContext, row: model.ExportedCanvas, here: Callable[[str], str], number: int
+) -> list[dict[str, Value]]:
+    """Return the versions of a canvas as rows; none where they do not come to what the canvas is."""
+    kept = [one for one in row.versions if one.delta is not None]
+    history = [here(one.delta) for one in kept if one.delta is not None]
+    due = canvases.document(canvases.groups_text(canvases.groups_of(here(json.dumps(row.groups)))), here(row.text))
+    try:
+        crcs = dict(zip((one.version for one in kept), map(canvases.crc_of, deltas.texts(history)), strict=True))
+    except ValueError:
+        return []
+    if not kept or kept[-1] != row.versions[-1] or crcs[kept[-1].version] != canvases.crc_of(due):
+        return []
+    return [
+        {
+            "canvas": number,
+            "version": one.version,
+            "kind": one.kind,
+            "detail": one.detail,
+            "label": one.label,
+            "session": context.tx.make_session(one.session),
+            "status": one.status,
+            "folded": one.folded,
+            "updated": to_ms(one.updated),
+            "work": context.job("canvas") if one.by_model else None,
+            "crc": crcs.get(one.version, 0),
+            "delta": None if one.delta is None else here(one.delta),
+        }
+        for one in row.versions
+    ]
 
 
 def _renumbered(text: str, old: int, new: int) -> str:

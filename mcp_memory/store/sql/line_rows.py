@@ -15,8 +15,9 @@ from datetime import datetime
 from typing import Any
 
 from mcp_memory.core.types import NewTurn
+from mcp_memory.store import deltas
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import chunks, citation_rows, digests, entities, evidence_rows
+from mcp_memory.store.sql import canvases, chunks, citation_rows, digests, entities, evidence_rows
 from mcp_memory.store.sql.transaction import Transaction, Value, to_ms
 
 __all__ = [
@@ -35,14 +36,11 @@ __all__ = [
 KINDS = {
     "turn": "turns",
     "record": "records",
-    "edit": "canvas edits",
-    "canvas": "canvases",
+    "canvas": "versions of canvases",
     "tombstone": "tombstones",
     "session": "sessions",
 }
 """By the field that numbers a line, what it is about. A line is of the first that it has."""
-
-_NEW_CANVAS: dict[str, Value] = {"text": "", "status": "doing", "folded": 0, "groups": "{}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +58,8 @@ def key_of(fields: Mapping[str, Any]) -> tuple[str, str]:
     """Return which row a line is about, as (kind, name for people). Raises KeyError for a line that says none."""
     name = next(name for name in KINDS if name in fields or name == "session")
     shown = str(fields[name])
+    if name == "canvas":
+        return KINDS[name], f"version {fields['version']} of canvas {shown}"
     return KINDS[name], shown if name in ("turn", "tombstone", "session") else f"{name} {shown}"
 
 
@@ -139,16 +139,15 @@ class _Form:
     """How a line becomes a row: by column, the field and its reader. `also` reads what takes several fields."""
 
     table: str
-    key: tuple[str, str, Read]
+    key: Mapping[str, tuple[str, Read]]
     columns: Mapping[str, tuple[str, Read]]
     session: str | None = None
     also: Callable[[Mapping[str, Any]], dict[str, Value]] = lambda fields: {}
 
     def read(self, fields: dict[str, Any]) -> Row:
-        column, name, read = self.key
         return Row(
             table=self.table,
-            key={column: read(fields[name])},
+            key={column: read(fields[name]) for column, (name, read) in self.key.items()},
             session=None if self.session is None else _text(fields[self.session]),
             values={column: read(fields[name]) for column, (name, read) in self.columns.items()} | self.also(fields),
             fields=fields,
@@ -163,7 +162,7 @@ def _same(read: Read, *names: str) -> dict[str, tuple[str, Read]]:
 _FORMS = {
     "turns": _Form(
         table="turn",
-        key=("id", "turn", _id("t")),
+        key={"id": ("turn", _id("t"))},
         session="session",
         columns={
             **_same(_int, "position"),
@@ -176,7 +175,7 @@ _FORMS = {
     ),
     "records": _Form(
         table="record",
-        key=("id", "record", _int),
+        key={"id": ("record", _int)},
         session="session",
         columns={
             "canvas": ("node_id", lambda node: int(node.partition("-")[0])),
@@ -187,38 +186,32 @@ _FORMS = {
             **_same(_moment, "timestamp"),
         },
     ),
-    "canvas edits": _Form(
-        table="canvas_edit",
-        key=("id", "edit", _int),
-        columns={
-            "after_record": ("after", _int),
-            **_same(_int, "canvas"),
-            **_same(_text, "kind", "body", "at"),
-            **_same(_optional(_text), "undone_at"),
-            **_same(_optional(_id("w")), "work"),
-        },
-    ),
-    "canvases": _Form(
-        table="canvas",
-        key=("number", "canvas", _int),
+    "versions of canvases": _Form(
+        table="canvas_version",
+        key=_same(_int, "canvas", "version"),
         session="of",
-        columns={**_same(_text, "label"), **_same(_int, "updated", "version")},
+        columns={
+            **_same(_text, "label", "status", "kind", "detail"),
+            **_same(_int, "folded", "updated", "crc"),
+            **_same(_optional(_id("w")), "work"),
+            **_same(_optional(deltas.as_json), "delta"),
+        },
     ),
     "sessions": _Form(
         table="session",
-        key=("name", "session", _text),
+        key={"name": ("session", _text)},
         columns={"active_canvas": ("active", _optional(_int)), "activated_at": ("activated", _optional(_int))},
     ),
     "tombstones": _Form(
         table="tombstone",
-        key=("id", "tombstone", _id("x")),
+        key={"id": ("tombstone", _id("x"))},
         columns={**_same(_text, "reason"), **_same(_ms, "at"), **_same(_optional(_ms), "undone_at", "purged_at")},
         also=_took,
     ),
 }
 _RESULT = _Form(
     table="ref",
-    key=("id", "ref", _text),
+    key={"id": ("ref", _text)},
     columns={
         **_same(_text, "path", "tool", "session", "sha256", "content_type"),
         **_same(_optional(_text), "tool_call_id"),
@@ -319,6 +312,7 @@ class LineImport:
         self.kept: dict[str, int] = {}
         """Tombstones that were purged where their rows are here with their words: forgotten, and how many rows."""
         self._statements: dict[int, Statement] = {}
+        self._canvases: set[int] = set()
 
     def put(self, row: Row) -> None:
         """Insert or update a row, with the rows that derive from it."""
@@ -328,8 +322,10 @@ class LineImport:
         if row.table == "session":
             tx.make_session(str(row.key["name"]))
         is_new = not self.is_there(row)
+        if row.table == "canvas_version":
+            self._put_canvas(row, values)
         if is_new:
-            tx.insert(row.table, **row.key, **values, **(_NEW_CANVAS if row.table == "canvas" else {}))
+            tx.insert(row.table, **row.key, **values)
         else:
             where = _pairs(row.key, " AND ")
             sql = f"UPDATE {row.table} SET {_pairs(values, ', ')} WHERE space = :space AND {where}"
@@ -371,8 +367,11 @@ class LineImport:
             )
 
     def finish(self) -> None:
-        """Store facts and mentions, once it is known which statements ended or were forgotten."""
+        """Store facts and mentions, once it is known which statements ended or were forgotten; draw canvases."""
         tx = self.tx
+        for number in self._canvases:
+            canvases.draw(tx, number)
+        self._canvases.clear()
         tx.run(
             "UPDATE fact SET valid_to = (SELECT a.valid_to FROM atom a WHERE a.space = fact.space AND a.id = fact.atom)"
             ", tombstone = (SELECT a.tombstone FROM atom a WHERE a.space = fact.space AND a.id = fact.atom)"
@@ -399,6 +398,18 @@ class LineImport:
             tx.run(f"UPDATE fact SET {_pairs(values, ', ')} WHERE space = :space AND atom = ?", *values.values(), atom)
         else:
             tx.insert("fact", atom=atom, **values)
+
+    def _put_canvas(self, row: Row, values: Mapping[str, Value]) -> None:
+        """Have a canvas be at this version, if it is not at a later one; `finish` gives it its text and groups."""
+        names = ("label", "session", "status", "folded", "updated")
+        columns = ", ".join(f"{name} = excluded.{name}" for name in (*names, "version"))
+        self.tx.run(
+            f"INSERT INTO canvas (space, number, version, {', '.join(names)}, text, groups)"
+            f" VALUES (:space, ?, ?, ?, ?, ?, ?, ?, '', '{{}}') ON CONFLICT (space, number) DO UPDATE SET {columns}"
+            " WHERE excluded.version >= canvas.version",
+            *(*row.key.values(), *(values[name] for name in names)),
+        )
+        self._canvases.add(int(str(row.key["canvas"])))
 
     def _put_turn(self, row: Row, *, is_new: bool) -> None:
         id, fields = f"t{row.key['id']}", row.fields

@@ -20,7 +20,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.store import files
 from mcp_memory.store.citations import cited, left_of
-from mcp_memory.store.forgetting import Purge, Purged, Scrubbed
+from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import canvases, digests, line_files, scenes, tombstones
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, marks, number_of, to_ms
@@ -49,7 +49,6 @@ _SWEPT = (
 
 def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     numbers = [_tombstone(tx, id) for id in what.tombstones]
-    canvases.must_be_at(tx, [one.row for one in what.canvases])
     gone = _Gone(tx, numbers)
     texts = list(dict.fromkeys(text for text in gone.texts() if text))
     days, sessions, paths = gone.days(), gone.sessions(), gone.paths()
@@ -62,12 +61,12 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
         tx.run("UPDATE persona SET text = ?, reason = NULL WHERE space = :space AND version = ?", text, version)
     _forget_questions(tx)
     _sweep(tx, Traces(texts))
-    _redraw(tx, what.canvases, now)
+    _erase_from_canvases(tx, gone.refs)
     tx.many("UPDATE tombstone SET purged_at = ? WHERE space = :space AND id = ?", [(at, number) for number in numbers])
     tombstones.log(tx, numbers)
     for path in [*(f"conversations/{day}.jsonl" for day in days), *(f"offload-{name}.jsonl" for name in sessions)]:
         tx.files.rewrite(path, line_files.lines_of(tx, path))
-    if what.canvases:
+    if gone.refs:
         tx.files.rewrite(canvases.FILE, canvases.lines(tx))
     scenes.write_files(tx)
     if numbers:
@@ -209,7 +208,7 @@ class _Gone:
     def erase_refs(self, at: int) -> None:
         tx = self._tx
         tx.among(
-            "UPDATE record SET summary = ?, tool_call = ?, result_ref = '', summary_by = NULL"
+            "UPDATE record SET summary = ?, tool_call = ?, result_ref = '', summary_by = NULL, step = NULL"
             " WHERE space = :space AND ref IN ({})",
             self.refs,
             *(FORGOTTEN, FORGOTTEN),
@@ -284,14 +283,12 @@ def _sweep(tx: HomeTransaction, traces: Traces) -> None:
         tx.many(clearing, found)
 
 
-def _redraw(tx: Transaction, scrubbed: Sequence[Scrubbed], now: datetime) -> None:
-    for one in scrubbed:
-        tx.many(
-            "UPDATE record SET step = ? WHERE space = :space AND id = ?",
-            [(move, id) for id, move in one.moves.items()],
+def _erase_from_canvases(tx: Transaction, refs: Sequence[str]) -> None:
+    """Erase what canvases said before these results were forgotten; what they say now is without their words."""
+    for (number,) in tx.among("SELECT DISTINCT canvas FROM record WHERE space = :space AND ref IN ({})", refs):
+        stays = tx.one(
+            "SELECT 1 FROM record r JOIN ref f ON f.space = r.space AND f.id = r.ref"
+            " WHERE r.space = :space AND r.canvas = ? AND f.purged_at IS NULL LIMIT 1",
+            number,
         )
-        tx.many(
-            "UPDATE canvas_edit SET body = ? WHERE space = :space AND id = ?",
-            [(body, id) for id, body in one.edits.items()],
-        )
-        canvases.save(tx, one.row, expected=one.row.version, now=now)
+        canvases.erase_history(tx, number, with_labels=stays is None)

@@ -13,7 +13,7 @@ from mcp_memory.store import files
 from mcp_memory.store.sql import canvases as canvas_rows
 from mcp_memory.store.sql import jobs
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
-from mcp_memory.store.values import CanvasEdit, Summaries, TakenStep, ThinRecord
+from mcp_memory.store.values import CanvasChange, Summaries, TakenStep, ThinRecord
 
 __all__ = [
     "amend",
@@ -21,11 +21,11 @@ __all__ = [
     "by_program",
     "commit_step",
     "count",
-    "history",
-    "last_move",
+    "last_step",
     "lines",
     "listed",
     "note_replaced",
+    "steps",
     "thin",
 ]
 
@@ -43,11 +43,9 @@ def commit_step(
     record: Record,
     canvas: CanvasRow,
     expected: int,
-    move: str | None = None,
-    edits: Sequence[CanvasEdit] = (),
+    step: str | None = None,
 ) -> None:
-    tx.make_space()
-    canvas_rows.save(tx, canvas, expected=expected, edits=edits, make_active=True)
+    canvas_rows.save(tx, canvas, expected=expected, kind="step", make_active=True)
     number = tx.next("record")
     tx.insert(
         "record",
@@ -65,7 +63,7 @@ def commit_step(
         tokens_kept=record.tokens_kept,
         ref=record.ref,
         summary_by=record.summary_by,
-        step=move,
+        step=step,
     )
     append(tx, record.session, [number])
 
@@ -143,21 +141,16 @@ def count(tx: Transaction) -> int:
     return tx.get("SELECT count(*) FROM record WHERE space = :space")
 
 
-def history(tx: Transaction, number: int) -> list[TakenStep | CanvasEdit]:
-    """Return all that made a canvas what it is, in order; edits that were undone too."""
-    taken = tx.all(
-        f"SELECT r.id, r.step, {_GONE}, {_COLUMNS} {_FROM} WHERE r.space = :space AND r.canvas = ? ORDER BY r.id",
-        number,
+def steps(tx: Transaction, number: int) -> list[TakenStep]:
+    """Return the records of a canvas in order."""
+    rows = tx.all(
+        f"SELECT r.step, {_GONE}, {_COLUMNS} {_FROM} WHERE r.space = :space AND r.canvas = ? ORDER BY r.id", number
     )
-    steps = [
-        ((id, 0, 0), TakenStep(record=replace(_record(row), forgotten=bool(gone)), move=move, number=id))
-        for id, move, gone, *row in taken
-    ]
-    done = [((after, 1, edit.number), edit) for after, edit in canvas_rows.edits(tx, number)]
-    return [each for _, each in sorted([*steps, *done], key=lambda pair: pair[0])]
+    return [TakenStep(record=replace(_record(row), forgotten=bool(gone)), step=step) for step, gone, *row in rows]
 
 
-def last_move(tx: Transaction, node: str) -> str | None:
+def last_step(tx: Transaction, node: str) -> str | None:
+    """Return the `step` of a node's newest record."""
     return tx.get(
         "SELECT step FROM record WHERE space = :space AND canvas = ? AND node = ? ORDER BY id DESC LIMIT 1",
         *(int(node.partition("-")[0]), node),
@@ -225,9 +218,7 @@ def _thin(rows: Iterable[Sequence[Any]]) -> list[ThinRecord]:
 
 def amend(tx: Transaction, job: int | None, better: Summaries, *, now: datetime) -> None:
     jobs.move(tx, "summaries", better.upto, now=now)
-    canvas_rows.must_be_at(tx, better.canvases)
-    for row in better.canvases:
-        canvas_rows.save(tx, row, expected=row.version)
+    canvas_rows.change(tx, [CanvasChange(row=row, kind="summaries") for row in better.canvases])
     for one in better.amended:
         tx.run(
             "UPDATE record SET summary = ?, score = ?, summary_by = 'model', work = ?"

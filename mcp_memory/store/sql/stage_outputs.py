@@ -35,8 +35,7 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
         case PersonaPage():
             return Committed(version=personas.put(tx, job, output, now=now))
         case CanvasPatch():
-            if output.canvas is not None:
-                canvases.save(tx, output.canvas, expected=output.expected, edits=output.edits)
+            canvases.patch(tx, job, output.changes)
         case Summaries():
             records.amend(tx, job, output, now=now)
         case _:

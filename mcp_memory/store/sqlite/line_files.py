@@ -113,7 +113,8 @@ def _row_of(path: str, fields: dict[str, Any]) -> tuple[str, str, tuple[Any, ...
     if "tombstone" in fields:
         at = to_ms(datetime.fromisoformat(fields["at"]))
         return "tombstone", "r.id = ? AND r.at = ?", (int(fields["tombstone"][1:]), at)
-    return "canvas_edit", "r.id = ? AND r.at = ?", (fields["edit"], fields["at"])
+    values = (fields["canvas"], fields["version"], fields["updated"], fields["crc"])
+    return "canvas_version", "(r.canvas, r.version, r.updated, r.crc) = (?, ?, ?, ?)", values
 
 
 def committed(con: apsw.Connection, space: int | None, path: str) -> int | None:

@@ -189,10 +189,11 @@ _JOBS = """
     CREATE INDEX draft_space ON draft (space);
 """
 
-# Results, records and canvases. `record.step` is what a record did to its canvas, as JSON; with the `canvas_edit` rows,
-# whose place among a canvas's records is `after_record`, it is enough to draw the canvas again. `ref.masked` are the
-# places where secrets were masked. `citation` is a turn or an atom (`t8`, `a5`) that names a ref. `saving` is one row
-# for each thing that saved or cost tokens; `message_edit` replaces messages of a compressed list.
+# Results, records and canvases. `canvas_version` is enough to have every canvas again, at each of its versions; `crc`
+# is of its groups and text, of which `delta` has what differs from the version before, NULL once purged. `record.step`
+# is what a call was to its canvas, as JSON. `ref.masked` are the places where secrets were masked. `citation` is a turn
+# or an atom (`t8`, `a5`) that names a ref. `saving` is one row for each thing that saved or cost tokens; `message_edit`
+# replaces messages of a compressed list.
 _TASKS = """
     CREATE TABLE ref (
         space INTEGER NOT NULL REFERENCES space, id TEXT NOT NULL, path TEXT NOT NULL, tool TEXT NOT NULL,
@@ -211,12 +212,13 @@ _TASKS = """
         PRIMARY KEY (space, number)
     ) STRICT;
     CREATE INDEX canvas_session ON canvas (space, session, updated);
-    CREATE TABLE canvas_edit (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space, canvas INTEGER NOT NULL,
-        after_record INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, at TEXT NOT NULL,
-        work INTEGER REFERENCES work, undone_at TEXT
+    CREATE TABLE canvas_version (
+        space INTEGER NOT NULL REFERENCES space, canvas INTEGER NOT NULL, version INTEGER NOT NULL,
+        kind TEXT NOT NULL, detail TEXT NOT NULL, label TEXT NOT NULL, session INTEGER NOT NULL REFERENCES session,
+        status TEXT NOT NULL, folded INTEGER NOT NULL, updated INTEGER NOT NULL, work INTEGER REFERENCES work,
+        crc INTEGER NOT NULL, delta TEXT, PRIMARY KEY (space, canvas, version),
+        FOREIGN KEY (space, canvas) REFERENCES canvas
     ) STRICT;
-    CREATE INDEX canvas_edit_canvas ON canvas_edit (space, canvas);
     CREATE TABLE record (
         id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space,
         session INTEGER NOT NULL REFERENCES session, canvas INTEGER NOT NULL, node TEXT NOT NULL,

@@ -123,7 +123,7 @@ _FORMS: dict[str, dict[str, _Form]] = {
     },
     "record": {"timestamp": _Form(datetime.fromisoformat), "step": _Form(_is(dict), "NULL")},
     "canvas": {"label": _Form(_file_name, "cleaned(label)"), "groups": _Form(groups_of, "'{}'")},
-    "canvas_edit": {"at": _Form(datetime.fromisoformat), "undone_at": _Form(datetime.fromisoformat, "NULL")},
+    "canvas_version": {"label": _Form(_file_name, "cleaned(label)"), "delta": _Form(json.loads, "NULL")},
     "tombstone": {"took": _Form(_is(dict), "NULL")},
     # Without a row, a space and a session are known by the journals that name them.
     "space": {"name": _Form(_file_name)},

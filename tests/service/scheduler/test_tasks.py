@@ -26,15 +26,13 @@ from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.scheduler import RECORDS_A_QUESTION, REST, SOME, DueStage, Scheduler, due
-from mcp_memory.shortterm.canvas.edits import state_of
-from mcp_memory.shortterm.canvas.replay import rebuild
 from mcp_memory.shortterm.summary_stage import AT_ONCE
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
 from tests.service.scheduler.rounds import finish, working
 from tests.service.scheduler.test_crashes import Died, Mortal
-from tests.shortterm.agent import START, Agent
+from tests.shortterm.agent import START, Agent, from_versions
 
 PROSE = "\n\n".join(f"On day {day} the sea was calm and the boats lay in the harbour until noon." for day in range(90))
 ANSWERS = {
@@ -112,7 +110,7 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
     search.close()
     assert 3 <= len(model.asked) <= 1 + 100 / RECORDS_A_QUESTION
     assert {done.stage for done in store.stage_logs("default")} == {"summaries", "canvas"}
-    assert rebuild(store, "default", 1) == state_of(store.canvas("default", 1))
+    assert from_versions(store, "default", 1) == store.canvas("default", 1)
     for said in range(2):
         store.append_turns("default", "talk", [NewTurn(role="user", content=f"I cycle {said}.")], now=now())
     assert DueStage(stage="extract", session="talk") in list(due(store, "default", settings, now()))
@@ -206,7 +204,7 @@ def test_whatever_call_a_worker_dies_at_a_task_is_bettered_once_and_whole(
             told, groups = bettered(store)
             assert told[-SOME:] == [("It was read.", "model")] * SOME
             assert groups == ["The way so far"]
-            assert rebuild(store, "default", 1) == state_of(store.canvas("default", 1))
+            assert from_versions(store, "default", 1) == store.canvas("default", 1)
             lines = (store.folder("default") / "offload-s1.jsonl").read_text().splitlines()
             assert len(lines) == len(told) + SOME
             assert store.problems() == []

@@ -7,7 +7,7 @@ same row the last counts. Explicit statements are compared as what all notes of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ from mcp_memory.core.errors import Damaged
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.types import Source
 from mcp_memory.store import files
-from mcp_memory.store.sql import line_files, refs
+from mcp_memory.store.sql import canvases, line_files, refs
 from mcp_memory.store.sql.line_rows import (
     KINDS,
     LineImport,
@@ -58,7 +58,8 @@ _UNSOUND = "does not say what it should."
 UNNAMED = "its front matter says too little."
 _SHOWN = 20
 TURNS, STATEMENTS, RESULTS = "turns", "statements that were told", "results"
-_ORDER = (TURNS, STATEMENTS, RESULTS, *(kind for kind in KINDS.values() if kind != TURNS))
+CANVASES = "canvases"
+_ORDER = (TURNS, STATEMENTS, RESULTS, CANVASES, *(kind for kind in KINDS.values() if kind != TURNS))
 _ENDS = ("valid_to", "superseded_by", "closed_because")
 
 
@@ -76,16 +77,6 @@ class Compared:
     @property
     def is_equal(self) -> bool:
         return not (self.differing or self.only_in_files or self.only_in_database)
-
-    def with_differing(self, ids: Sequence[str]) -> Compared:
-        """Return this with some rows, compared as the same so far, that differ after all."""
-        new = [id for id in ids if id not in self.examples]
-        return replace(
-            self,
-            same=self.same - len(new),
-            differing=self.differing + len(new),
-            examples=(*self.examples, *new[:_EXAMPLES]),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +164,11 @@ def compare(con: apsw.Connection, home: Path, *, within: bool = False) -> tuple[
                 _count(found, replace(one, told=one.told or other.told, held=one.held or other.held))
         for one in elsewhere.values():
             _count(found, one)
+        if tx.space:
+            differing = canvases.differing(tx)
+            for number in tx.column("SELECT number FROM canvas WHERE space = :space ORDER BY number"):
+                is_same = number not in differing
+                _count(found, Difference(what=CANVASES, id=f"canvas {number}", is_same=is_same, held={}))
     return list(found.values()), notes
 
 
@@ -207,6 +203,8 @@ def take_all(con: apsw.Connection, home: Path) -> Taken:
             except WRONG:
                 continue  # no row can hold it
         rows.finish()
+        for number in canvases.differing(tx):
+            canvases.draw(tx, number)
         taken.kept |= {(tx.name, tombstone): count for tombstone, count in rows.kept.items()}
         taken.lengths |= {(tx.name, path): length for path, length in source.lengths.items()}
     return taken
@@ -224,7 +222,8 @@ def _count(found: dict[str, Compared], one: Difference) -> None:
     if one.is_same:
         found[one.what] = replace(so_far, same=so_far.same + 1)
         return
-    kind = "only_in_database" if one.told is None else "only_in_files" if one.held is None else "differing"
+    is_told = one.told is not None or one.what == CANVASES
+    kind = "only_in_files" if one.held is None else "differing" if is_told else "only_in_database"
     if getattr(so_far, kind) < _EXAMPLES:
         named = (*named, one.id)
     found[one.what] = replace(so_far, **{kind: getattr(so_far, kind) + 1, "examples": named})

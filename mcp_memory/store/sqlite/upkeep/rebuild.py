@@ -2,7 +2,7 @@
 
 The old database is a whole one that nobody else has open: a copy, or what could be read of one that is torn. Its rows
 are written to a new file; those of which the files say something else, or which it lacks, are made of the files
-(`comparison`); the word index is made anew. Canvases are drawn afterwards, by those who know how: `draw`.
+(`comparison`); the word index is made anew.
 """
 
 from __future__ import annotations
@@ -16,18 +16,15 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.types import CanvasRow
-from mcp_memory.store.sql import canvases
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.index import terms
-from mcp_memory.store.sqlite.rows import to_ms
 from mcp_memory.store.sqlite.unreadable import Unreadable
 from mcp_memory.store.sqlite.upkeep import recovery, repair
 from mcp_memory.store.sqlite.upkeep.comparison import take_all
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
 from mcp_memory.store.values import Layer
 
-__all__ = ["Built", "build", "draw", "lacking", "of_the_database_alone"]
+__all__ = ["Built", "build", "lacking", "of_the_database_alone"]
 
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 
@@ -73,27 +70,6 @@ def build(new: Path, home: Path, *, is_alone: bool) -> Built:
             con.execute(guard)
         con.execute("COMMIT")
     return Built(dangling=dangling, back=taken.kept, notes=taken.notes)
-
-
-def draw(new: Path, drawn: Iterable[tuple[str, CanvasRow]]) -> None:
-    """Give canvases the drawing that their history comes to."""
-    with opened(new, write=True) as con:
-        con.executemany(
-            "UPDATE canvas SET text = ?, status = ?, folded = ?, groups = ?, updated = ?"
-            " WHERE number = ? AND space = (SELECT id FROM space WHERE name = ?)",
-            [
-                (
-                    row.text,
-                    row.status,
-                    row.folded,
-                    canvases.groups_text(row.groups),
-                    to_ms(row.updated),
-                    row.number,
-                    space,
-                )
-                for space, row in drawn
-            ],
-        )
 
 
 def lacking(new: Path, left_out: Iterable[Unreadable]) -> list[Unreadable]:

@@ -49,8 +49,6 @@ __all__ = [
     "take_back",
 ]
 
-_CANVAS = re.compile(rb"%% (\{.*\})")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
@@ -221,7 +219,6 @@ class _Recovery:
         self._rows.finish()
         list(repair.words(self._con))
         for lost in self._lost:
-            self._pictures(lost)
             self._bring_into_step(lost, is_whole=not (self._left[lost] or renumbered[lost]))
         return [
             TakenBack(
@@ -334,25 +331,12 @@ class _Recovery:
             if row.table != "session" and self._rows.is_there(row):
                 raise ValueError
         else:
-            is_same = all(held[name] == fields[name] for name in _SAME[row.table])
-            if not is_same or held.get("version", 0) > fields.get("version", 0):
+            if any(held[name] != fields[name] for name in _SAME[row.table]):
                 raise ValueError
         self._rows.put(row)
-        if number := row.values.get("canvas") or row.key.get("number"):
+        if number := row.values.get("canvas") or row.key.get("canvas"):
             self._canvases[lost].add(int(str(number)))
         return True
-
-    def _pictures(self, lost: Lost) -> None:
-        """Give canvases whose lines came back the drawing of their file, until they are drawn from their records."""
-        for number in self._canvases[lost]:
-            for path in (self.tx.folder / "mmds").glob(f"{number:03}-*.mmd"):
-                text = files.content_of(path) or b""
-                head = _CANVAS.match(text)
-                status = str(json.loads(head[1]).get("status", "doing")) if head else "doing"
-                self.tx.run(
-                    "UPDATE canvas SET text = ?, status = ? WHERE space = :space AND number = ?",
-                    *(text.decode(errors="replace"), status, number),
-                )
 
     def _bring_into_step(self, lost: Lost, *, is_whole: bool) -> None:
         """Have the file end where the rows do; one of which something cannot come back is kept beside it."""
@@ -369,8 +353,7 @@ class _Recovery:
 
 _SAME = {
     "record": ("session", "node_id", "ref"),
-    "canvas_edit": ("canvas", "kind", "at"),
-    "canvas": ("of",),
+    "canvas_version": ("of", "kind", "crc"),
     "tombstone": ("at",),
     "session": (),
 }

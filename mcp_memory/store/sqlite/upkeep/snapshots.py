@@ -46,7 +46,7 @@ _COUNTED = {
     "results": "ref",
     "records": "record",
     "canvases": "canvas",
-    "canvas_edits": "canvas_edit",
+    "canvas_versions": "canvas_version",
     "tombstones": "tombstone",
     "calls": "spend",
 }

@@ -1,8 +1,7 @@
-"""Canvases drawn anew from what made them, and patches that are checked, kept and rolled back."""
+"""Canvases at their versions, and patches that are checked, kept and rolled back."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -20,15 +19,13 @@ from mcp_memory.shortterm.canvas.edits import (
     NewGroup,
     Patch,
     apply_patch,
-    patch_of,
-    patch_text,
     state_of,
 )
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
 from mcp_memory.shortterm.canvas.folding import members, nodes_of
-from mcp_memory.shortterm.canvas.replay import mend, problems, rebuild, replay, rollback
-from mcp_memory.store.protocol import CanvasEdit, Store
-from tests.shortterm.agent import START, Agent, patch_canvas
+from mcp_memory.shortterm.canvas.versions import problems, undo_patch
+from mcp_memory.store.protocol import Store
+from tests.shortterm.agent import START, Agent, from_versions, patch_canvas, tear
 
 SPACES = count()
 
@@ -73,9 +70,9 @@ def act(agent: Agent, verb: str, **asked: Any) -> None:
             case "fold":
                 agent.fold(**asked)
             case "patch":
-                patch_canvas(agent.store, agent.space, 1, asked["patch"], now=agent.now)
+                patch_canvas(agent.store, agent.space, 1, asked["patch"])
             case _:
-                rollback(agent.store, agent.space, 1, now=agent.now)
+                undo_patch(agent.store, agent.space, 1)
     except McpMemoryError:
         pass
 
@@ -89,7 +86,7 @@ def test_whatever_was_done_what_is_rebuilt_is_what_is_stored(store: Store, done:
         act(agent, **each)
     for row in store.canvases(agent.space):
         held = state_of(row)
-        assert rebuild(store, agent.space, row.number) == held
+        assert from_versions(store, agent.space, row.number) == row
         assert parse(render(held.canvas)) == held.canvas
         nodes = [node for id_ in held.groups for node in held.groups[id_].nodes]
         assert len(nodes) == len(set(nodes))
@@ -100,39 +97,29 @@ def test_a_canvas_whose_row_and_file_were_lost_comes_back(agent: Agent) -> None:
     for step in ("Look", "Fix", "Test"):
         agent.offload(step=step, task="Fix login")
     row = agent.store.canvas("default", 1)
-    torn = replace(row, text="%% nothing\n", groups={"001-F9": Group(("001-N1",))}, folded=True)
-    agent.store.save_canvas("default", torn, expected=row.version)
-    mended, changed = mend(agent.store, "default", 1, now=agent.now)
-    assert (replace(mended, version=row.version), changed) == (row, True)
+    tear(agent.store, 1, "%% nothing\n")
+    (agent.store.folder("default") / "mmds/001-fix-login.mmd").unlink()
+    assert [each[:10] for each in problems(agent.store, "default")] == ["Canvas 001"]
+    assert agent.store.redraw_canvas("default", 1) == (row, True)
     assert (agent.store.folder("default") / "mmds/001-fix-login.mmd").read_text() == row.text
-    assert mend(agent.store, "default", 1, now=agent.now)[1] is False
+    assert agent.store.redraw_canvas("default", 1) == (row, False)
 
 
-def test_a_canvas_from_before_moves_were_kept_goes_on_as_it_stood(agent: Agent) -> None:
-    """Its records have no moves; the migration kept its text and groups as one edit."""
-    for step in ("Look", "Fix", "Test"):
-        agent.offload(step=step, task="Fix login")
+def test_versions_go_on_after_a_row_was_changed_from_outside(agent: Agent) -> None:
+    agent.offload(step="Look", task="Fix login")
+    tear(agent.store, 1, agent.store.canvas("default", 1).text.replace("Look", "Stare"))
+    agent.offload(step="Fix")
     row = agent.store.canvas("default", 1)
-    records = agent.store.records("default")
-    old = replace(row, number=2, label="old")
-    text = row.text.replace("001-N", "002-N")
-    for at, record in enumerate(records):
-        moved = replace(record, node_id=record.node_id.replace("001-", "002-"))
-        agent.store.commit_step("default", record=moved, canvas=replace(old, text=text), expected=at)
-    body = {"text": text, "groups": {"002-F1": ["002-N1", "002-N2"]}, "folded": 0}
-    stood = CanvasEdit(kind="drawn", body=json.dumps(body), at=START)
-    groups = {"002-F1": Group(("002-N1", "002-N2"))}
-    agent.store.save_canvas("default", replace(old, text=text, groups=groups), expected=3, edits=[stood])
-    agent.offload(step="Ship", task="002")
-    assert rebuild(agent.store, "default", 2) == state_of(agent.store.canvas("default", 2))
-    assert list(problems(agent.store, "default")) == []
-    strung = replay(agent.store.canvas_history("default", 2)[:3], number=2, label="old")
-    assert strung is not None
-    assert [(node.id, node.status) for node in strung.canvas.nodes] == [
-        ("002-N1", "done"),
-        ("002-N2", "done"),
-        ("002-N3", "doing"),
-    ]
+    assert "Stare" in row.text
+    assert from_versions(agent.store, "default", 1) == row
+    assert "Look" in agent.store.canvas("default", 1, version=1).text
+
+
+def test_the_versions_of_a_long_task_are_about_as_large_as_its_last(agent: Agent) -> None:
+    for step in range(60):
+        agent.offload(step=f"Step number {step}, with some words of its own", task="Fix login")
+    held = (agent.store.folder("default") / "canvases.jsonl").stat().st_size
+    assert held < 3 * len(agent.store.canvas("default", 1).text)
 
 
 # --- patches ----------------------------------------------------------------------------------------
@@ -158,7 +145,7 @@ def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
         statuses={"001-N3": "blocked"},
         edges=(EdgeLabel(source="001-N2", target="001-N4", label="instead"),),
     )
-    row = patch_canvas(patched.store, "default", 1, patch, now=patched.now)
+    row = patch_canvas(patched.store, "default", 1, patch)
     held = state_of(row)
     assert held.canvas.task_goal == "Fix the login test"
     assert held.groups == {"001-F1": Group(("001-N1", "001-N2"), "Understand", "the clock is off")}
@@ -196,29 +183,28 @@ def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
 def test_a_patch_that_cannot_be_is_refused_whole(patched: Agent, patch: Patch, says: str) -> None:
     before = patched.store.canvas("default", 1)
     with pytest.raises(InvalidInput, match="Nothing was changed") as refused:
-        patch_canvas(patched.store, "default", 1, replace(patch, goal="Other words"), now=patched.now)
+        patch_canvas(patched.store, "default", 1, replace(patch, goal="Other words"))
     assert says in str(refused.value)
     assert patched.store.canvas("default", 1) == before
 
 
 def test_rollback_undoes_the_last_patch_and_keeps_what_was_done_since(patched: Agent) -> None:
     group = NewGroup(title="Understand", nodes=("001-N1", "001-N2"))
-    patch_canvas(patched.store, "default", 1, Patch(titles={"001-N3": "First"}), now=patched.now)
-    patch_canvas(patched.store, "default", 1, Patch(groups=(group,), goal="Second"), now=patched.now)
+    patch_canvas(patched.store, "default", 1, Patch(titles={"001-N3": "First"}))
+    patch_canvas(patched.store, "default", 1, Patch(groups=(group,), goal="Second"))
     patched.offload(step="Write it up", after=["001-F1"])
-    rollback(patched.store, "default", 1, now=patched.now)
+    undo_patch(patched.store, "default", 1)
     held = drawn(patched)
     assert (held.groups, held.canvas.task_goal) == ({}, "Fix login")
     assert [node.title for node in held.canvas.nodes] == ["Look", "Read", "First", "Test", "Write it up"]
-    rollback(patched.store, "default", 1, now=patched.now)
+    undo_patch(patched.store, "default", 1)
     assert drawn(patched).canvas.nodes[2].title == "Fix"
     with pytest.raises(NotFound, match="Canvas 001 has no patch to undo"):
-        rollback(patched.store, "default", 1, now=patched.now)
+        undo_patch(patched.store, "default", 1)
 
 
 @given(patches)
-def test_a_patch_is_read_back_as_it_was_and_loses_no_node(patch: Patch) -> None:
-    assert patch_of(patch_text(patch)) == patch
+def test_a_patch_loses_no_node(patch: Patch) -> None:
     nodes = tuple(replace(node, id=f"001-N{at}") for at, node in enumerate(parse(_LINE).nodes * 5, 1))
     drawing = CanvasState(canvas=Canvas(1, "g", "doing", START, START + timedelta(seconds=1), nodes))
     try:

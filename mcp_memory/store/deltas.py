@@ -1,0 +1,78 @@
+"""Deltas: what a text changes to get from one version to the next, and the text that comes of them.
+
+A delta is JSON: the whole text as a string, or a list of `[start, end, new]`, each of which replaces the characters
+from `start` to `end` of the text before. `combine([delta(None, a), delta(a, b)]) == b` for all texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from itertools import accumulate
+from typing import Any
+
+__all__ = ["as_json", "combine", "delta", "texts"]
+
+
+def delta(old: str | None, new: str) -> str:
+    """Return the delta from a text to another; from None it is the new text, whole."""
+    return as_json(new if old is None else list(_changes(old, new)))
+
+
+def as_json(changes: Any) -> str:
+    return json.dumps(changes, ensure_ascii=False, separators=(",", ":"))
+
+
+def combine(deltas: Iterable[str]) -> str:
+    """Return the text that deltas come to. Raises ValueError where one cannot be read."""
+    return deque(texts(deltas), maxlen=1).pop()
+
+
+def texts(deltas: Iterable[str]) -> Iterator[str]:
+    """Yield the text after each delta, the first of which is whole. Raises ValueError where one cannot be read."""
+    text = ""
+    for one in deltas:
+        changes: Any = json.loads(one)
+        try:
+            text = changes if isinstance(changes, str) else "".join(_pieces(text, changes))
+        except (TypeError, ValueError):
+            raise ValueError(f"no delta: {one[:40]}") from None
+        yield text
+
+
+def _pieces(text: str, changes: Iterable[tuple[int, int, str]]) -> Iterator[str]:
+    at = 0
+    for start, end, new in changes:
+        yield text[at:start]
+        yield new
+        at = end
+    yield text[at:]
+
+
+def _changes(old: str, new: str) -> Iterator[tuple[int, int, str]]:
+    """Yield what differs: lines that were added or removed, and of a line that stays the part that is another."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    starts = list(accumulate(map(len, before), initial=0))
+    for what, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if what == "equal":
+            continue
+        pairs = min(j - i, m - k)
+        for line in range(pairs):
+            yield from _within(before[i + line], after[k + line], starts[i + line])
+        yield from _within("".join(before[i + pairs : j]), "".join(after[k + pairs : m]), starts[i + pairs])
+
+
+def _within(old: str, new: str, at: int) -> Iterator[tuple[int, int, str]]:
+    if old == new:
+        return
+    start = _shared(old, new)
+    end = min(_shared(old[::-1], new[::-1]), min(len(old), len(new)) - start)
+    yield at + start, at + len(old) - end, new[start : len(new) - end]
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    differs = (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
+    return next(differs, min(len(one), len(other)))
