@@ -1,4 +1,4 @@
-"""Zip archives with a manifest of their members: what a backup and an export have in common."""
+"""Zip archives with a manifest of their members: the common part of backups and exports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TORN = (
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a manifest says of a member."""
+    """Size and hash of a member, as a manifest has them."""
 
     bytes: int
     sha256: str
@@ -41,7 +41,7 @@ def is_archive(path: Path, test: Callable[[zipfile.ZipFile], bool]) -> bool:
 
 
 def measured(packed: zipfile.ZipFile, name: str, *, most: int, to: IO[bytes] | None = None) -> Member:
-    """Read a member, into `to` if given, and return what it is; one larger than `most` bytes is not read whole."""
+    """Read a member, into `to` if given, and return its size and hash. Reading stops after `most` bytes."""
     digest, length = hashlib.sha256(), 0
     with packed.open(name) as stream:
         while length <= most and (piece := stream.read(_PIECE)):

@@ -1,13 +1,11 @@
-"""Rows on their way from one home to another: what a space holds, as values that name each other as they did at home.
+"""Engine-neutral export rows. References between rows use the ids of the source store.
 
-Nothing here is of one engine, and nothing that was forgotten is among it but a `Tombstone`, which has no words. What
-can be made anew where it arrives (index terms, vectors, files, the lines of results) is left out, and so is what is
-of a machine (logs that were followed, the bill, who may ask).
+Forgotten rows are left out, but for a `Tombstone`, which has no words. So are data that the importing store derives
+(index terms, vectors, files, chunks of results) and data of one machine (followed logs, the usage ledger, tokens).
 
-A row is known again by its origin: which home and space it is of, how it is called there and when it was learned
-there, `<home>:<space>:t12@1763812345678`. So two copies of one home that went on apart do not mistake each other's
-rows. A row that came from elsewhere brings the origins that it is known by (`origins`); its own is added where it is
-read.
+A row is recognised by its origin: its home, space, id and the time when it was learned there,
+`<home>:<space>:t12@1763812345678`. So two copies of one home that diverged do not mistake each other's rows. A row
+that was imported carries its earlier origins (`origins`); its own is added by the reader.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ class Origin:
 
 
 def origin_of(of: Origin, id: str, at: datetime | None = None) -> str:
-    """Return what a row is known by everywhere; `at` is when it was learned, for ids that only count."""
+    """Return the origin of a row; `at` is when it was learned, for ids that are numbers."""
     moment = "" if at is None else f"@{(at - _EPOCH) // timedelta(milliseconds=1)}"
     return f"{of.home}:{of.space}:{id}{moment}"
 
@@ -66,7 +64,7 @@ NOTHING, UNDONE = "-", "undone"
 
 
 def gone_by(tombstone: str) -> str:
-    """Return what stands for a row that was forgotten elsewhere before it came, by the origin of its tombstone."""
+    """Return the name of a row that was forgotten elsewhere before it came, by the origin of its tombstone."""
     return f"gone {tombstone}"
 
 
@@ -92,7 +90,7 @@ class ExportedRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTurn:
-    """`dated`: the client gave `said_at`, and it is part of the hash. `told` is what came with a note."""
+    """`dated`: the client gave `said_at`, and it is part of the hash. A note has its statement."""
 
     id: str
     session: str
@@ -157,7 +155,7 @@ class ExportedAtom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedReview:
-    """A turn or an atom that automatic recall leaves out, with the reasons, and what a person said to that."""
+    """A quarantined turn or atom, with the reasons and the decision of a person."""
 
     id: str
     reasons: str
@@ -168,7 +166,7 @@ class ExportedReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRecord:
-    """`step` is what its call was to its canvas, as JSON."""
+    """`step` is its change to the canvas, as JSON."""
 
     id: str
     canvas: int
@@ -223,7 +221,7 @@ class ExportedCanvas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedScene:
-    """A version of a page, without what was forgotten."""
+    """A version of a page, without forgotten rows."""
 
     slug: str
     version: int
@@ -243,7 +241,7 @@ class ExportedScene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedPersona:
-    """A version of the page, without what was forgotten."""
+    """A version of the page, without forgotten rows."""
 
     version: int
     text: str
@@ -275,7 +273,7 @@ class ExportedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedProgress:
-    """How far a stage has come: the last atom that it told."""
+    """How far a stage has come: the last atom that it processed."""
 
     stage: Stage
     upto: str
@@ -283,7 +281,7 @@ class ExportedProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTombstone:
-    """What was forgotten together, by origin. Where it was undone, what it took is there again."""
+    """Rows that were forgotten together, by origin; none of them if that was undone."""
 
     id: str
     at: datetime
@@ -313,10 +311,10 @@ ExportedRow = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What became of rows that came in.
+    """The result of importing rows.
 
-    `names`: what each is called here, `a5` → `a19`; nothing where it is not here, as it was forgotten. Rows that came
-    before are `known`, or `forgotten` since. `left` says of what was not taken why.
+    `names`: their ids here, `a5` → `a19`, empty for rows that are forgotten. Rows that came before are `known`, or
+    `forgotten` since. `left` are sentences about rows that were left out.
     """
 
     names: dict[str, str]

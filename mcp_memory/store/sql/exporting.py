@@ -1,6 +1,6 @@
-"""Export: what a space holds, row by row in a fixed order, as `store.export_model` has it.
+"""Export: the rows of a space in a fixed order, as `store.export_model` defines them.
 
-What was forgotten is left out, and named by its tombstone. Pages that told it are given without it.
+Forgotten rows are left out and named by their tombstones. Pages are given without lines that cite them.
 """
 
 from __future__ import annotations
@@ -358,7 +358,7 @@ def _tombstones(tx: Transaction, known: Known) -> Iterator[model.ExportedTombsto
 
 
 def _passed_on(tx: Transaction, known: Known) -> Iterator[model.ExportedTombstone]:
-    """Yield tombstones of elsewhere that found nothing here: a third home may hold what they took, or be given it."""
+    """Yield tombstones of other stores that matched nothing here: a third store may hold the rows that they name."""
     for name, here in tx.all(
         "SELECT origin, id FROM origin WHERE space = :space AND id IN (?, ?)", model.NOTHING, model.UNDONE
     ):

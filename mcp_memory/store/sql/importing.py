@@ -1,7 +1,6 @@
-"""Import: rows of another home, or of another space, as `store.export_model` has them, each stored once.
+"""Import: rows of another store or space, as `store.export_model` defines them, each stored once.
 
-One transaction at a time, each kind in an order in which what a row names came before it. `ImportContext` knows by
-which origins rows are known, and how they are called here.
+Each kind comes after the kinds that it refers to. `ImportContext` knows the origins of rows and their ids here.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def _only(rows: Sequence[model.ExportedRow], kind: type[R]) -> list[R]:
 
 @dataclass(kw_only=True)
 class ImportContext:
-    """What is known of an import in one transaction. `is_own`: the rows left this very space."""
+    """The state of an import in one transaction. `is_own`: the rows were exported from this very space."""
 
     tx: Transaction
     of: model.Origin
@@ -127,7 +126,7 @@ class ImportContext:
         return next((found[key] for key in keys if key in found), None)
 
     def note(self, id: str, at: datetime | None, origins: Sequence[str], here: str) -> None:
-        """Remember where a row came from, and how it is called here; what is not here may be another time."""
+        """Store the origin of a row and its id here. Rows that are not here are not noted: they may come later."""
         self.names[id] = here
         if here != GONE and not self.is_own:
             note_origins(self.tx, dict.fromkeys((model.origin_of(self.of, id, at), *origins), here))
@@ -141,7 +140,7 @@ class ImportContext:
             self.known += 1
 
     def job(self, stage: Stage) -> int:
-        """Return a job that is done and asked nobody: what came in was made by a model, but not here."""
+        """Return a finished job for rows that a model made elsewhere."""
         if stage not in self._jobs:
             at = to_ms(self.now)
             self._jobs[stage] = self.tx.next("work")
@@ -269,10 +268,10 @@ def _import_ref(context: ImportContext, row: model.ExportedRef) -> None:
 
 
 def _import_statements(context: ImportContext, rows: Sequence[model.ExportedTurn | model.ExportedAtom]) -> None:
-    """Import turns and atoms in their order, an atom behind the turn that it is first based on.
+    """Import turns and atoms in their order, an atom after the turn of its first evidence.
 
-    A note comes in with its atom, and its line in the journal tells of that atom as it is called here. A note of a
-    statement that is here already says nothing new, and is not taken.
+    A note is stored together with its atom, under whose id here its journal line is written. The note of a known
+    statement is skipped.
     """
     run = _Run(context)
     for row in rows:
@@ -314,7 +313,7 @@ class _Run:
         return any(one.client_id == client_id for one in self._turns)
 
     def end(self) -> None:
-        """Store what waits."""
+        """Store the pending turns."""
         rows, self._turns = self._turns, []
         if self.note is not None:  # its atom was not exported: it is a turn like any other
             rows, self.note = [*rows, self.note], None
@@ -323,7 +322,7 @@ class _Run:
 
 
 def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None:
-    """Return the turn that is the same message of the same client, wherever it was told from."""
+    """Return the turn that is the same message of the same client, from whichever store it came."""
     if row.client_id is None:
         return None
     number = context.tx.get(
@@ -377,10 +376,10 @@ def _insert_turns(
 
 
 def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.ExportedTurn | None) -> None:
-    """Import an atom, with its note where that is new too.
+    """Import an atom, with its note if that is new too.
 
-    What is known is brought up to date: further evidence, and its end. Whatever ended here stays so. Where a
-    single-valued fact has an open value on both sides, the one that became true last is current, and ends the other.
+    A known atom gets further evidence and its end; an atom that ended here stays ended. If both stores have an open
+    value of a single-valued fact, the one that became true last is current, and ends the other.
     """
     tx = context.tx
     known = context.find(row.id, row.learned_at, row.origins)
@@ -486,7 +485,7 @@ def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: i
 
 
 def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersession.Supersession:
-    """Return what an atom ends here, and how it ended."""
+    """Return which atoms an imported one ends here, and its own end."""
     ended = [number_of(name, "a") for older in row.supersedes if (name := context.name(older)) != GONE]
     successor = context.name(row.superseded_by)
     until = optional_ms(row.valid_to)
@@ -507,7 +506,7 @@ def _supersession(context: ImportContext, row: model.ExportedAtom) -> supersessi
 def _told(
     row: model.ExportedAtom, note: model.ExportedTurn, number: int, found: supersession.Supersession
 ) -> dict[str, Any]:
-    """Return what the note's line in the journal says of atom `number`: how it is called here, and what it ends."""
+    """Return the statement of a note's journal line, with ids of this store."""
     told = {key: value for key, value in (note.told or {}).items() if key not in ("until", "by", "cites")}
     ends = [f"a{older}" for older in found.ends]
     told |= {"atom": f"a{number}", "supersedes": ends, "ends": ends}
@@ -569,7 +568,7 @@ def _insert_atom(
 
 
 def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
-    """Note that a new atom replaced another: it ends what is open now, and becomes the reason of what ended."""
+    """End an atom by the new one that replaces it; one that ended already gets its successor."""
     current = tx.one(
         "SELECT valid_from, valid_to, superseded_by FROM atom WHERE space = :space AND id = ? AND tombstone IS NULL",
         older,
@@ -582,7 +581,7 @@ def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
 
 
 def _import_review(context: ImportContext, row: model.ExportedReview) -> None:
-    """Quarantine a row that was, with its review; what was decided here stays decided."""
+    """Quarantine a row that was quarantined elsewhere. A review that was made here stays."""
     name = context.name(row.id)
     if name != GONE:
         context.tx.run(
@@ -596,7 +595,7 @@ def _import_review(context: ImportContext, row: model.ExportedReview) -> None:
 
 
 def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Sequence[model.ExportedRecord]) -> None:
-    """Import a canvas; of one that is here, what was done to it since. One that went on here too stays as it is."""
+    """Import a canvas, or later changes to a known one. A canvas that was changed on both sides stays as it is here."""
     if context.is_own:
         context.names[f"c{row.number}"] = f"c{row.number}"
         context.known += 1 + len(taken)
@@ -747,9 +746,9 @@ def _renumbered(text: str, old: int, new: int) -> str:
 
 
 def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene]) -> None:
-    """Import the versions of a page. Where there is another of its name, it gets a name of its own.
+    """Import the versions of a scene. If another scene has its name, it gets a new one.
 
-    A page that was written here since stays; what came from elsewhere follows only where it is newer.
+    A scene that was rewritten here stays; imported versions follow only if they are newer.
     """
     if context.is_own or not versions:
         return
@@ -810,7 +809,7 @@ def _insert_scene(context: ImportContext, row: model.ExportedScene, slug: str) -
 
 
 def _import_personas(context: ImportContext, versions: Sequence[model.ExportedPersona]) -> None:
-    """Import what models wrote of the user, unless this space has such a page of its own."""
+    """Import persona pages that models wrote, unless this space has one."""
     tx, rows = context.tx, [row for row in versions if row.by_model]
     if context.is_own or not rows:
         return

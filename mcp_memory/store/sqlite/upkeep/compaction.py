@@ -1,6 +1,6 @@
-"""Space that nothing uses is given back: indexes in one piece, free pages off the file, the log of writes emptied.
+"""Compaction: merges indexes, releases free pages and empties the write-ahead log.
 
-Secure delete, and the search for what is left of purged content: what SQLite's files hold beside its rows.
+Also secure delete, and the texts that rows retain, which a purge excludes from its search.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def free(con: apsw.Connection) -> tuple[int, int]:
 
 
 def vacuum(con: apsw.Connection) -> None:
-    """Write the database anew without its free pages; outside of a transaction. Others wait to write meanwhile."""
+    """Rewrite the database without its free pages; outside of a transaction. Other writers wait meanwhile."""
     con.execute("VACUUM")
 
 
@@ -50,9 +50,9 @@ def checkpoint(con: apsw.Connection) -> bool:
 
 
 def shred(con: apsw.Connection, *, patience: float) -> bool:
-    """Leave nothing of what was erased in the database's free pages, indexes and log; in no transaction.
+    """Remove erased content from free pages, indexes and the log; outside of a transaction.
 
-    False where others were reading all the while, so that the log could not be emptied: then it is to be done again.
+    Returns False if others were reading all the time, so that the log could not be emptied: call it again then.
     """
     con.execute("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE")
     try:

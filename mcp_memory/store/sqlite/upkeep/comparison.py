@@ -81,7 +81,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What files and database say of a row, equal or not: `told` and `held`, None where they lack it."""
+    """A row as files and database have it, each None if missing there. Equal rows are yielded too."""
 
     what: str
     id: str
@@ -92,9 +92,9 @@ class Difference:
 
 @dataclass(kw_only=True)
 class LinesOfFile:
-    """The line files of a space, read once. `notes`: what is wrong with them, a sentence each.
+    """Reads the line files of a space. `notes` are sentences about damage.
 
-    `within` leaves out what is behind the length that the database knows: others write meanwhile.
+    With `within`, lines behind the length that the database knows are left out: others write meanwhile.
     """
 
     tx: SqliteTransaction
@@ -111,9 +111,9 @@ class LinesOfFile:
         return sorted({path for path in found if is_line_file(path)} | set(line_files.due(self.tx)))
 
     def lines(self, path: str, file: Path | None = None) -> Iterator[tuple[str, bytes, dict[str, Any]]]:
-        """Yield (where it stands, line, what it says) of a line file, or of another file that has some of its lines.
+        """Yield (position, line, parsed line) of a line file, or of another file with some of its lines.
 
-        A last line that was cut short never counted.
+        A last line without its end was never committed, and is left out.
         """
         place = file or self.tx.folder / path
         stream, known = files.opened(place), committed(self.tx.con, self.tx.space, path) or 0
@@ -148,7 +148,7 @@ class LinesOfFile:
 
 
 def compare(con: apsw.Connection, home: Path, *, within: bool = False) -> tuple[list[Compared], list[str]]:
-    """Compare the files of a home with a database; return what is wrong with files too."""
+    """Compare the files of a home with a database. Returns the counts by kind, and sentences about damaged files."""
     found = {what: Compared(what=what) for what in _ORDER}
     notes: list[str] = []
     for tx in _spaces(con, home):
@@ -174,9 +174,9 @@ def compare(con: apsw.Connection, home: Path, *, within: bool = False) -> tuple[
 
 @dataclass(kw_only=True)
 class Taken:
-    """`lengths`: how long each line file is, by (space, path). `notes`: what is wrong with files, a sentence each.
+    """The result of `take_all`. `lengths` of line files by (space, path); `notes` are sentences about damage.
 
-    `kept`: what was purged and is in the database still, forgotten again: rows by (space, tombstone).
+    `kept`: rows that had been purged and are still in the database, by (space, tombstone); they are forgotten.
     """
 
     lengths: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
@@ -233,10 +233,9 @@ def _count(found: dict[str, Compared], one: Difference) -> None:
 
 
 def differences(source: LinesOfFile) -> Iterator[Difference]:
-    """Yield every row of a space, as its files and as its rows have it.
+    """Yield every row of a space, as files and database have it.
 
-    Journals come first, then what their notes come to, results, tasks, and last what was forgotten: who stores what
-    differs finds what a row names stored before it.
+    Journals come first, then explicit statements, results, tasks and tombstones: a row comes after those that it names.
     """
     notes: dict[str, dict[str, Any]] = {}
     paths = source.paths()
@@ -378,7 +377,7 @@ def _statements(tx: Transaction, notes: Iterable[Mapping[str, Any]]) -> Iterator
 def _brought_up_to_date(
     one: Statement, held: Statement, told: Mapping[int, Statement], *, confirmed: bool
 ) -> Statement:
-    """Return a statement with what became of it that no file tells: a model or an import ended it, or said it again."""
+    """Return a statement with later changes that are in no file: those by a model or an import."""
     values, now = dict(one.values), held.values
     if now["valid_to"] is not None and (now["superseded_by"] is None or now["superseded_by"] not in told):
         values |= {name: now[name] for name in _ENDS}

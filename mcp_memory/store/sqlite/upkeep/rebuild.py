@@ -1,8 +1,7 @@
-"""A database made anew: of the one before it, or what stands in for it, and the files of the home, whose word counts.
+"""Rebuild: a new database with the rows of the old one, or its substitute, that agrees with the files of the home.
 
-The old database is a whole one that nobody else has open: a copy, or what could be read of one that is torn. Its rows
-are written to a new file; those of which the files say something else, or which it lacks, are made of the files
-(`comparison`); the word index is made anew.
+The old database is whole and not open elsewhere: a copy, or the readable rows of a torn one. Its rows are written to a
+new file. Rows that differ from the files or are missing come from the files (`comparison`); the word index is rebuilt.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a rebuilding came to. `dangling`: rows that were left out by table, for what they point at is gone.
+    """The result of a rebuild. `dangling`: rows that were left out because they referred to missing rows, by table.
 
-    `back`: rows that were purged and were in the old database: forgotten, by (space, tombstone). `notes`: what is wrong
-    with files.
+    `back`: purged rows that were in the old database and are forgotten, by (space, tombstone). `notes`: sentences about
+    damaged files.
     """
 
     dangling: Mapping[str, int]
@@ -73,7 +72,7 @@ def build(new: Path, home: Path, *, is_alone: bool) -> Built:
 
 
 def lacking(new: Path, left_out: Iterable[Unreadable]) -> list[Unreadable]:
-    """Return which of the values that could not be read no file has told since."""
+    """Return the unreadable values that are in no file either."""
     with opened(new) as con:
         return [
             one
@@ -83,7 +82,7 @@ def lacking(new: Path, left_out: Iterable[Unreadable]) -> list[Unreadable]:
 
 
 def of_the_database_alone(con: apsw.Connection) -> dict[str, int]:
-    """Count the rows that no file tells of: there is nothing that they could be compared with."""
+    """Count the rows that are in no file by design, so that they cannot be compared."""
     made = (
         "(a.work IS NOT NULL OR NOT EXISTS (SELECT 1 FROM turn n WHERE n.space = a.space AND n.id = a.evidence"
         " AND n.role = 'note')) AND a.purged_at IS NULL"

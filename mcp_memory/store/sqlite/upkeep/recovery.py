@@ -127,7 +127,7 @@ def misnamed(con: apsw.Connection, home: Path) -> dict[str, str]:
 
 
 def take_back(con: apsw.Connection, home: Path, lost: Iterable[Lost]) -> list[TakenBack]:
-    """Take lines back in this transaction; files and rows are in step then. What came back is noted, for `noted`."""
+    """Recover lines in this transaction, and note it for `noted`. Files and rows agree afterwards."""
     found = groupby(sorted(lost, key=lambda one: one.space), key=lambda one: one.space)
     con.execute("PRAGMA defer_foreign_keys = ON")
     done = [one for space, some in found for one in _Recovery(con, home, space, list(some)).all()]
@@ -176,7 +176,7 @@ def _note(home: Path, done: Iterable[TakenBack]) -> None:
 
 
 def noted(home: Path, space: str) -> list[TakenBack]:
-    """Return what was taken back, the last first; nothing of a note that cannot be read."""
+    """Return the recoveries of a space, the last first; none if the note cannot be read."""
     try:
         lines: list[Any] = [json.loads(line) for line in read_regular(home / _NOTED).splitlines()]
         found = [replace(TakenBack(**line), at=datetime.fromisoformat(line["at"])) for line in lines]
@@ -234,7 +234,7 @@ class _Recovery:
         ]
 
     def _put(self, lost: Lost, put: Callable[[], bool]) -> None:
-        """Store what a line says, unless no row can hold it."""
+        """Store the row of a line, unless no row can hold it."""
         try:
             with self._con:
                 self._came[lost] += put()
@@ -244,7 +244,7 @@ class _Recovery:
     # the journal
 
     def _turns(self) -> None:
-        """Take turns in the order of their numbers: what was told ends what was told before it."""
+        """Recover turns in the order of their numbers: statements end earlier ones."""
         found: list[tuple[int, int, Lost, Row]] = []
         for place, lost in enumerate(self._lost):
             if lost.path.startswith("conversations/"):

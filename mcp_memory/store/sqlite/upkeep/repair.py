@@ -1,7 +1,7 @@
-"""What `checks` finds and rows can mend: indexes and files that are made of rows are made of them again.
+"""Repair of derived data: indexes and files are written again from rows.
 
-Rows are not changed. What is damaged on disk is handed to `set_aside` before something else takes its place. Done twice
-in a row, the second time finds nothing to do.
+Rows are not changed. Damaged files are handed to `set_aside` before they are replaced. A second run finds nothing to
+do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What an older state of a memory brings back: rows that it has still, and that were forgotten since.
+"""Rows of a backup that were forgotten after it was made.
 
-A later state tells by the lines of its tombstones, which have ids and keyed digests and no words. A row is meant where
-its id is named and its digest is; where it has none, as a short turn without a time, the id is enough.
+The tombstone lines of the later state have ids and keyed digests, without words. A row is meant if its id is named and
+its digest matches; a row without digests, such as a short turn without a time, is meant by its id.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Returned:
 
 
 def returned(database: Path, spaces: Path) -> list[Returned]:
-    """Return what is back in a database by the tombstones of the folders of a later state of its memory."""
+    """Return the rows of a database that the tombstones of a later state name."""
     found: list[Returned] = []
     with opened(database) as con:
         for folder in sorted(path for path in spaces.iterdir() if (path / tombstones.FILE).is_file()):

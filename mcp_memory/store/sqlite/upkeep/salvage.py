@@ -1,6 +1,6 @@
-"""What can be read of a torn database, in one that is whole: every table up to where a page is torn, from both ends.
+"""Salvage: copies the readable rows of a torn database to a whole one, each table from both ends up to a torn page.
 
-Indexes, vectors and everything else that is made of rows stays behind: it is made anew.
+Indexes, vectors and other derived tables are left out: they are rebuilt.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A database as it is at one moment, while others write to it; what it says is in the files; and whether it is whole.
+"""Snapshots: a copy of the database at one moment while others write, its checks, and the files that its rows name.
 
-A snapshot is a file of its own, which nobody else has open: it holds all that was committed before, and nothing else.
+A snapshot is a separate file that no other process has open.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _COUNTED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What a database is: whose (`home`, hexadecimal), at which schema, and how many rows it has of what."""
+    """Identity (`home`, hexadecimal), schema, spaces and row counts of a database."""
 
     home: str
     schema: str
@@ -106,7 +106,7 @@ def opened(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
 
 
 def described(path: Path) -> Described:
-    """Return what a database is. Raises Damaged where it cannot be read, or is none of ours."""
+    """Describe a database. Raises Damaged if it cannot be read, or is not of this program."""
     try:
         with opened(path) as con:
             return describe(con)
@@ -129,7 +129,7 @@ def describe(con: apsw.Connection) -> Described:
 
 
 def check(path: Path) -> list[str]:
-    """Return what is wrong inside a database: its pages, its indexes and what its rows point at."""
+    """Return the problems of a database: its pages, indexes and foreign keys."""
     try:
         with opened(path) as con:
             found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
