@@ -1,20 +1,20 @@
-"""The Store: what any engine must do, verb by verb. This page is the contract; `sqlite/` is one reading.
+"""The Store: the contract of every engine, verb by verb; `sqlite/` implements it.
 
 Model
     Evidence (turns, refs) is appended and hashed, never changed. All else is a projection of it.
     Every verb takes a `space` and sees nothing outside it.
-    A verb that writes is one transaction: rows, index entries and files land together or not at all.
+    A verb that writes is one transaction: rows, index entries and files are committed together or not at all.
     When it returns, the write survives a kill of the process at any moment.
 
 Concurrency
-    Verbs are plain functions, safe to call from any thread; several processes may hold the same home.
-    Writers queue; nobody waits for readers. A read sees one consistent state.
+    Verbs are plain functions, safe to call from any thread; several processes may open the same home.
+    Writers queue and never wait for readers. A read sees one consistent state.
 
 Failure
-    InvalidInput, NotFound, Damaged and StoreUnavailable (see `errors`), and nothing else on purpose.
+    InvalidInput, NotFound, Damaged and StoreUnavailable (see `errors`); no other error is raised on purpose.
 
-What the contract does not know: how text is chosen, ranked, summarised or drawn. It stores and finds.
-One suite, `tests/store/test_contract.py`, runs against every implementation.
+Outside the contract: how text is chosen, ranked, summarised or drawn. The store saves and finds. One suite,
+`tests/store/test_contract.py`, runs against every implementation.
 """
 
 from __future__ import annotations
@@ -227,10 +227,10 @@ class KnowledgeStore(Protocol):
     def add_atom(self, space: str, /, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
         """Store a statement with its evidence (a turn of role `note`) and its fact; end the statements it replaces.
 
-        Replaced atoms get `valid_to` and `superseded_by` and stay. A current atom with the same text (compared without
-        case and white space) makes it a duplicate, unless it adds something; told again to supersede others, it
-        replaces its own first telling too. Raises NotFound when `supersedes` names an unknown atom, InvalidInput when
-        that one has ended, Refused when the statement was forgotten after `now`.
+        Replaced atoms get `valid_to` and `superseded_by` and stay. If a current atom has the same text (compared
+        without case and white space), the new one is a duplicate, unless it adds something; if it supersedes others,
+        it also replaces that atom. Raises NotFound when `supersedes` names an unknown atom, InvalidInput when that one
+        has ended, Refused when the statement was forgotten after `now`.
         """
         ...
 
@@ -337,12 +337,12 @@ class JobStore(Protocol):
         now: datetime,
         eager: bool = False,
     ) -> Work | None:
-        """Make a job of a stage (of a session) and lease it; it replaces one that was left.
+        """Create a job of a stage (of a session) and lease it; it replaces an abandoned one.
 
-        None while another holder has the lease; while it is parked, unless `eager`; and when the stage has come further
-        than the basis says, by its `start` (extract) or `after` (scenes). A new job has a new id, so a commit under an
-        old one is a Conflict; attempts and error are kept. The same holder with the same basis gets the same job, for
-        longer. A job without a `holder` asks nobody.
+        Returns None while another holder has the lease; while the job is parked, unless `eager`; and when the stage is
+        already past the basis, by its `start` (extract) or `after` (scenes). A new job has a new id, so a commit under
+        an old one is a Conflict; attempts and error are kept. The same holder with the same basis gets the same job,
+        with a longer lease. A job without a `holder` asks no model.
         """
         ...
 
@@ -365,12 +365,12 @@ class JobStore(Protocol):
     def commit(
         self, space: str, /, work: str | None, output: StageOutput, *, outcome: Outcome, now: datetime
     ) -> Committed:
-        """Store what a stage made, together with the end of its job, its log entry and its cursor.
+        """Store the output of a stage, the end of its job, its log entry and its cursor.
 
         Scenes, a page of the persona and a canvas may come without a job: a person's edit, which moves no cursor.
-        Conflict, storing nothing, also where a scene or a canvas is no longer at the version that the output expects.
-        InvalidInput where a draft has no evidence or its quote is not in its turn, and for a new scene whose name is
-        taken; NotFound for a scene that is to be updated and is not there.
+        Conflict, storing nothing, also if a scene or a canvas is no longer at the version that the output expects.
+        InvalidInput if a draft has no evidence or its quote is not in its turn, and for a new scene whose name is
+        taken; NotFound for an update of an unknown scene.
         """
         ...
 
@@ -590,7 +590,7 @@ class TaskStore(Protocol):
         ...
 
     def canvas(self, space: str, /, number: int, *, version: int | None = None) -> CanvasRow:
-        """Return a canvas, or what it was at a version, read from its history. Raises NotFound."""
+        """Return a canvas, or a past version of it. Raises NotFound."""
         ...
 
     def canvases(
@@ -739,9 +739,9 @@ class RetentionStore(Protocol):
         ...
 
     def overdue(self, space: str, /, what: Keeping, *, before: datetime, limit: int) -> list[str]:
-        """Return ids of what was stored before a moment: turns, results, or tombstones of policies.
+        """Return ids of rows stored before a moment: turns, results, or tombstones of policies.
 
-        Turns and results that a statement is based on are left out: they stay.
+        Turns and results that are evidence of a statement are left out: they stay.
         """
         ...
 
@@ -750,7 +750,7 @@ class RetentionStore(Protocol):
         ...
 
     def note_retained(self, space: str, /, what: Keeping, took: int) -> None:
-        """Add to the count of what a policy took."""
+        """Add to the number of rows that a policy has forgotten or purged."""
         ...
 
     def quarantine(self, space: str, /, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
@@ -882,7 +882,7 @@ class AdminStore(Protocol):
 
 
 class Store(TurnStore, KnowledgeStore, JobStore, SearchStore, TaskStore, RetentionStore, AdminStore, Protocol):
-    """One home. See the module docstring for what holds of every verb."""
+    """One home. The module docstring states the rules for every verb."""
 
 
 class EmbeddedStore(Store, Protocol):
@@ -922,10 +922,10 @@ class EmbeddedStore(Store, Protocol):
         ...
 
     def repair(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
-        """Rebuild indexes and files that `problems` names from the rows, and return what was repaired.
+        """Rebuild the indexes and files that `problems` names from the rows, and return a line for each repair.
 
-        Files that something else replaces are handed to `set_aside`, which moves them. With `everything` all line files
-        are rewritten from the rows. Files of lines that were moved aside are recovered first.
+        A foreign file in the place of one of ours is passed to `set_aside`, which moves it. With `everything` all line
+        files are rewritten from the rows. Quarantined line files are recovered first.
         """
         ...
 

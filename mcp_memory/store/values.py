@@ -1,10 +1,8 @@
-"""What goes into the verbs of a store and what comes out of them, beside the nouns of `types`: frozen values.
+"""Frozen values that the verbs of a store take and return, in addition to the domain types of `types`.
 
-What the store keeps of the economy of contexts: the edits of message lists, and what was saved and spent.
-
-Who may ask over HTTP: tokens as the store keeps them, and the three rights, each of which includes the ones before.
-
-The secret of a token is nowhere in the store, only its SHA-256; it has 256 bits of chance, so nothing slower is needed.
+They include edits of message lists, token savings and model usage, and access tokens for HTTP with three rights, each
+of which includes the ones before it. The store has only the SHA-256 of a token's secret; the secret has 256 random
+bits, so a slow password hash is not needed.
 """
 
 from __future__ import annotations
@@ -111,13 +109,12 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What a search may return, applied before ranking. None means any.
+    """Filters of a search, applied before ranking. None means any.
 
-    `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from.
-    `as_of`: atoms held true at that moment; None means the present. `session`, `role`: turns only;
-    `kind`, `entity` (they mention it, by any of its names, compared without case), `scene` (its page rests on them):
-    atoms only.
-    `upto`: rows that were there when `Store.newest` said so; later pages of a question look no further.
+    `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from. `as_of`:
+    atoms valid at that moment; None means now. `session`, `role`: turns only; `kind`, `entity` (they mention it, by
+    any of its names, compared without case), `scene` (its page cites them): atoms only. `upto`: rows that existed when
+    `Store.newest` returned this value, so that later pages of a question see the same rows.
     """
 
     session: str | None = None
@@ -159,9 +156,9 @@ class Posting:
 class NewAtom:
     """An atom to store.
 
-    Without `evidence` it was told explicitly: its text is appended to the session's turns and the journal as a note,
-    which becomes its evidence. With it, it was drawn from those turns, and it is history where what it would
-    replace holds from later on: then it is stored as closed by that one, which stays.
+    Without `evidence` it is an explicit statement: its text is appended to the session's turns and the journal as a
+    note, which becomes its evidence. With `evidence` it was extracted from those turns. If the atom that it would
+    replace became true later, the new one is stored as history, closed by the other.
     """
 
     kind: Kind
@@ -196,8 +193,11 @@ class NewAtom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenBack:
-    """What came back of a file of lines when the database was found to lack them: how many lines, how many of them
-    under new numbers, and how many could not. `canvases` have lines among them."""
+    """Lines recovered from a line file because the database lacked them.
+
+    `lines` were recovered, `renumbered` of them under new numbers, and `left` could not be. `canvases` are those with
+    lines among them.
+    """
 
     at: datetime
     space: str
@@ -215,7 +215,7 @@ Verdict = Literal["released", "kept"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A turn or an atom that is left out of what is recalled unasked, why, and what was decided of it."""
+    """A quarantined turn or atom, left out of automatic recall: the reasons and the review decision."""
 
     id: str
     reasons: tuple[str, ...]
@@ -271,7 +271,7 @@ Outcome = dict[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An atom that was extracted and is yet to be merged with what is held; `d7`."""
+    """An extracted atom that waits to be merged with the stored ones; `d7`."""
 
     id: str
     atom: NewAtom
@@ -279,10 +279,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merging:
-    """What becomes of a draft.
+    """The resolution of a draft.
 
-    `atom` None: it says nothing new, and its evidence is added to `onto`, whose confidence grows. Otherwise `atom` is
-    stored, closing what it supersedes; `onto` is empty.
+    `atom` None: it repeats stored atoms, and its evidence is added to `onto`, whose confidence grows. Otherwise `atom`
+    is stored, closing the atoms it supersedes; `onto` is empty.
     """
 
     draft: str
@@ -375,7 +375,7 @@ StageOutput = Extraction | Merge | SceneChanges | PersonaPage | CanvasPatch | Su
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What a commit stored: the atoms of a merge, the version of a page."""
+    """The rows that a commit stored: the atoms of a merge, the version of a page."""
 
     atoms: Sequence[WrittenAtom] = ()
     version: int = 0
@@ -441,7 +441,7 @@ class WrittenAtom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
-    """What was forgotten together. `ids` are out of every search and listing until it is undone."""
+    """Rows forgotten together. `ids` are excluded from every search and listing until it is undone."""
 
     id: str
     ids: list[str]
@@ -617,10 +617,10 @@ class Grown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEdit:
-    """What stands in a compressed list of messages between two places of its conversation, see `compression`.
+    """The replacement of messages between two positions of a compressed message list, see `compression`.
 
-    `texts` by part of the one message there, or a `note` in place of all messages between the two. `shown` is the
-    digest of what stands there; `refs` hold what is gone. `id` grows with time; 0 where it was not stored yet.
+    `texts`: new texts by part of the one message there; or a `note` in place of all messages between the two. `shown`
+    is the digest of the replacement; `refs` have the removed content. `id` grows with time; 0 before it is stored.
     """
 
     id: int = 0
@@ -640,9 +640,9 @@ SavingKind = Literal["offload", "expand", "canvas", "compress"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """Something that saved or cost tokens of a context.
+    """An event that saved or cost tokens of a context.
 
-    `saved` no longer stand there, `spent` do instead; `cache_broken` had been read and are read anew.
+    `saved` tokens were replaced by `spent`; `cache_broken` tokens were in the provider's cache and are read again.
     """
 
     session: str

@@ -1,7 +1,8 @@
-"""L1: atoms with their evidence, their facts and whom they are about; what ends them.
+"""L1 in SQL: atoms with their evidence, facts, entities and supersession.
 
-Every atom is based on words of turns, row by row in `evidence`: of an explicit statement that is a note of its own, to
-which words that say the same may be added. Words of forgotten turns are left out of every answer.
+Every atom has evidence: spans of turns, one row of `evidence` each. The evidence of an explicit statement is a note (a
+turn with the statement's text); later turns with the same words may be added to it. Evidence from forgotten turns is
+left out of every answer.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | Non
 
 
 def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = None) -> WrittenAtom:
-    """Store an atom without its vector, made by a job if by one; what it supersedes is open."""
+    """Store an atom without its vector; `work` is the job that made it, if any. Its `supersedes` names open atoms
+    only.
+    """
     if atom.entity:
         atom = replace(atom, entity=entities.chief(tx, atom.entity))
         atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
@@ -73,7 +76,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         _vouch(tx, same, atom.source)
         citation_rows.note_given(tx, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(tx, [same.id])[0], replaced=[], duplicate=True)
-    if same is not None and not quotes:  # told again to end others: it ends its own first telling too
+    if same is not None and not quotes:  # repeated in order to end others: it ends the atom with the same text too
         atom = replace(atom, supersedes=tuple(dict.fromkeys((*atom.supersedes, same.id))))
         found = supersession.of_explicit(tx, atom)
     number = tx.next("atom")
@@ -145,9 +148,10 @@ def _content(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
 def _write_note(
     tx: Transaction, number: int, atom: NewAtom, found: Supersession, *, now: datetime
 ) -> evidence_rows.Quote:
-    """Append an explicit statement as a turn, journal line included, and return its words.
+    """Append an explicit statement as a note, with its journal line, and return the quote of the whole note.
 
-    The line says all that the rows of atom `number` say, and what it ended, so that they can be made of it alone.
+    The journal line has all columns of atom `number` and the atoms that it ended, so that a rebuild needs only the
+    line.
     """
     told = {
         "atom": f"a{number}",

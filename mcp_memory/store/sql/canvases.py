@@ -1,13 +1,12 @@
 """Canvases: their rows and files, their numbered versions, and each session's active one.
 
-A canvas is its nodes and edges (`text`), its groups, and a few words about them, at a numbered version. Whatever
-changes it commits the next version in the same transaction, undoing too; a version is never changed, only erased by a
-purge.
+A canvas is its nodes and edges (`text`), its groups, and a few words about them, at a numbered version. Every change
+commits the next version in the same transaction, undoing too; a version is never changed, only erased by a purge.
 
-A version holds the words in full and of the text and groups only the delta from the version before (see `deltas`): a
-new step is some 400 bytes, of a canvas of 2,000 steps whose text is 450 KB, so that all versions together are about as
-large as the last of them and none has to be thinned. A version is whole where there is nothing before it to rely on:
-the first one, and one after a row that was changed from outside, which `crc` tells.
+A version has its words in full, and the text and groups as a delta from the version before (see `deltas`). A step of a
+canvas with 2,000 steps and 450 KB of text takes some 400 bytes, so all versions together are about as large as the
+last one and none has to be thinned. The first version is stored whole; so is one that follows a row changed from
+outside, which `crc` detects.
 """
 
 from __future__ import annotations
@@ -177,7 +176,7 @@ def activate(tx: Transaction, session: str, number: int | None, *, now: datetime
 
 
 def _set_active(tx: Transaction, session: int, number: int | None, at: datetime) -> None:
-    # The clock may go back; what was activated last must still be the last.
+    # The clock may go back; the last activated canvas must still be the last.
     latest = tx.get("SELECT coalesce(max(activated_at), 0) FROM session WHERE space = :space")
     tx.run(
         "UPDATE session SET active_canvas = ?, activated_at = ? WHERE space = :space AND id = ?",
@@ -372,7 +371,7 @@ def erase_history(tx: Transaction, number: int, *, with_labels: bool) -> None:
         )
 
 
-# --- what a model looks over ------------------------------------------------------------------------
+# --- reviews by a model -----------------------------------------------------------------------------
 
 
 def growth(tx: Transaction, *, since: datetime) -> list[CanvasGrowth]:

@@ -1,7 +1,7 @@
-"""Which turns and atoms name a tool result: rows of `citation`, made as turns and atoms are stored.
+"""Citations of tool results by turns and atoms: rows of `citation`, made when turns and atoms are stored.
 
-Only what is there is cited: a ref or a node of the same space. A node stands for the results of its records. What was
-forgotten, on either side, is given to nobody; the rows stay, for the undoing.
+Only existing refs and nodes of the same space are stored as citations; a node means the results of its records.
+Citations of or by forgotten rows are left out of answers, but stay in the table so that forgetting can be undone.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Lines = tuple[int, int] | None
 
 
 def note(tx: Transaction, source: str, text: str) -> None:
-    """Store what a text names of the results that there are."""
+    """Store citations of all existing results that a text names."""
     _insert(tx, source, [one for name in named(text) for one in _found(tx, name)])
 
 
 def note_given(tx: Transaction, source: str, given: Sequence[str]) -> None:
-    """Store what a source was said to cite. NotFound names what is none or is not there."""
+    """Store the citations that a caller gave for a source. NotFound names one that is malformed or unknown."""
     rows: list[tuple[str, Lines]] = []
     for one in given:
         found = [row for name in named(one) for row in _found(tx, name)]
@@ -46,7 +46,7 @@ def by_sources(tx: Transaction, sources: Sequence[str]) -> dict[str, list[Citati
 
 
 def _cited(tx: Transaction, source: str) -> list[Citation]:
-    """Return what a source names, and an atom's turns; the same lines once, by whom they are named first."""
+    """Return the citations of a source; for an atom, also those of its turns. Equal lines are listed once."""
     sources = [source]
     if source.startswith("a"):
         turns = tx.column(

@@ -1,4 +1,4 @@
-"""What a space holds, in numbers, and what changed in it."""
+"""The numbers of a space's rows and bytes, and the feed of its changes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Digests by which forgotten content is recognised when it comes again: keyed hashes, rows of `forgotten`.
+"""Digests that recognise forgotten content when it is given again: keyed hashes, rows of `forgotten`.
 
-They outlive the words themselves, which a purge erases. The key is the home's own, so that nobody who has them alone
-can find out by trial what it was. Words are compared without case, width and white space. A turn of a few words is
-known by its time too, and where it comes without one by its session: everybody says "yes, please", and one of them
-that was forgotten says nothing of the others. What other programs keep, statements and texts, may be the words of a
-turn, whoever said it.
+Digests remain after a purge has erased the words. Each home has a secret key, so the words cannot be guessed from the
+digests alone. Words are compared without case, width and white space. A short turn is recognised by its words and its
+time (without a time, by its session), because many people say "yes, please": forgetting one of these turns must not
+match the others. Statements and texts imported from other programs may repeat the words of a turn, so they are
+compared with turns of every role.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def folded(text: str) -> str:
 
 
 def of(tx: Transaction, id: str) -> list[bytes] | None:
-    """Return the digests of a row that is not forgotten; None where there is none, or it is a note."""
+    """Return the digests of a row; None if the row is missing, forgotten or a note."""
     key = key_of(tx)
     match id[:1]:
         case "t":
@@ -87,11 +87,10 @@ def of(tx: Transaction, id: str) -> list[bytes] | None:
 
 
 def forgotten_turns(tx: Transaction, session: str, given: Sequence[NewTurn]) -> set[int]:
-    """Return the places of turns that were forgotten, and come again.
+    """Return the indexes of the given turns that repeat a forgotten turn.
 
-    Those that were said before they were forgotten, by the time given with them; those without a time, in a session
-    that held them. What is said again later is no longer what was forgotten. Of a history without times it is unknown
-    when it was said: what was forgotten does not come back with it.
+    A turn with a time matches if it was said before the forgotten turn was forgotten; said later, it is new. A turn
+    without a time matches in the session of the forgotten turn, since it may be the same message imported again.
     """
     if not _any(tx):
         return set()
@@ -100,7 +99,7 @@ def forgotten_turns(tx: Transaction, session: str, given: Sequence[NewTurn]) -> 
 
 
 def forgotten_statement(tx: Transaction, text: str, *, said: int) -> int | None:
-    """Return the tombstone of a statement that was said no later than it was forgotten; None where there is none."""
+    """Return the tombstone of a statement that was said no later than it was forgotten, or None."""
     row = _found(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
     return row[0] if row is not None and said <= row[1] else None
 
@@ -114,7 +113,7 @@ def forgotten_words(tx: Transaction, text: str) -> bool:
 
 
 def forgotten_ref(tx: Transaction, sha256: str) -> int | None:
-    """Return the tombstone of a result with these bytes; None where there is none."""
+    """Return the tombstone of a forgotten result with this hash, or None."""
     row = _found(tx, _digest(key_of(tx), "ref", sha256)) if _any(tx) else None
     return None if row is None else row[0]
 
@@ -133,7 +132,10 @@ def covered(tx: Transaction, given: Sequence[tuple[int, int, int, str]]) -> bool
 
 
 def husk_hash(key: Key, sha256: bytes) -> bytes:
-    """Return what stands for the hash of a purged turn: it tells the turn again, and nobody can try words on it."""
+    """Return the keyed hash that replaces the hash of a purged turn.
+
+    It identifies the same turn later; without the key, words cannot be tested against it.
+    """
     return _digest(key, "husk", sha256.hex())
 
 
@@ -172,7 +174,7 @@ def _is_again(tx: Transaction, key: Key, session: str, turn: NewTurn) -> bool:
 
 
 def _in_session(key: Key, role: str, content: str, session: str, *, undated: bool = False) -> bytes:
-    """Return what a turn of any length is known by within its session: where one of the two has no time."""
+    """Return the digest of a turn of any length within its session, used if either of two turns has no time."""
     return _digest(key, "undated turn in" if undated else "turn in", role, " ".join(fold(content).split()), session)
 
 

@@ -1,7 +1,7 @@
-"""Drafts: atoms as they were extracted, until it is known what they add to what is stored.
+"""Drafts: extracted atoms that wait to be merged with the stored ones.
 
-They wait as rows, each a `NewAtom` in JSON with moments in milliseconds. A draft of which a turn was forgotten is not
-there, until that is undone.
+Each draft is a row with a `NewAtom` as JSON; moments are in milliseconds. A draft with a forgotten turn as evidence is
+hidden until the forgetting is undone.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
 
 
 def _check(atom: NewAtom) -> None:
-    """Raise InvalidInput where a model's statement rests on nothing, or is not text."""
+    """Raise InvalidInput if an extracted statement has no evidence or is not well-formed text."""
     if not atom.evidence:
         raise InvalidInput(f"{one_line(atom.text, 80)!r} rests on nothing: name the turn and its words.")
     if not well_formed(_to_json(atom)):

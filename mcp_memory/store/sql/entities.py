@@ -49,7 +49,7 @@ def make(tx: Transaction, name: str) -> None:
 
 
 def mention(tx: Transaction, atom: int, names: Iterable[str]) -> None:
-    """Note whom and what an atom is about; new names become entities."""
+    """Store which entities an atom mentions; unknown names become new entities."""
     found = {_get_or_make(tx, name) for name in names if key(name)}
     tx.many(
         "INSERT INTO mention (space, atom, entity) VALUES (:space, ?, ?)", [(atom, entity) for entity in sorted(found)]

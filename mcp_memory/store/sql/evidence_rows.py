@@ -1,6 +1,7 @@
-"""The words that atoms are based on: rows of `evidence`, each a turn, a span of it and the quote.
+"""The evidence of atoms: rows of `evidence`, each a turn, a span of its characters and the quote.
 
-What is stored was checked against the turn. Words of a forgotten turn are not given; the rows stay, for the undoing.
+Quotes are checked against their turns before they are stored. Evidence from a forgotten turn is left out of answers;
+its rows stay, so that the forgetting can be undone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["Quote", "add", "all_there", "checked", "confirm", "last_said", "of_a
 Quote = tuple[int, int, int, str]
 """A row: the number of the turn, where the words begin and end, and they."""
 
-_CERTAIN = 0.99  # as sure as saying it again can make; what was told explicitly is sure
+_CERTAIN = 0.99  # the most that repetition can reach; only explicit statements are certain
 
 
 def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]:

@@ -250,7 +250,7 @@ def _scenes(tx: Transaction, known: Known) -> Iterator[model.ExportedScene]:
         for version in reversed(scenes.versions(tx, slug)):
             left = left_of(version, gone)
             if version.atoms and not left.atoms:
-                continue  # it told nothing but what was forgotten
+                continue  # all of its words were forgotten
             yield model.ExportedScene(
                 slug=slug,
                 version=version.version,
@@ -300,7 +300,7 @@ def _citations(tx: Transaction, known: Known) -> Iterator[model.ExportedCitation
         yield model.ExportedCitation(source=source, ref=ref, lines=(first, last) if first else None)
 
 
-# --- how far it has come, and what is gone ----------------------------------------------------------
+# --- progress of stages, and tombstones -------------------------------------------------------------
 
 
 def _sessions(tx: Transaction) -> Iterator[model.ExportedSession]:

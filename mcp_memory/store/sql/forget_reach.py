@@ -1,7 +1,7 @@
-"""How far a forgetting reaches: everything that goes with the named ids, computed without changing anything.
+"""The reach of a forgetting: every row that is forgotten with the named ids. Reads only, changes nothing.
 
-An explicit statement goes with its note, an extracted one with the last of the turns that it is based on. The dry run
-and the forgetting ask this one function, so that what is shown is what is done.
+An explicit statement is forgotten with its note, an extracted one with the last of its evidence turns. The dry run and
+the forgetting both call this function, so the preview always matches the result.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
 
 
 def _said_in(tx: Transaction, atoms: Collection[int]) -> set[int]:
-    """Return the turns, still there, whose words the atoms are based on."""
+    """Return the turns with the words of the atoms' evidence; notes and forgotten turns are left out."""
     return _numbers(
         tx,
         "SELECT DISTINCT e.turn FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"

@@ -136,7 +136,7 @@ class ImportContext:
         table, key = {"t": ("turn", here[1:]), "a": ("atom", here[1:])}.get(here[:1], ("ref", here))
         if self.tx.one(f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NOT NULL", key):
             self.forgotten += 1
-        elif here != GONE:  # those are told by their names
+        elif here != GONE:  # rows that are gone are reported by name
             self.known += 1
 
     def job(self, stage: Stage) -> int:
@@ -348,7 +348,7 @@ def _insert_turns(
         )
         for row in rows
     ]
-    # The time of a turn without one is when it was learned, which counts here; that of an import is nobody's.
+    # Without a given time, the time of learning counts as given, except for turns imported from other programs.
     learned = [turn if (turn.client_id or "").startswith(IMPORTED) else replace(turn, guessed=False) for turn in new]
     again = digests.forgotten_turns(tx, session, learned)
     context.names |= {rows[place].id: GONE for place in again}
@@ -365,7 +365,7 @@ def _insert_turns(
     )
     turns.write_journal(tx, stored, now=context.now)
     for (row, _), turn in zip(taken, stored, strict=True):
-        # What a text names is another thing here; what it cites comes in beside it.
+        # Ids in the text mean other rows here; the exported citations are imported separately.
         tx.run("DELETE FROM citation WHERE space = :space AND source = ?", turn.id)
         context.note(row.id, row.learned_at, row.origins, turn.id)
     context.stored += len(stored)

@@ -166,11 +166,11 @@ def _prolonged(tx: Transaction, work: Work, until: datetime) -> Work:
 
 
 def _has_moved_on(tx: Transaction, stage: Stage, session: int | None, basis: str) -> bool:
-    """Return whether another committed between the planning of this basis and its leasing.
+    """Return whether another job committed between the planning of this basis and its lease.
 
-    From the leasing on nobody can: what a stage has read moves with the one job that is not done. A basis says where
-    its stage was, as `start` (extract), `drafts` (merge), `after` (scenes, summaries), `version` (persona)
-    or `upto` (canvas).
+    After the lease this cannot happen: only the one open job of a stage moves the stage's position. The basis has that
+    position as `start` (extract), `drafts` (merge), `after` (scenes, summaries), `version` (persona) or `upto`
+    (canvas).
     """
     planned: dict[str, Any] = json.loads(basis)
     match stage:
@@ -207,7 +207,7 @@ def park(tx: Transaction, id: str, *, error: str, until: datetime) -> None:
 
 
 def release(tx: Transaction, id: str) -> None:
-    """Give back a job that was not tried. The row stays, for what it knows of failures; its time is over."""
+    """Release a job that was not tried: its lease ends now. The row stays, with its count of failures."""
     _change(tx, id, "until = at", only="state = 'open'")
 
 
@@ -292,7 +292,7 @@ def done(tx: Transaction) -> list[Done]:
 
 
 def backlog(tx: Transaction, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
-    """Return sessions with unread turns. What a model is to read is what users and assistants say."""
+    """Return sessions with unread turns of users and assistants, newest first."""
     only = "" if session is None else "AND s.id = ?"
     # Sessions lead, in the order of the index, which has all that is asked of their turns: a session that was read
     # to its end costs one look there, half a microsecond. 10,000 of them take 6 ms, 100,000 unread turns 45 ms.

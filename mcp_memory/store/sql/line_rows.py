@@ -116,7 +116,7 @@ def _dated(fields: Mapping[str, Any]) -> dict[str, Value]:
     new = NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])
     said, digest = datetime.fromisoformat(fields["said_at"]), _digest(fields["sha256"])
     dated = evidence_hash(replace(new, said_at=said)) == digest
-    if new.content and not dated and evidence_hash(new) != digest:  # of what was purged, only the hash is left
+    if new.content and not dated and evidence_hash(new) != digest:  # a purged turn has only its hash left
         raise ValueError
     if told is not None:
         statement_of(fields)

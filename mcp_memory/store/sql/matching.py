@@ -22,7 +22,7 @@ def of(tx: Transaction, which: Which) -> list[str]:
 
 
 def _rows(tx: Transaction, layer: Layer, which: Which) -> Iterator[int]:
-    """Yield turns; or atoms, which are of the session and the time in which they were told explicitly."""
+    """Yield the numbers of matching rows, ascending. Atoms match by session and time of their notes."""
     conditions, values = ["r.space = :space", "r.tombstone IS NULL"], list[Value]()
     told, joined = "r", ""
     if layer == "turn":

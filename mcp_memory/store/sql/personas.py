@@ -33,7 +33,7 @@ def _newest_first(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
 
 
 def put(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:
-    """Store a page as the next version, and return its number; what no model wrote, only where it is new."""
+    """Store a page as the next version and return its number; without a job, only if its text is new."""
     if job is not None:
         jobs.move(tx, "persona", page.upto, now=now)
     elif (newest := current(tx)) is not None and newest.text == page.text:

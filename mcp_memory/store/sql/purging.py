@@ -1,11 +1,12 @@
-"""Purging: what was forgotten is erased from rows and files. It cannot be undone.
+"""Purging: erase forgotten rows from the database and the files. It cannot be undone.
 
-Turns, atoms and results leave a husk: ids and places that others hold, keyed digests by which they are recognised, and
-no words. What told of them loses the words that did: scenes and personas in every version, the history of canvases,
-records, drafts, questions to models, edits of message lists, facts and names that nothing else mentions.
+Turns, atoms and results keep an empty row: ids and positions that others refer to, and the keyed digests that
+recognise the content, but no words. Everything derived from them is rewritten without their words: scenes and personas
+in every version, the history of canvases, records, drafts, questions to models, edits of message lists, and facts and
+names that no remaining row mentions.
 
-`purge` is a transaction and rewrites the files in it. The engine's secure delete follows. `unproven` tells of purges
-until a search found nothing left of them: one that was killed before that is known.
+`purge` is one transaction that also rewrites the files; the engine's secure delete follows. `unproven` lists purges
+until a verification finds no residual matches, so a purge that was interrupted is found.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
             f"{_MARK}x{numbers[0]}",
         )
     tx.touch("persona")
-    for path in paths:  # last: where anything before cannot be written, what was forgotten can still be brought back
+    for path in paths:  # last: if an earlier write fails, forgetting can still be undone
         tx.files.remove(path)
     return Purged(
         tombstones=[f"x{number}" for number in numbers],
@@ -226,7 +227,7 @@ class _Gone:
                 tx.run("DELETE FROM message_edit WHERE space = :space AND id = ?", number)
 
     def _release(self, ids: Sequence[str]) -> None:
-        """Drop what rows were quarantined for, and what they cite."""
+        """Delete the rows' quarantine entries and citations."""
         self._tx.among("DELETE FROM held WHERE space = :space AND id IN ({})", ids)
         self._tx.among("DELETE FROM citation WHERE space = :space AND source IN ({})", ids)
 
@@ -244,9 +245,9 @@ def _strings(value: Any) -> Iterator[bytes]:
 
 
 def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
-    """Take what is based on these atoms out of every version. One of which nothing is left names them: it stays gone.
+    """Erase the words based on these atoms from every version; a version left empty keeps the atoms' ids.
 
-    The name of a scene may tell what it was about: where nothing is left of any version, it goes too.
+    A slug may reveal the scene's subject: if every version is left empty, it is removed too.
     """
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space"):
         for version in scenes.versions(tx, slug):
@@ -284,7 +285,7 @@ def _sweep(tx: HomeTransaction, traces: Traces) -> None:
 
 
 def _erase_from_canvases(tx: Transaction, refs: Sequence[str]) -> None:
-    """Erase what canvases said before these results were forgotten; what they say now is without their words."""
+    """Erase versions older than the forgetting of these results; current versions do not have their words."""
     for (number,) in tx.among("SELECT DISTINCT canvas FROM record WHERE space = :space AND ref IN ({})", refs):
         stays = tx.one(
             "SELECT 1 FROM record r JOIN ref f ON f.space = r.space AND f.id = r.ref"

@@ -87,7 +87,7 @@ def ref(tx: Transaction, id: str) -> Ref:
 
 
 def find(tx: Transaction, id: str) -> Ref | None:
-    """Return a ref, one that was forgotten too; None where there is none."""
+    """Return a ref, even a forgotten one; None if there is no such ref."""
     found = _find(tx, id)
     return None if found is None else found[0]
 

@@ -1,7 +1,8 @@
-"""Retention policies: how long a space keeps what, when each was last followed, and what is older than it allows.
+"""Retention policies: how long a space keeps rows of each kind, when a policy last ran, and which rows are overdue.
 
-Age counts from when something came in, so that an old history which is imported today is not gone tomorrow; of a
-result from when it was taken. Turns and results that a statement is based on stay, whatever their age, and are counted.
+The age of a turn counts from when it was stored, so an old history that is imported today is not deleted tomorrow; the
+age of a result counts from when it was taken. Turns and results that are evidence of a statement are kept at any age,
+and counted.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def due(tx: Transaction, *, now: datetime, eager: bool = False) -> list[Policy]:
         f" (? = 1 OR ran_at IS NULL OR ran_at <= ? OR ran_at > ?) RETURNING {_COLUMNS}",
         *(at, int(eager), to_ms(now - _EVERY), at),
     )
-    return sorted(map(_policy, rows), key=lambda policy: policy.what == "purge")  # what is forgotten now is young
+    return sorted(map(_policy, rows), key=lambda policy: policy.what == "purge")  # new tombstones are too young
 
 
 def note(tx: Transaction, what: Keeping, took: int) -> None:

@@ -1,4 +1,4 @@
-"""Quarantine: turns and atoms that automatic recall leaves out until they are reviewed, and what was decided."""
+"""Quarantine: turns and atoms that automatic recall leaves out until they are reviewed, and the decisions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 
 def note(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-    """Quarantine rows for reasons; what was reviewed before stays as it was decided."""
+    """Quarantine rows for the given reasons; rows that are quarantined already keep their decision."""
     tx.many(
         "INSERT INTO held (space, id, reasons, at) VALUES (:space, ?, ?, ?) ON CONFLICT DO NOTHING",
         [(id, json.dumps(list(why)), to_ms(now)) for id, why in found.items() if why],

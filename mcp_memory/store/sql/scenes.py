@@ -43,7 +43,7 @@ def change(tx: Transaction, job: int | None, changes: SceneChanges, *, now: date
 
 
 def write_files(tx: Transaction) -> None:
-    """Bring the files of all scenes into line with the rows: written, without what was forgotten, or gone."""
+    """Write or delete the files of all scenes so that they match the rows, without forgotten words."""
     for path, content in files_of(tx):
         if content is None:
             tx.files.remove(path)

@@ -1,14 +1,14 @@
-"""Supersession: which statements a new one ends, and what has ended it already.
+"""Supersession: the statements that a new one ends, and the one that ended it already.
 
-What is told explicitly is the latest word: it ends the open atoms that it names, and the holder of its single-valued
-fact. What was extracted from turns may come in any order, a conversation of last year after one of today. So
+An explicit statement takes precedence: it ends the open atoms that it names and the current value of its single-valued
+fact. Extracted statements may come in any order, a conversation of last year after one of today. Therefore
 
-* of a single-valued fact, values follow each other by when they became true, each until the next: one that comes late
-  is put between them, and what was true at any moment is the same whatever order they came in;
-* what it names to replace is replaced if that was said no later; otherwise it is itself the one that was replaced;
-* what is known to have ended has a time of its own: a summer in Paris does not end the life in Lisbon around it.
+* values of a single-valued fact are ordered by when they became true, each valid until the next; a late one is inserted
+  between them, so the value at any moment does not depend on the order of arrival;
+* a statement replaces the atoms that it names if they were said no later; otherwise they replace it;
+* a statement with a known end stays outside this order: a summer in Paris does not end the life in Lisbon around it.
 
-Nothing ends before it began: what is ended at its own start was never true, and ends nothing else.
+No statement ends before it began: one that ends at its start was never true, and ends no other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Supersession:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _TimedAtom:
-    """A statement that was true from `start`; of those with one start, what was said last comes last."""
+    """A statement that was true from `start`; statements with the same start are ordered by when they were said."""
 
     start: int
     said: int
@@ -50,15 +50,15 @@ class _TimedAtom:
 
 
 def of_explicit(tx: Transaction, atom: NewAtom) -> Supersession:
-    """Return what an explicit statement ends; its `supersedes` has open atoms only."""
+    """Return the atoms that an explicit statement ends; its `supersedes` names open atoms only."""
     holders = [one.number for one in _values(tx, atom) if one.end is None]
     return Supersession(ends=sorted({*numbers_of(atom.supersedes, "a"), *holders}))
 
 
 def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said: int, now: datetime) -> Supersession:
-    """Return what a statement ends that was extracted from turns, the last of them said at `said`.
+    """Return the supersession of an extracted statement; `said` is the time of its last turn, in milliseconds.
 
-    An end that is yet to come is no end: the text tells of it.
+    An end in the future is ignored: the statement's text mentions it.
     """
     start, named = to_ms(atom.valid_from), _named(tx, atom.supersedes)
     ends = {one.number for one in named if one.said <= said}
@@ -116,9 +116,9 @@ def _named(tx: Transaction, ids: Sequence[str]) -> list[_TimedAtom]:
 
 
 def _values(tx: Transaction, atom: NewAtom) -> list[_TimedAtom]:
-    """Return the values that an atom's single-valued fact has had, each until the next.
+    """Return the values of an atom's single-valued fact, each valid until the next.
 
-    Those that were never true are left out, and those that had a time of their own.
+    Values that were never true and values with a known end are left out.
     """
     if not (atom.single_valued and atom.entity and atom.relation):
         return []

@@ -1,6 +1,6 @@
-"""Tombstones: what was forgotten, undone and purged, and their lines in `tombstones.jsonl`.
+"""Tombstones: records of forgetting, undoing and purging, and their lines in `tombstones.jsonl`.
 
-Each forgetting, undoing and purging is a line, without any words of it: of lines with the same `tombstone` the last
+Each of these operations appends a line without any forgotten words; of lines with the same `tombstone` the last one
 counts.
 """
 
@@ -24,7 +24,7 @@ _COLUMNS = "reason, at, undone_at, purged_at, took"
 
 
 def by_id(tx: Transaction, number: int) -> Tombstone:
-    """Return a tombstone, with the ids of what is forgotten under it; notes go with their atoms and are not named."""
+    """Return a tombstone with the ids of its rows; notes, which go with their atoms, are not listed."""
     reason, at, undone, purged, took = tx.all(
         f"SELECT {_COLUMNS} FROM tombstone WHERE space = :space AND id = ?", number
     )[0]

@@ -57,11 +57,11 @@ class Files(Protocol):
     """The readable files of a space, by their paths in its folder. They change with the transaction, or not at all."""
 
     def read(self, path: str) -> bytes | None:
-        """Return what a file holds; None where there is none."""
+        """Return the content of a file; None if it does not exist."""
         ...
 
     def shown(self, path: str) -> str:
-        """Return what a file is called in a message to the user."""
+        """Return the path of a file as shown in messages to the user."""
         ...
 
     def read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
@@ -127,12 +127,12 @@ class HomeTransaction:
         return self.connection.execute(text, self._ordered(order, values))
 
     def one(self, sql: str, *values: Value) -> Any | None:
-        """Return the first row, None where there is none."""
+        """Return the first row, or None."""
         rows = self.all(sql, *values)
         return rows[0] if rows else None
 
     def get(self, sql: str, *values: Value) -> Any:
-        """Return the first column of the first row, None where there is none."""
+        """Return the first column of the first row, or None."""
         rows = self.all(sql, *values)
         return rows[0][0] if rows else None
 
@@ -141,9 +141,9 @@ class HomeTransaction:
         return [row[0] for row in self.all(sql, *values)]
 
     def among(self, sql: str, members: Iterable[Value], *values: Value) -> list[Any]:
-        """Return the rows of a statement on some members, for which `IN ({})` stands behind all other values.
+        """Return the rows of a statement with `IN ({})` for the members; it comes after all other placeholders.
 
-        In shares: engines take so many values and no more.
+        Runs in batches, because engines limit the number of values of a statement.
         """
         wanted = list(dict.fromkeys(members))
         shares = (wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE))

@@ -65,7 +65,7 @@ def insert(
     hashes: Sequence[bytes],
     told: dict[str, Any] | None = None,
 ) -> list[Turn]:
-    """Insert rows with their terms, at the end of their session. `told` says what an explicit statement, a note, is."""
+    """Insert turns with their terms at the end of their session; a note also has its atom's fields."""
     if not new:
         return []
     session_no = tx.make_session(session)
