@@ -1,13 +1,12 @@
-"""What a page rests on: the atoms that its lines name as `(a12, a57)`, and the names that it links as `[[Name]]`.
+"""Citations in pages: atoms as `(a12, a57)` and links as `[[Name]]`; removal of forgotten atoms from pages and scenes.
 
-A citation stands behind what it covers: its line, back to the citation before it. What follows the last one of a line
-goes with it. So taking out what was forgotten takes every word that rests on nothing else, and no other.
-Pure text: nothing here knows which atoms there are.
+A citation supports the words before it in its line, back to the previous citation; the last one of a line also
+supports the rest of the line. So forgetting an atom removes exactly the words that only this atom supports.
 
-What is left of a scene when atoms that it rests on are forgotten: no word that rested on them alone.
+A scene's title and summary have no citations. They are kept if the remaining text has the same words, otherwise they
+are derived from it. The slug stays, because it is the scene's address.
 
-Title and summary name no evidence. They are kept as far as what is left says the same words, and made from it where
-it does not. The slug stays: it is the scene's address. Pure.
+Pure functions on text; they do not check that the atoms exist.
 """
 
 from __future__ import annotations
@@ -94,9 +93,9 @@ def covered(text: str) -> str:
 
 
 def without(text: str, ids: Collection[str]) -> str:
-    """Return the text without what rests on these atoms alone, and without their ids elsewhere.
+    """Return the text without the words that only these atoms support, and without their ids elsewhere.
 
-    Headings that nothing is left under go with it.
+    Headings left without text are removed.
     """
     gone = set(ids)
     if gone.isdisjoint(cited(text)):
@@ -123,7 +122,7 @@ def marked(text: str, marks: Mapping[str, str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return the text as it reads without its citations; links keep what they show."""
+    """Return the text without its citations; links become the text they show."""
     return _LINK.sub(_as_shown, _SPACED_GROUP.sub(lambda group: "" if _ids(group) else group[0], text))
 
 
@@ -172,7 +171,7 @@ def _ids(group: re.Match[str]) -> list[str]:
 
 
 def _line_without(line: str, gone: set[str]) -> str | None:
-    """Return what is left of a line; None where that is nothing."""
+    """Return the line without the words that only these atoms support; None if no words are left."""
     groups = list(_groups(line))
     if gone.isdisjoint(id for group in groups for id in _ids(group)):
         return line
@@ -191,7 +190,7 @@ def _parts(group: re.Match[str]) -> Sequence[str]:
 
 
 def _stop(line: str, end: int) -> int:
-    """Return where what a citation covers ends: behind its full stop."""
+    """Return the end of the words that a citation supports: after its full stop."""
     found = _STOP.match(line, end)
     return found.end() if found else end
 
@@ -222,7 +221,7 @@ _TITLE, _SUMMARY = 60, 160
 
 
 def left_of(scene: Scene, gone: Collection[str]) -> Scene:
-    """Return the scene without what rests on these atoms alone; with an empty body where that was all."""
+    """Return the scene without the words that only these atoms support; the body is empty if no words are left."""
     if set(gone).isdisjoint(scene.atoms) and set(gone).isdisjoint(cited(scene.body)):
         return scene
     body = without(scene.body, gone)
@@ -239,7 +238,7 @@ def left_of(scene: Scene, gone: Collection[str]) -> Scene:
 
 
 def gist(body: str) -> str:
-    """Return the first statement of a page as a line of its own."""
+    """Return the first statement of a page as one line."""
     lines = (plain(line).lstrip(" -*+•>") for line in body.splitlines() if cited(line) and not line.startswith("#"))
     return one_line(next(lines, "Nothing is left of it."), _SUMMARY)
 

@@ -1,4 +1,4 @@
-"""Deltas: what a text changes to get from one version to the next, and the text that comes of them.
+"""Deltas between versions of a text, and the text that results from a series of them.
 
 A delta is JSON: the whole text as a string, or a list of `[start, end, new]`, each of which replaces the characters
 from `start` to `end` of the text before. `combine([delta(None, a), delta(a, b)]) == b` for all texts.

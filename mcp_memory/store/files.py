@@ -1,12 +1,12 @@
-"""The files of a home: their formats, byte for byte, and the two ways they are written.
+"""The files of a home: their formats, byte for byte, and the two ways to write them.
 
 Formats are those of the README: a ref is YAML front matter over raw bytes, a scene the same over Markdown, a record
 and a journal entry are one JSON line each. Values in the front matter are JSON, which YAML reads.
 
-A whole file is written beside itself, flushed and renamed. A line file is appended to inside the database's
-write transaction, which records the length it then has: whatever lies behind that length was never
-acknowledged. What a transaction writes is noted first (`unsettled`), so that the next one can undo what was not
-committed. So rows and files say the same after any kill.
+A whole file is written to a temporary file, flushed and renamed. A line file is appended to inside the database's
+write transaction, which records the new length; bytes after the recorded length were never acknowledged. A transaction
+notes each write before it (`write_intents`), so that the next one can undo uncommitted writes. So rows and files agree
+after any kill.
 """
 
 from __future__ import annotations
@@ -159,10 +159,10 @@ def record_line(record: Record, *, number: int, step: str | None) -> bytes:
 def journal_line(
     turn: Turn, *, client_id: str | None, told: dict[str, Any] | None = None, held: Sequence[str] = ()
 ) -> bytes:
-    """Return the line of `conversations/<day>.jsonl`. `told` is what came with a note, to rebuild its atom; `held`
-    says why a turn is left out of automatic recall.
+    """Return the line of `conversations/<day>.jsonl`; a note has the fields to rebuild its atom.
 
-    Times are in UTC, so that the bytes do not depend on where the machine happens to be.
+    `held` has the reasons why a turn is quarantined. Times are in UTC, so that the bytes do not depend on the
+    machine's time zone.
     """
     fields: dict[str, Any] = {
         "turn": turn.id,
@@ -218,7 +218,7 @@ _NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """Open a file to read; None where there is none, or something else than a file in its place."""
+    """Open a file to read; None if there is no regular file."""
     try:
         return open_regular(path)
     except OSError as error:
@@ -228,7 +228,7 @@ def opened(path: Path) -> IO[bytes] | None:
 
 
 def content_of(path: Path) -> bytes | None:
-    """Return what a file holds; None where there is none, or something else than a file in its place."""
+    """Return the content of a file; None if there is no regular file."""
     try:
         return read_regular(path)
     except OSError as error:
@@ -252,7 +252,7 @@ def remove(path: Path) -> None:
 
 
 def beyond(path: Path, committed: int) -> bytes:
-    """Return what lies behind the first `committed` bytes; nothing where the file is no longer, or not there."""
+    """Return the bytes after the first `committed`; empty if there are none or the file is missing."""
     try:
         with open_regular(path) as file:
             file.seek(committed)
@@ -264,9 +264,9 @@ def beyond(path: Path, committed: int) -> bytes:
 
 
 def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
-    """Append after the first `committed` bytes, cutting off what lies behind, and return the new length.
+    """Append after the first `committed` bytes, cutting off any bytes after them, and return the new length.
 
-    Raises Damaged when the file is shorter than what was committed: it has lost acknowledged lines.
+    Raises Damaged when the file is shorter than `committed`: it has lost acknowledged lines.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     note(path, whole=False, length=committed)

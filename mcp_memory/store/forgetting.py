@@ -1,4 +1,4 @@
-"""What forgetting, purging and keeping for a while say to the store and hear from it: frozen values."""
+"""Values that the verbs of forgetting, purging and retention take and return."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Literal
 __all__ = ["How", "Keeping", "Policy", "Purge", "Purged", "Reach", "Which"]
 
 How = Literal["ids", "query", "session", "time", "retention", "import"]
-"""How it was said what is to be forgotten."""
+"""How the rows to forget were selected."""
 
 Keeping = Literal["turns", "results", "purge"]
-"""What a policy is about: turns, tool results, or what a policy forgot and is to be purged."""
+"""The rows of a policy: turns, tool results, or rows that a policy forgot, to be purged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Which:
-    """What to look for: all of it must hold. `terms` are of `text.base_terms`; times are of what was said or taken."""
+    """Conditions on rows to forget; all must match. `terms` are `text.base_terms`; times are of saying or taking."""
 
     terms: Sequence[str] = ()
     session: str | None = None
@@ -28,10 +28,10 @@ class Which:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """All that goes when some ids are forgotten.
+    """All rows that are forgotten when some ids are forgotten.
 
-    `along` are the atoms that nobody named: what they rest on goes. `notes` are turns of role `note`, which go with
-    what was told by them. `said_in` are the turns that stay and have the words that an atom which goes rests on.
+    `along` are atoms that were not named but lose all their evidence. `notes` are turns of role `note`, forgotten with
+    the explicit statements they store. `said_in` are turns that stay but have the evidence of a forgotten atom.
     """
 
     turns: Sequence[str]
@@ -41,20 +41,20 @@ class Reach:
     along: Sequence[str] = ()
     facts: int = 0
     records: int = 0
-    """Records whose line tells of a ref that goes."""
+    """Records whose line names a forgotten ref."""
     scenes: Sequence[str] = ()
     """Pages that lose lines, by slug."""
     said_in: Sequence[str] = ()
 
     @property
     def ids(self) -> list[str]:
-        """What is out of every search then, by name."""
+        """The ids that are excluded from every search."""
         return [*self.turns, *self.atoms, *self.refs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """What is to be erased: tombstones by id, and what the layers above made of their words, rewritten without."""
+    """The rows to erase: tombstones by id, and pages derived from their words, rewritten without them."""
 
     tombstones: Sequence[str]
     personas: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -63,7 +63,7 @@ class Purge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """What was erased, counted; `texts` are the words, for whoever proves that they are gone."""
+    """Counts of erased rows; `texts` are the erased words, for the purge verification."""
 
     tombstones: Sequence[str]
     turns: int
@@ -81,4 +81,4 @@ class Policy:
     at: datetime
     ran_at: datetime | None = None
     took: int = 0
-    """How many it forgot, or purged, so far."""
+    """Number of rows that it has forgotten or purged so far."""

@@ -30,7 +30,7 @@ class NamedResult:
 
 
 def named(text: str) -> list[NamedResult]:
-    """Return what a text names, in order, each once; of a text that names hundreds, the first."""
+    """Return the results that a text names, in order, each once; at most the first hundreds."""
     if "r-" not in text and "-N" not in text:  # nearly every turn: the pattern takes ten times as long
         return []
     found: dict[NamedResult, None] = {}

@@ -1,16 +1,12 @@
-"""Traces of what was erased, looked for in bytes: the proof of a purge.
+"""Purge verification: search every file of a home for residual matches of erased texts, in bytes.
 
-A text leaves a trace where any piece of it stands: PIECE bytes, one from every STEP on, as UTF-8 and as JSON escapes
-it. So no run of PIECE + STEP bytes of it can be left anywhere unseen. Pieces that what was kept says too prove
-nothing, and are named apart (`excuse`). What is shorter than LEAST bytes cannot be told from chance.
+A text is looked for in pieces of PIECE bytes, one from every STEP bytes, as UTF-8 and as JSON escapes it. So no run of
+PIECE + STEP bytes of it is missed. Pieces that also occur in retained texts prove nothing; they are excluded and named
+(`excuse`). Texts shorter than LEAST bytes match by chance and are not searched for. Archives (.zip) are searched too.
 
-Pure but for reading files; archives (.zip) are looked into.
-
-The proof of a purge: every file of a home is searched for traces of what was erased.
-
-Files of three kinds may have one. The store's own are made of its rows: a trace in one is a fault, and is told. Logs
-and what was set aside of line files lose the lines that have one. Anything else is a copy, such as a backup: it is
-named, and deleted only where that is asked for.
+A match means something different in each of three kinds of files. The store's own files are made of rows: a match is a
+fault and is reported. Logs and quarantined line files lose the lines that match. Any other file is a copy, such as a
+backup: it is named, and deleted only on request.
 """
 
 from __future__ import annotations
@@ -86,9 +82,9 @@ def _together(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], li
 
 @dataclass(frozen=True, slots=True)
 class _PieceIndex:
-    """Pieces by their first bytes: `heads` sorted, `marked` tells by a few bits of one whether it may be among them.
+    """Pieces by their first bytes: `heads` are sorted, `marked` is a quick filter by a few bits of a head.
 
-    `short` has those that are shorter than PIECE, by their heads.
+    `short` has the pieces shorter than PIECE, by their heads.
     """
 
     heads: NDArray[np.uint64]
@@ -97,7 +93,7 @@ class _PieceIndex:
 
 
 class Traces:
-    """The pieces of some texts, and which of them what was kept has too."""
+    """The pieces of erased texts to search for; those that retained texts also have can be excluded."""
 
     def __init__(self, texts: Iterable[bytes]) -> None:
         found = {
@@ -106,18 +102,18 @@ class Traces:
             for part in _sampled(text)
             for form in forms(part)
             for piece in _pieces(form)
-            if len(set(piece)) > 2  # a row of dashes is nobody's
+            if len(set(piece)) > 2  # a row of dashes identifies no text
         }
         self._pieces = found
         self._wanted = set(found)
         self._index = _indexed(found)
 
     def __len__(self) -> int:
-        """How many pieces are looked for, those aside that what was kept has too."""
+        """The number of pieces to search for, without the excluded ones."""
         return len(self._wanted)
 
     def excuse(self, kept: Iterable[tuple[str, bytes]]) -> list[str]:
-        """Leave out pieces that stand in what was kept, given by name; return the names of what has any."""
+        """Exclude pieces that occur in retained texts, given by name; return the names of the texts with any."""
         names = dict[str, None]()
         for starts, held, data in _together(kept):
             for at, piece in self._hits(data, excused_too=True):
@@ -219,7 +215,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What was searched and what was found: `found` has a line for each file of the store that has a trace."""
+    """The report of a purge verification: `found` has a line for each file of the store with a residual match."""
 
     files: int
     bytes: int
@@ -227,13 +223,13 @@ class Proof:
     pieces: int
     found: list[str]
     cleared: list[str]
-    """Logs that lost lines."""
+    """Logs from which lines were removed."""
     copies: list[str]
-    """Files that have it still: backups and whatever else lies in the home."""
+    """Other files with residual matches, such as backups."""
     deleted: list[str]
     """Copies that were deleted."""
     also_in: list[str]
-    """What was kept and says some of the same, such as `t9`: pieces that stand there prove nothing."""
+    """Retained rows with some of the same words, such as `t9`; their pieces were excluded."""
     unread: list[str]
 
 

@@ -23,8 +23,8 @@ __all__ = ["TurnMetadata"]
 class TurnMetadata:
     """Columns of equal length, by place; `note`s are left out.
 
-    `rows` are row numbers (812 for t812), `sessions` and `speakers` numbers without meaning of their own,
-    `said_at` milliseconds since 1970, `sizes` bytes of UTF-8, `asks` whether the turn ends with a question.
+    `rows` are row numbers (812 for t812), `sessions` and `speakers` arbitrary numbers, `said_at` milliseconds since
+    1970, `sizes` bytes of UTF-8, `asks` whether the turn ends with a question.
     """
 
     rows: NDArray[np.int64]

@@ -84,7 +84,7 @@ def left(home: Path) -> list[Path]:
 
 
 def take_away(marks: Iterable[Path]) -> None:
-    """Delete marks of what is settled and committed; one that cannot be deleted is settled once more."""
+    """Delete the marks of files that are settled and committed; a mark that stays is settled again later."""
     for mark in marks:
         with suppress(OSError):
             mark.unlink(missing_ok=True)
@@ -99,9 +99,9 @@ class Written:
 
 
 def paths_of(mark: Path) -> dict[PurePosixPath, Written]:
-    """Return what a mark names, from the home on, and how it was written to.
+    """Return the files that a mark names, relative to the home, and how each was written.
 
-    A last line that was cut short names nothing that was touched.
+    A last line that was cut short is ignored: its file was not touched yet.
     """
     try:
         lines = read_regular(mark).split(b"\n")[:-1]

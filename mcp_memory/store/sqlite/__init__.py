@@ -1,11 +1,11 @@
 """The embedded engine: one SQLite file with FTS5 and sqlite-vec, and the files beside it.
 
-    database     the file, its writer and readers          rows        ids, moments, names, the change feed
-    migrations   the schema, step by step                  linefiles   journals kept in step with rows
-    turns  atoms  tasks  forgetting                        terms  vectors  filters   the two legs of search
-    checks       counts, changes, what is damaged
-    snapshots    a copy at one moment, and what its rows say of files      mending   what rows can make again
-    refilling  comparing  rebuilding  salvaging   the database made anew of the files, and the proof
+    store        the verbs, each a transaction             database      the file, its writer and readers
+    home         the folder and its permissions            migrations    the schema, step by step
+    transaction  SQL and files of one transaction          rows          ids, moments, names, the change feed
+    line_files   journals kept in step with rows           crash_recovery  files of uncommitted transactions
+    checks       counts, changes, damage                   unreadable    values that cannot be read
+    index        terms and vectors for the search          upkeep        rebuild, repair, compaction, snapshots
 
 Each module has plain functions over a connection; `SQLiteStore` gives them transactions and the verbs' names.
 """

@@ -1,4 +1,4 @@
-"""Seeing: what a space holds, what changed since, and everything that no longer fits together."""
+"""Checks: the numbers of a space, its changes, and every inconsistency of rows and files."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _AT_WORK_S = 600.0
 
 
 def unreadable(con: apsw.Connection) -> list[str]:
-    """Return what rows hold that nobody can read. Reads everything too."""
+    """Return a line for each unreadable value. Reads all rows."""
     return [f"{one} {forms.NEXT_STEP}" for one in forms.unreadable(con)]
 
 
 def problems(con: apsw.Connection) -> list[str]:
-    """Return what is wrong with the rows. Reads everything: it takes as long as the store is large."""
+    """Return the problems of the rows. Reads all of them, so it takes time in proportion to the store."""
     for layer in ("turn", "atom", "chunk"):
-        # Whoever opens an FTS5 table sees what others wrote to it; its integrity check alone keeps to what this
-        # connection remembers, and calls blocks that were merged away since corrupt.
+        # A query refreshes this connection's view of the FTS5 table. The integrity check alone uses a stale view, and
+        # reports blocks that were merged away since as corrupt.
         con.execute(f"SELECT 1 FROM {layer}_terms WHERE rowid = 0").fetchall()
     found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
     found += [
@@ -61,7 +61,7 @@ def problems(con: apsw.Connection) -> list[str]:
 
 
 def page_problems(con: apsw.Connection, home: Path) -> list[str]:
-    """Return what is wrong with the files that change: lines, canvases and scenes. Others may not write meanwhile."""
+    """Return the problems of files that change: line files, canvases and scenes. Block writers meanwhile."""
     path = home / homes.IDENTITY
     found = _of_spaces(con, home, _page_problems)
     if files.is_there(path) and homes.identity(home) is None:  # one that is missing is written when a home is opened
@@ -70,7 +70,7 @@ def page_problems(con: apsw.Connection, home: Path) -> list[str]:
 
 
 def ref_problems(con: apsw.Connection, home: Path) -> list[str]:
-    """Return what is wrong with the files of results, which never change. Hashes them all."""
+    """Return the problems of the files of results, which never change. Hashes all of them."""
     return _of_spaces(con, home, _ref_problems)
 
 

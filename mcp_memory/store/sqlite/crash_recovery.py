@@ -1,8 +1,8 @@
-"""Files brought back into line with the rows, where a transaction that wrote them never committed.
+"""Crash recovery: restore the files of a transaction that wrote them but never committed.
 
-Runs while nobody else writes: what the rows say then is what was acknowledged. Line files are cut to their committed
-length; files that were replaced are written from their rows, or deleted where they have none. A file that cannot be
-settled now keeps its mark, and is tried again before the next transaction.
+Runs while no other transaction writes, so the rows have exactly the acknowledged state. Line files are cut to their
+committed length; files that were replaced are written from their rows, or deleted if they have none. A file that
+cannot be restored now keeps its mark and is tried again before the next transaction.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, written: writ
         case ("spaces", space, *rest) if target.suffix == ".jsonl":
             _settle_lines(SqliteTransaction(con, home, space), "/".join(rest), written)
         case _:
-            pass  # it is the transaction's that names it, whatever it is: no row says what it should hold
+            pass  # no row has its content: leave it
 
 
 def _settle_canvas(tx: SqliteTransaction, name: str) -> None:

@@ -1,11 +1,11 @@
-"""One SQLite file: a writer, a pool of readers that cannot write, and errors that say what to do.
+"""One SQLite file: a writer, a pool of readers that cannot write, and errors that name the next step.
 
-A plain function that takes a connection crosses into `write` or `read`; a connection or cursor never leaves.
-Writes are `BEGIN IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes. Each begins by
-settling what an earlier one left in files without committing it. Reads see one snapshot and never wait for a writer.
-Any thread may call; none keeps a connection. A home that cannot be written to is read as it is.
+`write` and `read` take a plain function of a connection; a connection or cursor never leaves them. Writes are `BEGIN
+IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes. Each first restores files that
+an uncommitted transaction has written. Reads see one snapshot and never wait for a writer. Any thread may call;
+connections are not bound to threads. A home that cannot be written to is opened read-only.
 
-What SQLite and the file system say of a home, as a sentence with the next step.
+Errors of SQLite and the file system become sentences with the next step.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Database:
             return
         try:  # asked again in the transaction: others may have been in the middle of one
             self.taken_back = self.write(self._take_back)
-        except StoreUnavailable as error:  # a full disk keeps nobody from reading
+        except StoreUnavailable as error:  # a full disk must not prevent reading
             logger.warning("lines that the database has lost cannot be taken back yet: %s", error)
 
     def _take_back(self, con: apsw.Connection) -> list[TakenBack]:
@@ -133,8 +133,8 @@ class Database:
                 finally:
                     if con.in_transaction:
                         con.execute("ROLLBACK")
-                    # One that takes no locks knows nothing of what others write since. And a query that failed half
-                    # way holds its moment for as long as somebody holds its error: the next reader would see no other.
+                    # A connection without locks misses later writes of others. And the cursor of a failed query stays
+                    # open, with its snapshot, as long as its error is referenced: later reads would see old rows.
                     if self.read_only or not done:
                         con.close()
                         con = None
@@ -212,7 +212,7 @@ def _in_transaction(con: apsw.Connection, work: Callable[[apsw.Connection], T]) 
 
 
 def _read(con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
-    """Run `work`. Where it fails on a row whose value nobody can read, that is what is raised, and no bug of ours."""
+    """Run `work`. If it fails and a row has an unreadable value, raise DamagedRow instead of the failure."""
     try:
         return work(con)
     except (*unreadable.WRONG, apsw.SQLError):
@@ -260,7 +260,7 @@ _NOT_WRITTEN = re.compile(
 
 @contextmanager
 def explained(home: Path, *, so: str = "Nothing was written") -> Generator[None]:
-    """Raise what goes wrong as StoreUnavailable, or as NoRoom where the disk is full. `so` says what became of it."""
+    """Raise errors of SQLite as StoreUnavailable, or as NoRoom if the disk is full. `so` states the outcome."""
     path = home / homes.DATABASE
     try:
         yield

@@ -1,4 +1,4 @@
-"""The folder of a home: made, kept private, and told apart from one that can only be read; how such a one is opened."""
+"""The folder of a home: create it, keep it private, detect a read-only one and open its database."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def _is_begun(database: Path) -> bool:
 
 
 def keep_private(home: Path) -> None:
-    """Take from group and others what they may do with a home of ours, as homes of earlier versions let them.
+    """Remove the permissions of group and others from a home, which earlier versions left in place.
 
-    A folder that is set up to be shared (set-group-id, sticky), or that is somebody's whole home, keeps its own mode.
+    A folder set up to be shared (set-group-id, sticky), or a user's whole home folder, keeps its mode.
     """
     if os.name == "nt":  # modes say nothing there
         return
@@ -84,10 +84,9 @@ def _folder_of_its_own(home: Path) -> Iterator[Path]:
 
 
 def keep_identity(con: apsw.Connection, home: Path) -> None:
-    """Have which memory this is, and the key of its digests, in a file too.
+    """Keep the home's uuid and the key of its digests in a file too.
 
-    A database made anew of the files is then the same memory: its exports are known to be its own, and what was
-    forgotten is known again.
+    A database rebuilt from the files is then the same memory: it recognises its own exports and forgotten content.
     """
     row: Any = con.execute("SELECT uuid, key FROM home").fetchone()
     uuid, key = (str(row[0]), bytes(row[1])) if row else ("", b"")
@@ -96,7 +95,7 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
         uuid, key = held or (os.urandom(16).hex(), os.urandom(_KEY))
         con.execute("INSERT OR REPLACE INTO home VALUES (1, ?, ?)", (uuid, key))
     if held != (uuid, key):
-        with suppress(OSError):  # a full disk keeps nobody from reading
+        with suppress(OSError):  # a full disk must not prevent reading
             content = json.dumps({"home": uuid, "key": key.hex()}).encode()
             write_whole(home / IDENTITY, content + b"\n")
             (home / IDENTITY).chmod(0o600)
@@ -114,9 +113,9 @@ def identity(home: Path) -> tuple[str, bytes] | None:
 def open_to_read(database: Path) -> apsw.Connection:
     """Open a database in a folder that cannot be written to. Raises apsw.Error.
 
-    SQLite reads a WAL beside its index, which it would have to make. Where nobody who may write has made it:
-    without a WAL the file is all there is and cannot change under us; with one, left by a process that was killed,
-    the index is kept in memory, which SQLite does for whoever has the file to himself.
+    SQLite needs an index file to read a WAL and cannot create it here. If no process with write access has created it:
+    without a WAL the database is complete and does not change; with one, left by a process that was killed, SQLite
+    keeps the index in memory, which it does in exclusive locking mode.
     """
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     address = database.absolute().as_uri()

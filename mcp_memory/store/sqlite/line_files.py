@@ -1,9 +1,9 @@
 """Line files kept in step with their rows: the journal of turns, the records of a session, canvases, tombstones.
 
-The table `file` holds how long each was at the last commit. A file that has lost lines is set aside and written anew
-from the rows, which have them all. Lines that lie behind that length were never committed, or the database has lost
-them, as a copy without its WAL has: then they are evidence, and nothing is written in their place until
-`upkeep.recovering` has taken them back.
+The table `file` has the length of each at the last commit. A file that has lost lines is quarantined and rewritten
+from the rows, which have them all. Lines after that length either were never committed or were lost by the database,
+such as a copy without its WAL. Lost ones are evidence: no line is written in their place until `upkeep.recovery` has
+recovered them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def note_length(con: apsw.Connection, space: int, path: str, length: int) -> Non
 
 
 def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
-    """Yield what is wrong with the line files of a space."""
+    """Yield the problems of a space's line files."""
     rows: Any = con.execute("SELECT path, bytes FROM file WHERE space = ?", (space,)).fetchall()
     held = (path.relative_to(folder).as_posix() for what in LINE_FILES for path in sorted(folder.glob(what)))
     unknown = {path: 0 for path in held if is_line_file(path)}
@@ -123,7 +123,7 @@ def committed(con: apsw.Connection, space: int | None, path: str) -> int | None:
 
 
 def aside(path: Path, why: str) -> Path:
-    """Return the next free name beside a line file, for what is kept of it: `….beyond-1`, `….damaged-1`."""
+    """Return the next free name beside a line file, for a quarantined copy: `….beyond-1`, `….damaged-1`."""
     number = 1
     while (beside := path.with_name(f"{path.name}.{why}-{number}")).exists():
         number += 1

@@ -31,9 +31,9 @@ def _baseline(con: apsw.Connection) -> None:
         )
 
 
-# What belongs to the home. `home` has one row: `uuid` names this memory in its exports, `key` keys the digests of
-# what was forgotten. `token` holds hashes of the keys of HTTP clients. `spend` is the usage ledger of all spaces.
-# `file` is how much of each line file is committed; `change` is the feed that subscribers poll.
+# Tables of the home. `home` has one row: `uuid` identifies this memory in its exports, `key` is the key of the digests
+# of forgotten content. `token` has hashes of the tokens of HTTP clients. `spend` is the usage ledger of all spaces.
+# `file` has the committed length of each line file; `change` is the feed that subscribers poll.
 _HOME = """
     CREATE TABLE home (id INTEGER PRIMARY KEY CHECK (id = 1), uuid TEXT NOT NULL, key BLOB NOT NULL) STRICT;
     INSERT INTO home VALUES (1, lower(hex(randomblob(16))), randomblob(32));
@@ -71,7 +71,7 @@ _HOME = """
     CREATE INDEX origin_id ON origin (space, id);
 """
 
-# Turns. What is purged leaves its row behind, empty, for positions and ids that others hold.
+# Turns. A purged turn leaves an empty row, because other rows refer to its position and id.
 _EVIDENCE = f"""
     CREATE TABLE session (
         id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space, name TEXT NOT NULL,
@@ -101,7 +101,7 @@ _EVIDENCE = f"""
 
 # Atoms with their evidence, facts and entities; scenes and personas, each version. `evidence` holds the words that an
 # atom is based on. `entity_name` has every name and alias, its key without case and width; `entity` is the row of the
-# chief name. `source` is whose word an atom is; `held` is a turn or an atom (`t8`, `a5`) in quarantine.
+# chief name. `source` is the speaker that an atom relies on; `held` is a turn or an atom (`t8`, `a5`) in quarantine.
 _KNOWLEDGE = """
     CREATE TABLE atom (
         id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space,
@@ -189,11 +189,11 @@ _JOBS = """
     CREATE INDEX draft_space ON draft (space);
 """
 
-# Results, records and canvases. `canvas_version` is enough to have every canvas again, at each of its versions; `crc`
-# is of its groups and text, of which `delta` has what differs from the version before, NULL once purged. `record.step`
-# is what a call was to its canvas, as JSON. `ref.masked` are the places where secrets were masked. `citation` is a turn
-# or an atom (`t8`, `a5`) that names a ref. `saving` is one row for each thing that saved or cost tokens; `message_edit`
-# replaces messages of a compressed list.
+# Results, records and canvases. `canvas_version` has all versions of all canvases; `crc` is of the groups and text,
+# `delta` their difference from the version before, NULL once purged. `record.step` is the effect of a call on its
+# canvas, as JSON. `ref.masked` has the places of masked secrets. `citation` is a turn or an atom (`t8`, `a5`) that
+# names a ref. `saving` has one row for each event that saved or cost tokens; `message_edit` replaces messages of a
+# compressed list.
 _TASKS = """
     CREATE TABLE ref (
         space INTEGER NOT NULL REFERENCES space, id TEXT NOT NULL, path TEXT NOT NULL, tool TEXT NOT NULL,
@@ -291,7 +291,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-baseline",
 def migrate(con: apsw.Connection) -> None:
     """Bring a database to this program's schema. Raises StoreUnavailable when it is from a newer one."""
     if _applied(con) == {name for name, _ in SCHEMA}:
-        return  # the usual start: nothing to write, so nobody to wait for
+        return  # the usual start: no write, so no waiting for a lock
     while True:
         con.execute("BEGIN IMMEDIATE")
         try:

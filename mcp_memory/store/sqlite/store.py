@@ -169,11 +169,11 @@ class SQLiteStore(SqlVerbs):
         if unreadable := self._db.read(checks.unreadable):
             return unreadable  # whatever else is asked reads these rows too
         found = self._db.read(checks.problems)
-        # Pages are compared while nobody writes: each would differ from its row for a moment.
+        # Pages are compared while writers are blocked: during a write, a page differs from its row.
         pages = self._db.read if self._db.read_only else self._db.write
         found += pages(lambda con: checks.page_problems(con, home))
         refs = self._db.read(lambda con: checks.ref_problems(con, home))
-        if refs:  # what was forgotten while they were read is gone by right
+        if refs:  # files of refs forgotten meanwhile are rightly missing
             again = self._db.read(lambda con: checks.ref_problems(con, home))
             refs = [problem for problem in refs if problem in again]
         return [*found, *refs]

@@ -1,7 +1,7 @@
-"""Values of rows that cannot be read: moments, JSON and names whose text another program or a fault has changed.
+"""Values of rows that cannot be read: moments, JSON and names changed by another program or by a fault.
 
-SQLite keeps numbers numbers and text text; what a text has to be for its reader stands here, column by column.
-Readers parse without looking first. Where one fails, this says whether a row is at fault, and which.
+SQLite checks only whether a value is a number or text; the required form of each text column is defined here. Readers
+parse without checks; when one fails, this module finds the row at fault, if any.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """`read` raises one of WRONG. `instead` is an SQL expression: what a row is kept with where no file tells it."""
+    """`read` raises one of WRONG. `instead` is an SQL expression, the replacement for a value that no file has."""
 
     read: Callable[[Any], object]
     instead: str | None = None
@@ -163,9 +163,9 @@ def unreadable(con: apsw.Connection) -> Iterator[Unreadable]:
 
 
 def leave_out(con: apsw.Connection) -> list[Unreadable]:
-    """Take values that cannot be read out of a copy of a database, or their rows; return them.
+    """Remove unreadable values, or their rows, from a copy of a database; return them.
 
-    The copy is what stands in for the database where that is made anew: files come first, and tell most of them.
+    A rebuild reads this copy after the files, which have most of these values.
     """
     con.create_scalar_function("cited", _cited, 1, deterministic=True)
     con.create_scalar_function("cleaned", _cleaned, 1, deterministic=True)

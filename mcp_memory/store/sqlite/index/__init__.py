@@ -1,7 +1,7 @@
-"""What a search is made of: words and where they stand, vectors and what is near, the outline of what was said.
+"""The indexes of the search: terms and their postings, vectors, and turn metadata. Ranking is done elsewhere.
 
-    terms, term_ranges, renewal  the words of rows, and of which version they are      postings  where a word stands
-    vectors, scan, sketch        what is near, exactly and fast                         outlines  all turns at a glance
-
-How results are ranked is not known here.
+terms     the terms of rows, and their version            postings  rows by term
+renewal   rows reindexed after a change of version        outlines  metadata of all turns of a space
+vectors   the vectors of rows                             scan      exact nearest rows
+sketch    coarse vectors, for a faster search
 """

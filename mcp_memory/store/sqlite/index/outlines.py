@@ -1,11 +1,10 @@
-"""Outlines of spaces, kept in memory by each process and brought up to date before each use.
+"""Turn metadata of spaces, kept in memory by each process and updated before each use.
 
-Turns are appended and never change, so what was read once stays right; only who is forgotten is asked each time.
-They are read from one index that holds all columns, `turn_outline`: 5 MB a 100,000 turns, and no turn's text.
+Turns are appended and never change, so cached columns stay valid; only the forgotten turns are queried each time.
+Columns are read from a covering index, `turn_outline`: 5 MB per 100,000 turns, without the texts.
 
-How many rows a space has in each layer, and which is its newest: what rarity is measured by.
-
-Of one space alone: a total over all spaces would let what one holds move the scores of another.
+Extents: the number of rows of a space in each layer and its newest row, from which the rarity of terms is computed.
+They count one space only: a total over all spaces would let the rows of one space change the scores of another.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Extent", "Extents", "Outlines"]
 
 _ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
-_A_FEW = 2_000  # new turns that are merged into what is known; more are read with all others
+_A_FEW = 2_000  # new turns that are merged into cached columns; with more, all turns are read again
 
 
 class Outlines:

@@ -1,8 +1,8 @@
-"""Postings in SQLite: the rows that hold a term, from FTS5 over the terms of `text.index_terms`.
+"""Postings in SQLite: the rows that have a term, from FTS5 over the terms of `text.index_terms`.
 
-Only which rows hold a term is read, half a microsecond a row; FTS5's own `bm25()` takes twenty times that, and
-ranking needs more than its sum. What a query costs is how many postings it reads, so that is bounded: terms in
-very many rows tell little and are left out while there are rarer ones. No list of stop words, no language.
+Only row numbers are read, half a microsecond each; FTS5's own `bm25()` takes twenty times as long, and ranking needs
+more than its sum. The cost of a query is the number of postings it reads, so that is bounded: terms in very many rows
+discriminate little and are left out while there are rarer ones. No list of stop words, no language.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CommonTerms", "read"]
 
-_COMMON = 1_500  # rows at which a term is called common; of a common one, so many of the newest are read
+_COMMON = 1_500  # rows at which a term counts as common; of a common term, only this number of newest rows is read
 _TOGETHER = 6_000  # rows of all terms together; the rarest terms come first
 _RELATIVES = 3_000
 _AT_LEAST = 2  # terms to look for, common ones where there are no others
@@ -40,7 +40,7 @@ _REMEMBERED = 10_000
 class CommonTerms:
     """Terms known to be common, by layer and space.
 
-    Rows only come, so what is common stays so until something is forgotten: then all is asked again.
+    Rows are only added, so a common term stays common until rows are forgotten; then the cache is cleared.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ def read(
     left_out = [*common_ones, *(posting.term for posting in dropped)]
     if query.plain:
         left_out = left_out[: max(0, _AT_LEAST - len(kept))]
-    # Where rows are filtered, those that pass may hold nothing but what was left out.
+    # With a filter, the rows that pass may have only terms that were left out.
     kept += [one for term in left_out if (one := query.newest(term))]
     relatives, _ = _rare_first(query, [term for term in also if term not in wanted], known)
     return kept + _within(relatives, _RELATIVES, at_least=0)[0]
@@ -97,7 +97,7 @@ def _rare_first(query: _Query, terms: Sequence[str], common: set[str]) -> tuple[
 
 
 def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
-    """Part postings, rarest first, into those that together have so many rows, and the others."""
+    """Split postings, rarest first, into those with at most `rows` rows in total, and the others."""
     together = accumulate(len(posting.rows) for posting in found)
     kept = max(at_least, sum(1 for so_far in together if so_far <= rows))
     return list(found[:kept]), list(found[kept:])

@@ -1,12 +1,12 @@
-"""Rows indexed by an earlier version of `text.index_terms` are indexed anew, some at a time, newest first.
+"""Reindex rows that have the terms of an earlier version of `text.index_terms`, in batches, newest first.
 
-Terms are a projection: the words are in the rows. Until its turn comes, a row is found by its old terms. Reading
-and cutting into terms hold no lock; a batch is then written in one transaction with the range it covers, which
-looks again at what was forgotten meanwhile. A kill repeats one batch; two processes at once do some twice.
+Terms are a projection of the words in the rows. Until a row is reindexed it is found by its old terms. Reading and
+cutting into terms hold no lock; then one transaction writes a batch with the range it covers, after checking which
+rows were forgotten meanwhile. A kill repeats one batch; two processes at once repeat some.
 
-FTS5 merges its segments inside the commit that makes one too many, which kept other writers waiting for up to a
-second. So while rows are renewed it merges only when told to, a share after each batch; `settle` finishes that
-and puts its settings back. They are in the file: whoever opens it after a kill goes on from there.
+FTS5 merges its segments inside the commit that makes one too many, which made other writers wait for up to a second.
+So during reindexing automatic merges are off, and a share is merged after each batch; `settle` finishes the merge and
+restores the settings. They are stored in the database, so that any process can continue after a kill.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def stale(con: apsw.Connection) -> int:
 
 
 def next_batch(con: apsw.Connection, *, limit: int) -> Batch | None:
-    """Return the next rows to index anew, None where all have the terms of this version."""
+    """Return the next rows to reindex; None if all have the terms of this version."""
     for layer in _LAYERS:
         for first, last in gaps(con, layer):
             columns = "content, name" if layer == "turn" else "text, NULL"
@@ -86,9 +86,9 @@ def cut(batch: Batch) -> list[list[str]]:
 
 
 def commit(con: apsw.Connection, batch: Batch, found: Sequence[Sequence[str]]) -> None:
-    """Put the new terms in the place of the old ones, and note it.
+    """Replace the old terms of a batch with the new ones, and record its range.
 
-    What was forgotten meanwhile stays out. Where something was brought back, the batch is left for another time.
+    Rows forgotten meanwhile stay out. If a row was restored meanwhile, the batch is left for a later call.
     """
     layer = batch.layer
     sql = f"SELECT id FROM {layer} WHERE id BETWEEN ? AND ? AND {INDEXED[layer]}"
@@ -120,7 +120,7 @@ def unsettled(con: apsw.Connection) -> list[Layer]:
 
 
 def settle(con: apsw.Connection, layer: Layer) -> None:
-    """Do a share of what is left to merge; with nothing left, let FTS5 merge by itself again."""
+    """Merge the next share of segments; when all are merged, restore the automatic merges of FTS5."""
     if not merge(con, layer):
         _set(con, layer, {name: value for name, (_, value) in _MERGING.items()})
 

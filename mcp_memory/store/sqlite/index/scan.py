@@ -53,8 +53,8 @@ class Best:
     def add(self, numbers: NDArray[np.int64], rows: NDArray[np.int8]) -> None:
         """Score rows; those numbered 0 are left out.
 
-        In single precision first, which is quick, then those that may be among the best once more, each by
-        itself: equal rows get the same score to the last bit, wherever they stand.
+        First all in single precision, which is fast; then the possible best rows again, one by one, so that equal rows
+        get equal scores to the last bit, whatever their position.
         """
         import numpy as np
 

@@ -1,15 +1,15 @@
-"""Sketches of vectors: what makes the search of many rows fast, at the price of a row in some hundred.
+"""Coarse vectors (sketches): they make the search of many rows fast and miss about one row in some hundred.
 
-A space of fewer rows is scanned exactly, whatever is kept beside it. A sketch of a row is its vector less the mean,
-along the directions in which the vectors of this store vary most: a third of the numbers, or less. The search scores
-all sketches, then scores the best few thousand rows in full. How much that loses stands in `bench/RESULTS.md`
-(`python -m bench.vectors` measures it); the scores of what is found are the exact ones.
+Smaller spaces are always scanned exactly. The sketch of a row is its vector minus the mean, projected on the
+directions in which the vectors of this store vary most: a third of the numbers, or less. The search scores all
+sketches, then the best few thousand rows in full, so the returned scores are exact. `bench/RESULTS.md` has the
+measured loss (`python -m bench.vectors`).
 
-For the `vec0` table `turn_vec_1` there are `turn_sketch_1`, a `vec0` table of sketches, `turn_row_1`, the same
-vectors again, each in a row of its own so that it can be read alone, and `turn_plan_1`: the directions, and up
-to which row number all rows are covered. Rows above it are scanned exactly, so what is stored is found at once
-by all processes; the background (`extend`) takes them in by the thousand. All of this is a projection of the
-`vec0` table, made when that has grown to _FROM rows.
+For the `vec0` table `turn_vec_1` there are three tables: `turn_sketch_1`, a `vec0` table of sketches; `turn_row_1`,
+the same vectors, one per row, so that one can be read without its chunk; and `turn_plan_1`: the directions, and the
+row number up to which all rows have sketches. Rows above it are scanned exactly, so that all processes find new rows
+at once; a background job (`extend`) adds their sketches by the thousand. All of this is a projection of the `vec0`
+table, made when it has grown to _FROM rows.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def nearest(
     allowed: NDArray[np.bool_] | None,
     limit: int,
 ) -> list[tuple[int, float]]:
-    """Return (row number, cosine), best first: of rows with promising sketches, and of all that have none.
+    """Return (row number, cosine), best first: of rows with promising sketches, and of all rows without one.
 
-    `allowed` tells for each row number from 0 on whether the row may be returned; None allows all.
+    `allowed` has for each row number from 0 on whether the row may be returned; None allows all.
     """
     import numpy as np
 
@@ -139,9 +139,9 @@ def missing(con: apsw.Connection, layer: Layer, index: int) -> int:
 
 
 def _is_large(con: apsw.Connection, layer: Layer, index: int, space: int) -> bool:
-    """Whether one space alone has so many rows that sketches are worth what they lose; what others hold is no matter.
+    """Whether one space alone has enough rows to make up for the loss of sketches, whatever other spaces have.
 
-    By full chunks: they are a thousandth of the rows.
+    Counted in full chunks, which are a thousandth of the rows.
     """
     if _covered(con, layer, index) is None:
         return False
@@ -229,7 +229,7 @@ def _begin(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> _
 
 
 def _sample(con: apsw.Connection, vectors: str, dimensions: int) -> NDArray[np.float32]:
-    """Return vectors from all over the table, those of a chunk every so many rows."""
+    """Return vectors sampled evenly over the table: rows at equal steps from chunks at equal steps."""
     import numpy as np
 
     chunks = [int(chunk) for (chunk,) in con.execute(f"SELECT chunk_id FROM {vectors}_chunks ORDER BY chunk_id")]

@@ -1,9 +1,9 @@
-"""The word index: an FTS5 table a layer, of the terms of `store.sql.terms`; `postings` reads them.
+"""The word index: an FTS5 table per layer, of the terms of `store.sql.terms`; `postings` reads them.
 
-Which rows are indexed with which version of `text.index_terms`: ranges of row numbers, as rows of `term_range`.
+The table `term_range` has ranges of row numbers with the version of `text.index_terms` they were indexed with.
 
-A row in no range has the terms of a version before ranges were kept, or of an older program that is still running
-on the same home: those write rows and no range. So nobody has to know when another program stops.
+A row in no range has the terms of a version before ranges were kept, or of an older program still running on the same
+home, which writes rows and no range. So it does not matter when another program stops.
 """
 
 from __future__ import annotations

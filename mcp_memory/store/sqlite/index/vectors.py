@@ -73,9 +73,7 @@ def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
         "INSERT INTO vector_index (identity, dimensions) VALUES (?, ?) RETURNING id", (identity, dimensions)
     ).get
     for layer in _LAYERS:
-        con.execute(
-            f"DROP TABLE IF EXISTS main.{_table(layer, number)}"
-        )  # of a model whose row is gone: nobody finds it
+        con.execute(f"DROP TABLE IF EXISTS main.{_table(layer, number)}")  # left over from a model without a row
         con.execute(
             f"CREATE VIRTUAL TABLE {_table(layer, number)} USING vec0("
             f"space INTEGER PARTITION KEY, embedding INT8[{dimensions}] distance_metric=cosine)"
@@ -182,7 +180,7 @@ def extend_sketches(con: apsw.Connection) -> None:
 
 
 def problems(con: apsw.Connection) -> list[str]:
-    """Return what sketches lack, a line a model and layer. Nothing is lost: dropping the index makes all anew."""
+    """Return the missing sketches, a line for each model and layer. Dropping an index rebuilds all of them."""
     rows: Any = con.execute("SELECT id, identity FROM vector_index").fetchall()
     lacking = [(sketch.missing(con, layer, index), layer, identity) for index, identity in rows for layer in _LAYERS]
     return [

@@ -56,7 +56,7 @@ def shred(con: apsw.Connection, *, patience: float) -> bool:
     """
     con.execute("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE")
     try:
-        for layer in ("turn", "atom", "chunk"):  # rebuilt: what was deleted is left out only then
+        for layer in ("turn", "atom", "chunk"):  # a rebuild is needed to drop deleted entries
             con.execute(f"INSERT INTO {layer}_terms ({layer}_terms) VALUES ('optimize')")
         vacuum(con)
     finally:

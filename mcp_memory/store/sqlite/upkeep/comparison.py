@@ -341,7 +341,7 @@ def results(source: LinesOfFile) -> Iterator[Difference]:
     yield from (Difference(what=RESULTS, id=id, is_same=False, held=id) for id in sorted(held))
 
 
-# --- what was told ----------------------------------------------------------------------------------
+# --- explicit statements -------------------------------------------------------------------------------
 
 _TOLD = (
     "FROM atom a JOIN turn n ON n.space = a.space AND n.id = a.evidence AND n.role = 'note'"

@@ -126,7 +126,7 @@ def _resolved(con: apsw.Connection, table: str, parent: str, key: int) -> Iterat
         " LEFT JOIN pragma_table_info(?2) p ON p.pk = k.seq + 1 WHERE k.id = ?3",
         (table, parent, key),
     ).fetchall()
-    if parent == "tombstone":  # what was forgotten stays so
+    if parent == "tombstone":  # forgotten rows stay forgotten
         con.execute(
             "INSERT INTO tombstone (id, space, reason, at) SELECT DISTINCT t.tombstone, t.space, '',"
             f" CAST(unixepoch('subsec') * 1000 AS INTEGER) FROM {table} t WHERE t.tombstone > 0"

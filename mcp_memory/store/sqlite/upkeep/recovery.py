@@ -163,7 +163,7 @@ def _told(one: TakenBack) -> str:
     return f"{one.lines} lines that the database lacked are back{again}"
 
 
-# --- what came back, for people ---------------------------------------------------------------------
+# --- reports to people ------------------------------------------------------------------------------
 
 _NOTED = "recovered.jsonl"
 _SHOWN = 100
@@ -314,7 +314,7 @@ class _Recovery:
             fields["told"] = {**told, **lists, "atom": names[told["atom"]]}
         self._store(row_of(fields), statement_of(fields) if told else None)
 
-    # tasks, and what was forgotten
+    # tasks and tombstones
 
     def _others(self, lost: Lost) -> None:
         """Take lines of which the last about a row counts; what the rows say already brings nothing."""
