@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from contextlib import closing
 from datetime import UTC, datetime
@@ -27,15 +28,27 @@ FILES = [
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links")
 
 
-def spoiled(home: Path, name: str, leads: str) -> tuple[Path, bytes]:
-    """Put a link in the place of a file; return the file and what it held."""
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a file of each kind."""
+    home = tmp_path_factory.mktemp("written") / "home"
 
     async def live() -> None:
         async with lived_in(home):
             pass
 
     anyio.run(live)
-    repair(home, now=NOW)  # which writes the page anew: nobody has read since it changed
+    repair(home, now=NOW)  # which writes the page: no recall has since the last change
+    return home
+
+
+@pytest.fixture
+def home(written: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written, tmp_path / "home"))
+
+
+def spoiled(home: Path, name: str, leads: str) -> tuple[Path, bytes]:
+    """Put a link in the place of a file; return the file and its content."""
     (file,) = (home / "spaces/default").glob(name)
     held = file.read_bytes()
     file.unlink()

@@ -22,7 +22,7 @@ from tests.service.compression.lists import Messages, Talk, forms, talks
 Form = Callable[[Talk], Messages]
 NewProgram = Callable[[], Program]
 windows = st.sampled_from([500, 900, 2_000, 6_000])
-few = settings(max_examples=20)
+few = settings(max_examples=10)
 
 
 def copy(messages: Messages) -> Messages:
@@ -42,7 +42,7 @@ def test_the_same_list_gives_the_same_list_and_so_does_what_came_out(
     assert messages == form(talk)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(talk=talks, form=forms, window=windows)
 def test_from_call_to_call_a_list_only_grows_unless_edited_and_may_come_whole_or_as_it_went_out(
     talk: Talk, form: Form, window: int

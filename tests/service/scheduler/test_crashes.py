@@ -90,7 +90,7 @@ def whole(store: Store) -> None:
     assert (walked.problems, walked.quotes) == ([], len(EXPECTED))
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(deaths=st.lists(st.tuples(st.integers(1, 400), st.booleans()), max_size=6, unique_by=lambda one: one[0]))
 def test_whatever_call_a_worker_dies_at_the_rows_are_those_of_a_worker_that_lived(
     deaths: list[tuple[int, bool]],
