@@ -51,16 +51,16 @@ CONFIDENCE = {"stated": 0.9, "implied": 0.6}
 MAX_TEXT = 600
 _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
-_ANSWER = 200  # characters; what is shorter may answer the turn before it, and says what that says
+_ANSWER = 200  # characters; a shorter turn may answer the turn before it; then its words count too
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
-_OF_A_FACT = 0.5  # of the words of its value in the statement, or what that rests on
+_OF_A_FACT = 0.5  # share of the value's words that the statement or its evidence must have
 _ALWAYS_NAMED = {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
 """Relations that follow from other words: who moved to a place lives there. What somebody is to the user is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroundedAtom:
-    """A valid statement to store. `told`: remarks on the corrections made to it."""
+    """A valid statement to store, with remarks on the corrections made to it."""
 
     turn: Turn
     atom: NewAtom
@@ -170,7 +170,7 @@ def _is_quoted(turn: Turn, span: tuple[int, int]) -> bool:
     return own.count(FILL) > len(own) / 2
 
 
-# --- the words it rests on --------------------------------------------------------------------------
+# --- the evidence of a statement --------------------------------------------------------------------
 
 
 Words = tuple[Turn, tuple[int, int]]
@@ -236,7 +236,7 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
     return (start, start + len(words)) if start >= 0 and (telling >= 2 or words == own) else None
 
 
-# --- what is not kept whatever it rests on ----------------------------------------------------------
+# --- statements that are refused in any case --------------------------------------------------------
 
 
 def _unfit(
@@ -285,7 +285,7 @@ def _suspicions(statement: ExtractedStatement, atom: NewAtom, words: Sequence[Wo
     given = "\n".join(parts)
     if statement.kind == "instruction":
         return [*flags(given, "user")]  # the user's own words carry it, or it is refused
-    known = {flag for one, _ in words for flag in worded(one.content)} | {"keep"}  # a rule tells what to keep to
+    known = {flag for one, _ in words for flag in worded(one.content)} | {"keep"}  # rules say "keep"
     put = [flag for flag in flags(given, "assistant") if flag not in known]
     return [*dict.fromkeys([*flags(given, atom.source), *put])]
 
@@ -375,7 +375,7 @@ _PUNCTUATION = " .,;:!?'-。、…"
 _OMISSION = re.compile(r"\s*[\[(（]?\s*(?:\.{3,}|…+)\s*[\])）]?\s*")
 _DASHES = frozenset("-‐‑‒–—―−﹘﹣－")
 _SPELLED = {"。": ".", "｡": ".", "、": ",", "､": ","}
-# Quotation marks of all scripts, Markdown's marks, and what is not seen: joiners, soft hyphens, variation selectors.
+# Quotation marks of all scripts, Markdown's marks, invisible characters: joiners, soft hyphens, variation selectors.
 _DROPPED = frozenset(
     "\"'´‘’‚‛“”„‟«»‹›「」『』《》〈〉〝〞〟＂＇｢｣`*_~\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"
 )

@@ -119,7 +119,7 @@ _SMALL = 12  # numbers that people write as words too
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeTarget:
-    """A current atom with its evidence. `told`: the user asked to remember it."""
+    """A current atom with its evidence, and whether the user asked to remember it."""
 
     atom: Atom
     told: bool
@@ -425,7 +425,7 @@ class _Resolver:
                 continue
             if problem:
                 self.refused.append(f"{id} was added as it stands: {problem}.")
-        for id, fate in self.fates.items():  # what was dropped before another joined what it repeats
+        for id, fate in self.fates.items():  # dropped drafts whose target was joined later
             whose = {self._part_of.get(held.atom.id) for held in fate.onto} if fate.action == "skip" else set[str]()
             if None not in whose and (leader := next(iter(whose), None)):
                 self.fates[id] = Resolution(action="skip", same=leader)
@@ -441,7 +441,7 @@ class _Resolver:
         fate = replace(self.fates[id], followers=followers)
         return self._without_clash(resolved_atom(draft, fate, self._shown.said_at), fate)
 
-    # one decision; each returns why it cannot be what was said
+    # one decision; each returns why it cannot be applied
 
     def _settle(self, id: str, said: Decision) -> str | None:
         if said.action == "add":
@@ -452,7 +452,7 @@ class _Resolver:
             named = ", ".join(one_line(other, 20) for other in targets)
             return f"{said.action} names {named}, which was not shown" if named else f"{said.action} names no target"
         now = self._now(known, id)
-        if not now:  # what it names was dropped in its favour before, or joined: it speaks for all of them
+        if not now:  # its targets were dropped for it, or joined with it, before
             text = self._text(id, said, self._spoken(id))
             self.fates[id] = Resolution(text=text, kind=said.kind, priority=said.priority)
             return None
@@ -517,7 +517,7 @@ class _Resolver:
             self.refused.append(f"{id} keeps its own text: the new one says more than the statements do.")
         return text
 
-    # what holds of drafts and targets
+    # drafts and targets
 
     def _spoken(self, id: str) -> list[NewAtom]:
         """Return a draft and those that it speaks for."""

@@ -92,7 +92,7 @@ def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply 
     return done
 
 
-# --- what is shown ----------------------------------------------------------------------------------
+# --- the question -----------------------------------------------------------------------------------
 
 
 def _shown(desk: SearchContext, basis: MergeBasis) -> MergeContext:

@@ -21,7 +21,7 @@ __all__ = ["MAX_NAME", "USER", "Names", "is_person", "name_words", "names_in", "
 
 USER = "user"
 MAX_NAME = 80
-_KNOWN = 500  # entities looked through for those that a batch mentions
+_KNOWN = 500  # entities searched for those that a batch mentions
 _SHOWN, _OFTEN = 40, 12  # entities in a question, and how many of them for being known best
 _ALSO_SHOWN = 6
 

@@ -52,7 +52,7 @@ _SINCE_CHARS = 500
 _LINE = 220
 _READ = 200
 STATED = 0.8
-"""The confidence of what was said in so many words; what a model took to be implied has less, and is not listed."""
+"""The least confidence of listed statements: literally said ones have it, implied ones have less."""
 _SINCE_READ = 1_000
 
 EMPTY = (
@@ -113,7 +113,7 @@ def identity(store: Store, space: str) -> list[str]:
     Maya`.
     """
     about = store.facts(space, filters=Filters(entity="user", unheld=True), limit=_READ)
-    # Not of others whom the user is named beside, and not what others say of the user.
+    # Without facts about others that also mention the user, and facts about the user from others.
     facts = [fact for fact in about if fold(fact.entity) == "user" and fact.source == "user"]
     rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
     facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
@@ -164,7 +164,7 @@ def _shortened(text: str, limit: int) -> str:
     return text
 
 
-# --- what became of a page since it was written -----------------------------------------------------
+# --- changes since a page was written ---------------------------------------------------------------
 
 
 def versions(store: Store, space: str) -> list[PersonaVersion]:
@@ -359,7 +359,7 @@ Mode = Literal["first", "incremental", "scratch"]
 _SCENE_CHARS = 20_000
 _LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), ("episodic", 30))
 _NEW = 100
-_ASKED_CHARS = MAX_CHARS - 200  # models count badly: what comes a little longer is kept
+_ASKED_CHARS = MAX_CHARS - 200  # models count badly: a slightly longer page is kept
 _AGE = timedelta(days=30)
 _STATEMENT = 300
 _NONE = "None."
@@ -415,7 +415,7 @@ def _held(store: Store, space: str) -> PersonaVersion | None:
     return without_forgotten(store, space, held) if held is not None and held.by_model else None
 
 
-# --- what is asked ----------------------------------------------------------------------------------
+# --- the question -----------------------------------------------------------------------------------
 
 
 def plan(desk: SearchContext, *, session: str | None, smaller: int) -> PersonaBasis | None:
@@ -548,7 +548,7 @@ def _one_line(text: str) -> str:
     return _fenced(one_line(text, _STATEMENT)).replace('"', "'")
 
 
-# --- what is kept -----------------------------------------------------------------------------------
+# --- the reply --------------------------------------------------------------------------------------
 
 
 def apply(desk: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaReply | None) -> Applied:

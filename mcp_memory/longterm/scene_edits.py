@@ -144,10 +144,10 @@ def _as_reply(value: Any) -> Any:
 
 
 MAX_CHARS = 1_500
-"""Of a body, its citations not counted."""
+"""Of a body, without its citations."""
 _TITLE, _SUMMARY, _REASON, _STATEMENT = 80, 220, 300, 80
 _ENTITIES = 12
-_NAMED = 12  # of what is wrong, in one sentence
+_NAMED = 12  # problems named in one sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class SceneRound:
     """The data that a reply is checked against."""
 
     scenes: Mapping[str, Scene]
-    """All that stand, by slug, without what was forgotten."""
+    """All current scenes by slug, without forgotten words."""
     shown: Collection[str]
     """Slugs of those that the question showed in full."""
     stale: Collection[str]

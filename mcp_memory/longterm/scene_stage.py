@@ -41,7 +41,7 @@ __all__ = ["SCENES", "SceneBasis", "is_stale"]
 _ATOMS = 40
 _LINE = 300
 _ANSWER_TOKENS = 8_000
-_SAID = 0.8  # less confidence than that has what was only implied
+_SAID = 0.8  # implied statements have less confidence
 
 
 class SceneBasis(BaseModel):
@@ -53,7 +53,7 @@ class SceneBasis(BaseModel):
     shown: list[str]
 
 
-# --- what is due ------------------------------------------------------------------------------------
+# --- when it is due ---------------------------------------------------------------------------------
 
 
 def plan(desk: SearchContext, *, session: str | None, smaller: int) -> SceneBasis | None:
@@ -78,7 +78,7 @@ def _standing(store: Store, space: str) -> dict[str, Scene]:
     return {scene.slug: scene for scene in readable_scenes(store, space)}
 
 
-# --- what is asked ----------------------------------------------------------------------------------
+# --- the question -----------------------------------------------------------------------------------
 
 
 def question(desk: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneReply] | None:
@@ -190,7 +190,7 @@ def _one_line(text: str) -> str:
     return _fenced(one_line(text, _LINE))
 
 
-# --- what is kept -----------------------------------------------------------------------------------
+# --- the reply --------------------------------------------------------------------------------------
 
 
 def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
@@ -244,8 +244,8 @@ def _citable(store: Store, space: str, basis: SceneBasis, shown: Sequence[Scene]
 
 
 _CHARS = 12_000
-_CHARS_TO_MERGE = 24_000  # what is to be merged has to be seen
-_CHARS_AT_ONCE = 3_000  # so little is shown whatever it tells
+_CHARS_TO_MERGE = 24_000  # scenes to merge must be shown
+_CHARS_AT_ONCE = 3_000  # scenes of this total length are all shown
 _COLDEST = 3  # to be merged where there is no room for a new page
 _ALIKE = 12  # other new atoms are among them
 

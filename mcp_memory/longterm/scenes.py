@@ -57,7 +57,7 @@ def _ending(old: Atom, newer: Atom | None) -> str:
     return f"- {one_line(newer.text, _LINE)} ({newer.id}); no longer: {one_line(old.text, _LINE // 2)} ({old.id})"
 
 
-# --- what became of it since it was written ---------------------------------------------------------
+# --- changes since a scene was written --------------------------------------------------------------
 
 
 def readable_scenes(store: Store, space: str) -> list[Scene]:
@@ -264,7 +264,7 @@ def _grounds(atom: Atom) -> set[tuple[str, tuple[int, int]]]:
 def _is_since(atom: Atom, end: datetime, newer: Atom | None, after: datetime | int) -> bool:
     if isinstance(after, int):  # where nothing superseded it, its end was known from the start
         return atom.superseded_by is not None and int(atom.superseded_by[1:]) > after
-    if atom.learned_at > after:  # a page that names what was learned after it came from elsewhere, with all of it
+    if atom.learned_at > after:  # a page that names a later atom was imported with its atoms
         return end > after
     return (newer.learned_at if newer else end) > after
 

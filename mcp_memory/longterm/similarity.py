@@ -32,7 +32,7 @@ MOST = 5
 """Statements that one is compared with, as upstream."""
 
 # Measured with the bundled model on 76 pairs that belong together (reworded, carried on, contradicted) and on 92
-# statements that stand alone, all written of real conversations. Share of the pairs found, and of the others that
+# unrelated statements, all written of real conversations. Share of the pairs found, and of the others that
 # would be asked about in vain:
 #   English, beside 50 statements: 86 and 12 %; beside 160 of one life: 86 and 35 %; German 77 and 19; Chinese 54 and 6.
 # At 0.55: 90 and 20, 88 and 48, 85 and 56, 54 and 6. Without vectors at 0.6: English 76 and 18, 78 and 47, German 38
@@ -44,11 +44,11 @@ _UNKNOWN_MEANING = 0.35  # of what has no vector yet: a quarter of the words suf
 _HINT = 0.15  # a name that few mention, a relation that may have several values
 _FEW = 5
 
-_WEIGHT = 10  # statements that count as held in any space, so that the first few tell little of what is usual
+_WEIGHT = 10  # assumed statements in every space: the first few say little about usual similarity
 _USUAL_COSINE = 0.35  # of those
-_BACKGROUND = 1_000  # statements that tell what is usual
+_BACKGROUND = 1_000  # statements from which the usual similarity is computed
 _LOOKED_AT = 30
-_NO_MATTER = re.compile(r"\d|^s$|^[\u2e80-\U0003ffff]$")  # numbers, the s of "Ann's", Chinese characters by themselves
+_NO_MATTER = re.compile(r"\d|^s$|^[\u2e80-\U0003ffff]$")  # numbers, the s of "Ann's", single Chinese characters
 
 
 class _ComparedStatement(NamedTuple):
@@ -166,7 +166,7 @@ def _of_atom(atom: Atom) -> _ComparedStatement:
     return _ComparedStatement(_terms(atom.text), frozenset(map(fold, atom.entities)), relation)
 
 
-@lru_cache(maxsize=4_096)  # a plan is made anew whenever something may be due, of the same statements
+@lru_cache(maxsize=4_096)  # plans are computed often, from the same statements
 def _terms(text: str) -> frozenset[str]:
     return frozenset(term for term in query_terms(text) if not _NO_MATTER.search(term)) - _months()
 
@@ -210,7 +210,7 @@ def similar(
     vectors = embed(new.text)
     hits = search(space, "atom", new.text, embed=lambda _: vectors, filters=Filters(unheld=True), limit=_SEARCHED)
     cosines = {hit.id: hit.cosine for hit in hits}
-    if len(hits) < _SEARCHED:  # few words are shared, and vectors may be off: a small memory is looked through
+    if len(hits) < _SEARCHED:  # few shared words, perhaps no vectors: scan a small memory
         held = store.list_atoms(space, filters=Filters(unheld=True), limit=_SMALL)
         cosines = dict.fromkeys(atom.id for atom in held) | cosines
     fact = new.fact

@@ -22,7 +22,7 @@ from mcp_memory.language.when.intervals import back
 __all__ = ["date_of", "dated", "holds"]
 
 _A_DAY = timedelta(days=1)
-_YEARS = 1000, 2200  # what lies outside was meant otherwise
+_YEARS = 1000, 2200  # a year outside is a misreading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ def holds(valid_from: str | None, valid_to: str | None, said_at: datetime, *, la
     since, until = _moment(valid_from, said_at), _moment(valid_to, said_at, end=True)
     notes: list[str] = []
     if valid_from and _BEFORE.match(valid_from):
-        since = None  # on a day that nobody knows: what is known is when it was told
+        since = None  # an unknown day; only the time of saying is known
     elif valid_from and since is None:
         notes.append(f"{valid_from!r} is no date; it counts as true from {said_at:%Y-%m-%d}, when it was said")
     if valid_to and until is None:

@@ -108,7 +108,7 @@ def _check(turn: NewTurn, place: int) -> None:
 
 SmallTalk = Literal["greeting", "acknowledgement", "command", "host", "symbols", "recalled"]
 
-_LONGEST = 120  # characters; what is longer says something
+_LONGEST = 120  # characters; a longer turn is not small talk
 _PROPOSAL = 280  # a turn this short may propose something without asking
 _ENDING = 600  # where a long turn asks, if it does
 
@@ -208,7 +208,7 @@ def phrases_of(text: str, names: frozenset[str] = frozenset()) -> set[Phrase] | 
     at = 0
     while at < len(words):
         if found := pattern.match(words, at):
-            kinds.add(table.get(found[0], "courtesy"))  # what is in no table is laughter
+            kinds.add(table.get(found[0], "courtesy"))  # a match in no table is laughter
             at = found.end()
         elif (word := words[at:].partition(" ")[0]) in names:
             kinds.add("filler")

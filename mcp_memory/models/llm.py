@@ -171,11 +171,11 @@ def import_litellm() -> Any:
     os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"  # and for a list of headers at the first call
     own = [logging.getLogger(name) for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router")]
     for logger in own:
-        logger.setLevel(logging.WARNING)  # what it cannot find is no news
+        logger.setLevel(logging.WARNING)  # hide its notes on modules and files it cannot find
     library: Any = import_module("litellm")  # its types are partial; to us it is one function and its errors
     library.suppress_debug_info = True  # it prints to stdout, which belongs to the protocol
     for logger in own:
-        logger.handlers.clear()  # they write to stderr what they are given, prompts too
+        logger.handlers.clear()  # they write their messages to stderr, prompts too
         logger.setLevel(logging.NOTSET)
     library.DEFAULT_MAX_RETRIES = 0  # asking for `max_retries=0` in a call falls back to this
     return library

@@ -175,7 +175,7 @@ def _fitted(draft: Callable[[int, int, int], _Shown], total: int, asking: Excerp
         )
     return next(
         answer for width in steps if asking.fits(answer := draft(fits, width, 0))
-    )  # what was left out may have made room
+    )  # left out parts may have made room
 
 
 # --- passages ---------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def _refused_json(error: Exception) -> object:
     problems = error.errors()
     if problems[0]["type"] == "json_invalid":
         return json.loads(problems[0]["input"])
-    # A union tells what each of its members missed: the input of such a problem is the message itself.
+    # A union reports the missing field of each member: the input of this problem is the message itself.
     return next((problem["input"] for problem in problems if problem["type"] == "missing"), None)
 
 

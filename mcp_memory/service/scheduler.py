@@ -194,7 +194,7 @@ class Scheduler:
             self.park(asked.job, str(failure))
             raise
         except Conflict:
-            pass  # somebody else was faster; the rows say what is due now
+            pass  # another process was faster; the rows show the due stages
         except Refused:
             self._store.release_job(self._space, asked.job.id)
             raise
@@ -340,14 +340,14 @@ class SchedulerThread:
                 self._bell.wait(wait)
 
 
-# What is worth a question. With 8, 10 and an hour, 130 turns of real talk took 47 questions.
+# The least input of a question. With 8, 10 and an hour, 130 turns of real talk took 47 questions.
 DRAFTS = 12
 NEW_ATOMS = 20
 TURNS_A_QUESTION, FIRST = 6, 6  # the promise is five; the first few and corrections come on top
 LATEST = timedelta(days=1)  # after which even one is
 RECORDS_A_QUESTION = 25
 REST = timedelta(hours=1)  # after which a task's results wait for no more
-SOME = 3  # that are worth a question then, or for who asks for all: one or two are read as fast as they are told
+SOME = 3  # least results for a question then, or if all are requested: one or two are read as fast as their summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,7 +378,7 @@ def _of_talk(
     if not eager and not _affordable(log, waiting):
         yield from (DueStage(stage="extract", session=one.session) for one in waiting if one.flush > one.start)
         return
-    if len(new) >= 2 * NEW_ATOMS:  # a long backlog shall not keep what is known of it from being told
+    if len(new) >= 2 * NEW_ATOMS:  # a long backlog must not delay scenes of atoms extracted so far
         yield DueStage(stage="scenes")
     enough = _enough(log, settings)
     for one in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived

@@ -138,4 +138,4 @@ def _warned() -> Generator[None]:
 
 def _seen(opened: asyncio.Future[Memory]) -> None:
     if not opened.cancelled():
-        opened.exception()  # whoever asked gets it; where nobody did (a warm-up), asyncio shall not complain
+        opened.exception()  # callers get the exception; without one (a warm-up), asyncio must not warn

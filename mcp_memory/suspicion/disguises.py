@@ -38,7 +38,7 @@ _SPACED = re.compile(
 _PARTED = re.compile(rf"(?<![^\W_]){_LETTER}(?P<by>[.\-_*·|]){_LETTER}(?:(?P=by)(?:{_LETTER}|[@.:/]))*(?![^\W_])")
 _GAP = re.compile(r"[ \t]{2,}| / |[.\-_*·|]{2,}")
 _SPACE, _SEPARATOR = re.compile(r"[ \t]"), re.compile(r"[.\-_*·|]")
-_ITEM = r"[ \t]*(?:(?:\d{1,3}[.)]|[-*•>#]|//)[ \t]+)?"  # what a line of a list or of a quotation begins with
+_ITEM = r"[ \t]*(?:(?:\d{1,3}[.)]|[-*•>#]|//)[ \t]+)?"  # the start of a line of a list or a quotation
 _CHARACTERS = re.compile(rf"^(?:{_ITEM}\S{_MARK}*[ \t]*\n\s*?){{9,}}{_ITEM}\S{_MARK}*[ \t]*$", re.MULTILINE)
 _COLUMN = re.compile(
     rf"^(?:{_ITEM}(?:\S[^\n]{{0,15}}|\S{{1,40}})\n){{3,}}{_ITEM}(?:\S[^\n]{{0,15}}|\S{{1,40}})$", re.MULTILINE

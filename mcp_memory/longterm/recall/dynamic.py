@@ -158,7 +158,7 @@ def dynamic_lines(
     return sound(desk, chain(ending, (line for line in made if line.id not in shown)))
 
 
-# --- what is found ----------------------------------------------------------------------------------
+# --- search -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +405,7 @@ def _is_released(desk: SearchContext, id: str) -> bool:
     return is_row and any(one.verdict == "released" for one in desk.store.quarantined(desk.space, [id]))
 
 
-# --- what is known ----------------------------------------------------------------------------------
+# --- statements -------------------------------------------------------------------------------------
 
 
 def statement_line(atom: Atom) -> str:
@@ -447,7 +447,7 @@ def _of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
     return RecallLine(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
 
 
-# --- what was said ----------------------------------------------------------------------------------
+# --- turns ------------------------------------------------------------------------------------------
 
 
 def _of_turns(
@@ -504,7 +504,7 @@ def _around(text: str, words: AbstractSet[str], width: int) -> str:
     return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))
 
 
-_LONGEST = 400  # characters; who writes more says what it is about
+_LONGEST = 400  # characters; a longer turn names its own subject
 
 
 def asks_to_continue(question: str) -> bool:

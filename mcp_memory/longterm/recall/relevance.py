@@ -65,7 +65,7 @@ _QUESTION = 300  # characters; a longer text is a passage
 _PASSAGE_RARITY = 2.0
 _ONE_QUESTION = re.compile(r"[^?？؟。！]+[?？؟]\W*")
 _SENTENCE = re.compile(r"[.!:;]\s|\n")
-_BESIDE_AN_ECHO = 3  # rows that it takes the place of: itself, and what is near it because of it
+_BESIDE_AN_ECHO = 3  # rows that an echo displaces: itself, and rows found because of it
 _VERY_NEAR, _ALONE = 0.82, 0.1  # cosines: of a row, and over the middle one of those found
 
 Held = Mapping[str, float]

@@ -87,7 +87,7 @@ _COVERAGE = 0.7
 _LACKING = 0.5  # least weight of the encoder alone for which it is asked
 _REACH = 5  # turns before and after that are context
 _SHORT = 300  # bytes
-_SEEDS = 400  # rows, best by what is known of them alone, around which others become candidates
+_SEEDS = 400  # best rows by their own features, whose neighbours become candidates too
 _AROUND = 2
 _FADES_DAYS = 7.0
 _DAY_MS = 86_400_000
@@ -167,7 +167,7 @@ def of_turns(
     return ScoredRows(rows=outline.rows[places], signals=signals)
 
 
-# --- what a row says by itself ----------------------------------------------------------------------
+# --- features of a row alone ------------------------------------------------------------------------
 
 
 class _TermHit(NamedTuple):
@@ -274,7 +274,7 @@ def _covered(scores: NDArray[np.float64], *, full: float) -> float:
     return min(1.0, float(scores.max(initial=0.0)) / full) if full > 0 else 0.0
 
 
-# --- what is said around it -------------------------------------------------------------------------
+# --- features of its context ------------------------------------------------------------------------
 
 
 def _known(outline: TurnMetadata, rows: NDArray[np.int64], cosines: NDArray[np.float64]) -> tuple[Any, Any]:

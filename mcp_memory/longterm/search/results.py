@@ -148,7 +148,7 @@ def _worth(question: ParsedQuery, postings: Sequence[Posting], runs: Sequence[_R
     return _Worth({word: value / whole for word, value in worth.items()})
 
 
-# --- what is shown ----------------------------------------------------------------------------------
+# --- the answer -------------------------------------------------------------------------------------
 
 
 def _hits(store: Store, space: str, runs: Iterable[_RunLines], worth: _Worth) -> Iterator[ResultHit]:

@@ -41,7 +41,7 @@ __all__ = [
     "speaker_intent",
 ]
 
-_UNSAID = ("context_short", "tells", "beside")  # of context the same again, and no reason by itself
+_UNSAID = ("context_short", "tells", "beside")  # repeats `context`, or is no reason alone
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
 
 

@@ -33,7 +33,7 @@ _SAME_WORDS = 0.6  # share of a part's words in what denies it
 _SOME_WORDS, _SAME_MEANING = 0.4, 0.58  # share and cosine of what denies it in other forms
 _MEANING_ABROAD = 0.65  # cosine of what denies it in another language
 _SAME_NAME = 0.45  # cosine of a name to one that was said
-_MOST_WORDS = 200  # of all that was said, for names told otherwise
+_MOST_WORDS = 200  # of all turns, searched for other spellings of names
 _USER = "\0"  # stands for the user among names
 
 _INFLECTED = frozenset(("tr", "cs", "fi", "hu", "sr", "sk"))
@@ -196,7 +196,7 @@ def _is_swapped(part: str, named: frozenset[str], clauses: Sequence[_Clause], na
         return False
     for clause in carrying:
         missing, extra = named - clause.named, clause.named - named
-        extra = {name for name in extra if words.isdisjoint(known_terms(name))}  # "Training for …" names nobody
+        extra = {name for name in extra if words.isdisjoint(known_terms(name))}  # "Training for …" is not a name
         if {_USER} >= extra and all(_may_be_the_user(name, clauses, known) for name in missing):
             return False
         if not missing or not extra or pattern("THIRD_PERSON").search(people().sub(" ", clause.text.lower())):
@@ -208,7 +208,7 @@ def _may_be_the_user(name: str, clauses: Sequence[_Clause], known: Collection[st
     return name in known or any({name, _USER} <= clause.named for clause in clauses)
 
 
-# --- named by nobody --------------------------------------------------------------------------------
+# --- unknown names ----------------------------------------------------------------------------------
 
 
 def _unnamed(parts: Sequence[str], texts: Sequence[str], names: Collection[str]) -> str | None:

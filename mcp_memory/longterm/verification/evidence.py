@@ -30,7 +30,7 @@ _LINE = 160
 def verify(store: Store, space: str) -> Verified:
     """Return the visited rows and which of them are no longer current, the top of the pyramid first."""
     held = store.persona(space)
-    written = held if held is not None and held.by_model else None  # without a model it is listed anew at each reading
+    written = held if held is not None and held.by_model else None  # without a model the page is listed at each reading
     scenes = store.scenes(space)
     problems: list[str] = []
     bare: list[str] = []
@@ -108,7 +108,7 @@ def _quote_problem(atom: Atom, evidence: Evidence, turn: Turn | None) -> str | N
 
 _LIKELY = 3
 _FEWEST = 3  # words, below which lines with the same words need not say the same
-_READ = 1_000  # characters of what was said
+_READ = 1_000  # characters of a turn
 _LINES, _CHARS = 12, 900
 _TEXT = 300
 
@@ -136,7 +136,7 @@ def cites(store: Store, space: str, id: str) -> list[CitedResult]:
     return [one for citation in found for one in _result(store, space, citation)]
 
 
-# --- from what was said down ------------------------------------------------------------------------
+# --- from turns to results --------------------------------------------------------------------------
 
 
 def _said(store: Store, space: str, id: str) -> tuple[str, list[Turn]] | None:
@@ -163,7 +163,7 @@ def _result(store: Store, space: str, citation: Citation) -> Iterator[CitedResul
     try:
         ref = store.ref(space, citation.ref)
         text = store.read_ref(space, ref.id).decode("utf-8", "replace")
-    except (NotFound, Damaged):  # forgotten or lost; `doctor` tells of the second
+    except (NotFound, Damaged):  # forgotten or lost; `doctor` reports lost ones
         return
     records = store.records(space, ref=ref.id)
     yield CitedResult(

@@ -49,7 +49,7 @@ from mcp_memory.longterm.verification.matching import (
 __all__ = ["accepted_offer", "relates", "repeats", "supports_rule", "swaps_a_value", "unsupported"]
 
 _WORDS = 0.5  # share of a part's words that suffices
-_MEANING = 0.38  # cosine of a part to a piece of what was said that suffices
+_MEANING = 0.38  # cosine of a part to a piece of the evidence that suffices
 _NO_WORDS = 0.5  # cosine for a part of some length that shares no word, where the rest of the statement shares many
 _SHORT_MEANING = 0.35  # words of a part that hardly says anything, and its cosine
 _TINY_MEANING = 0.2  # of a single word
@@ -99,7 +99,7 @@ def unsupported(
     parts = list(parts_of(statement))
     places = [known_terms(place, *names) for text in texts for place in places_of(text)]
     shares = [max((share_of(part, place) for place in places), default=0.0) for part in parts]
-    alike = max(shares, default=0.0) >= _WORDS  # some is told in the words that were said, so the language is the same
+    alike = max(shares, default=0.0) >= _WORDS  # some words are shared, so the language is the same
     for part, share in zip(parts, shares, strict=True):
         least = _least(part, share, alike=alike)
         if share < _WORDS and not any(nearest(part, pieces_of(text)) >= least for text in texts):
@@ -298,7 +298,7 @@ def _sentences(turn: str) -> tuple[_UserSentence, ...]:
         if not any(map(str.isalnum, text)) or is_reported(text.lower()):
             continue
         is_rule = any(rule.start < end and start < rule.end for rule in rules)
-        if requested := pattern("REQUEST").match(text):  # "could you always …?" tells more than it asks
+        if requested := pattern("REQUEST").match(text):  # "could you always …?" states a rule
             is_rule = is_rule or bool(standing_rules(re.sub(r"[?？]\W*$", ".", text[requested.end() :])))
         if not is_rule and _HABIT.match(text):
             continue

@@ -52,8 +52,8 @@ _WEB = re.compile(
     r"(?:$|[^a-z])"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_SAME = 0.75  # of a statement's terms: it says what stands there
-_OWN = 0.5  # of them in the user's words: it may be the user's, told in others
+_SAME = 0.75  # share of a statement's terms: it repeats the text
+_OWN = 0.5  # share in the user's words: it may paraphrase the user
 _FEWEST = 3  # terms; fewer stand together by chance
 _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
@@ -64,7 +64,7 @@ _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
 
 
-# --- whose word -------------------------------------------------------------------------------------
+# --- the source -------------------------------------------------------------------------------------
 
 
 def source_of_tool(name: str | None) -> Source:
@@ -118,7 +118,7 @@ def with_allowed_kind(atom: NewAtom) -> NewAtom:
     return replace(atom, kind="episodic", priority=70 if atom.priority < 0 else atom.priority)
 
 
-# --- what is held -----------------------------------------------------------------------------------
+# --- quarantine -------------------------------------------------------------------------------------
 
 
 def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
@@ -320,8 +320,8 @@ def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: S
     first = sorted(found, key=lambda row: (-found[row], -row))
     if layer == "chunk":
         return [f"c{row}" for row in first[:_READ]]
-    # Whose rows they are the outline tells at once. As a filter of the postings it would be asked of every row of every
-    # common word: seconds, where a million turns are and few or none of them are a tool's.
+    # Turn metadata filters by role at once. As a filter of the postings it would check every row of every common
+    # word: seconds for a million turns with few or none of a tool.
     passing = store.turn_metadata(space, filters=Filters(role=role)).passing(first)
     return [f"t{row}" for row in passing[:_READ]]
 

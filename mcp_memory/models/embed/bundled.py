@@ -2,8 +2,8 @@
 
 The table (`StaticEmbedder`) is better for English, where rare words count; the encoder knows paraphrases and sixteen
 languages. A text's vector is both halves, each of length one, so a cosine is the mean of the two cosines. A question
-weighs the halves by its language instead. Neither needs a network, a key or a GPU. `model/README.md` tells how both
-were made.
+weighs the halves by its language instead. Neither needs a network, a key or a GPU. `model/README.md` describes how
+both were made.
 
 The table has a vector for each token of all-MiniLM-L6-v2; a text is their weighted sum, in a tenth of a millisecond.
 The files are in model2vec's format and give its vectors, read with numpy and tokenizers alone, which saves 16 MB and
@@ -49,7 +49,7 @@ STATIC_KEPT_WORD = 40  # characters; a longer one is a path or a blob, seen once
 
 _SPACE = re.compile("[ \\t\\n\\r]+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # the tokenizer drops these, joining what they part
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # the tokenizer drops these and joins the parts
 
 # The end is the start of the SHA-256 of the model's files; a test holds it to them.
 STATIC_IDENTITY = "bundled/1:all-MiniLM-L6-v2:256:9ddecc46"

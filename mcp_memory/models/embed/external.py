@@ -144,7 +144,7 @@ def _load(future: Future[_Loaded], library: Library, model: str, models: Path) -
                 f"Install it: pip install 'mcp-memory[{library}]'."
             )
         )
-    except Exception as error:  # noqa: BLE001 what a library raises is its own; all of it means this one thing
+    except Exception as error:  # noqa: BLE001 libraries raise their own errors; all mean this
         future.set_exception(
             EmbeddingFailed(
                 f"The embedding model {model} cannot be loaded: {first_line(error)}. Check its name in "

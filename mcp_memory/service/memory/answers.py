@@ -1,7 +1,7 @@
-"""Verbs whose answer fits its token budget in every form in which it is passed on: as text and as JSON.
+"""Verbs whose answers fit their token budget in every form they are passed on in: as text and as JSON.
 
-The verbs of the same subject elsewhere return rows, or bound only the words that they return. Here headings, fences and
-notes count too, exactly: this is what an MCP client gets, and any program that shows `render(answer)`.
+The verbs of the same subject elsewhere return rows, or limit only the words they return. Here headings, fences and
+notes count exactly too: this is the answer for an MCP client, and for any program that shows `render(answer)`.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ class LongtermVerbs(Verbs):
         atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
-        if written.atom.held and not atom.held:  # told before without the user's word, and now with it
+        if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
             parts.store.review(self.space, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=()))
         self._changed()

@@ -210,7 +210,7 @@ def compress(
     async def once() -> Compressed:
         if memory is not None:
             return await memory.compress(messages, window=window, **options)
-        # Without vectors it opens in milliseconds; what is stored is embedded by whoever opens it next.
+        # Without vectors it opens in milliseconds; the next process that opens it embeds the stored rows.
         given: dict[str, Any] = {"home": home, "space": space}
         overrides = {name: value for name, value in given.items() if value is not None}
         async with open_memory(settings, distil=False, embedder="none", **overrides) as opened:

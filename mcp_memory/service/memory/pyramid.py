@@ -67,8 +67,8 @@ class PyramidVerbs(Verbs):
     def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
         """Run all possible jobs with the configured model now, and return the number of questions.
 
-        `told` gets a line about each. Raises Refused when no model is set or it may not be asked, ModelFailed when it
-        fails; finished jobs are kept, and the rest waits.
+        The callback gets a line about each. Raises Refused when no model is set or it may not be asked, ModelFailed
+        when it fails; finished jobs are kept, and the rest waits.
         """
         parts = self._parts
         if parts.model is None:

@@ -51,7 +51,7 @@ class TaskVerbs(Verbs):
 
         name = self._session(session)
         said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
-        if all(turn.role != "user" for turn in said):  # what was asked for counts, however long ago
+        if all(turn.role != "user" for turn in said):  # the last request counts, however old
             said = [*self._parts.store.last_turns(self.space, name, limit=1, roles=("user",)), *said]
         asked = next((turn.content for turn in reversed(said) if turn.role == "user"), "")
         done = offload(

@@ -78,7 +78,7 @@ class Verbs:
         return safe_name(name, what="session")
 
     def _changed(self) -> None:
-        """Update what is derived from the rows: the persona now, the indexes in the background."""
+        """Update data derived from the rows: the persona now, the indexes in the background."""
         self._parts.scheduler.write_persona()
         self._parts.stored()
 

@@ -95,7 +95,7 @@ def bring(
     reviewed = {held.id for held in parcel.rows(space, model.ExportedReview) if is_ours or held.verdict != "released"}
     for batch in _batches(_in_order(parcel.rows(space, model.ExportedTurn), atoms)):
         taking.take([*batch, *_held(batch, reviewed, doubts, now())])
-    for batch in _batches(atoms):  # what they rest on beside their first words, and what ended them, is here by now
+    for batch in _batches(atoms):  # again: their further evidence and their successors are stored now
         taking.take(batch, again=True)
     taking.take(list(parcel.rows(space, model.ExportedReview)))
     for batch in _tasks(parcel.rows(space, model.ExportedRecord), parcel.rows(space, model.ExportedCanvas)):
@@ -172,7 +172,7 @@ def _tasks(
         yield batch
 
 
-# --- what was forgotten -----------------------------------------------------------------------------
+# --- tombstones -------------------------------------------------------------------------------------
 
 
 def _keys(taking: _SpaceImport, tombstone: model.ExportedTombstone) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ def _forgotten(
         here = model.NOTHING
         if ids:
             yield (here := forget(ids, tombstone.reason))
-        # By where it was forgotten first: whoever tells that it was undone, tells it of that one.
+        # By the origin of the first tombstone: a later undo refers to that one.
         absent = {gone: model.gone_by(keys[-1]) for gone in tombstone.gone if gone not in known}
         store.note_origins(into, {**absent, **dict.fromkeys(keys, here)})
 

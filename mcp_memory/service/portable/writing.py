@@ -30,7 +30,7 @@ from mcp_memory.store.protocol import EmbeddedStore
 __all__ = ["Exported", "export"]
 
 _BLOCK = 2**20
-_TIGHT = 100  # times as small: what no text packs to
+_TIGHT = 100  # compression ratio that no text reaches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class _Tree:
                 self._standing[name] = row
             case model.ExportedPersona():
                 self._standing[f"spaces/{space}/persona.md"] = row
-                if not row.by_model:  # it lists what was told, and is made anew of that
+                if not row.by_model:  # a list of explicit statements, rebuilt from them
                     return
             case model.ExportedCanvas():
                 name = self._named(f"spaces/{space}/canvases/", f"{row.number:03}-{row.label}", ".mmd")

@@ -60,7 +60,7 @@ class Writer:
     """Writes members one by one; the manifest comes last."""
 
     def __init__(self, file: IO[bytes], at: datetime) -> None:
-        # The least effort: what is large is mostly vectors and text, and a backup is made beside running work.
+        # The fastest level: most bytes are vectors and text, and a backup runs during other work.
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
         self._time = (max(at.year, 1980), at.month, at.day, at.hour, at.minute, at.second)
         self.members: dict[str, Member] = {}

@@ -14,7 +14,7 @@ from mcp_memory.store.protocol import EmbeddedStore
 
 __all__ = ["Compacted", "compact"]
 
-_LARGE = 500_000_000  # some 5 s to write anew: who writes meanwhile waits, and gives up after 30
+_LARGE = 500_000_000  # bytes; a rewrite takes some 5 s, and writers that wait give up after 30
 _WORTH = 0.02
 
 

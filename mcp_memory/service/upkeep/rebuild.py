@@ -106,7 +106,7 @@ def agreement(home: Path) -> Agreement:
     """Compare all that the files of a home tell with its database, row by row, while others go on using it."""
     with explained(home, so="Nothing was changed"):
         found = _agreement(home)
-        if found.problems:  # a file may be written anew while it is read, as by a purge: that differs once
+        if found.problems:  # a file rewritten while it is read, as by a purge, differs only once
             again = _agreement(home)
             return replace(again, problems=[one for one in again.problems if one in found.problems])
         return found
@@ -143,7 +143,7 @@ def personas(store: Store, home: Path) -> Iterator[tuple[str, Path, str]]:
     for space in store.spaces():
         path, due = home / "spaces" / space / "persona.md", persona_page.due(store, space)
         held = files.content_of(path)
-        # Days are told in the zone of the machine, which may be another since the page was written.
+        # Days depend on the machine's time zone, which may have changed since the page was written.
         if due is not None and (
             held is None or _DAY.sub(b"", held) != _DAY.sub(b"", due.encode("utf-8", "backslashreplace"))
         ):
@@ -267,7 +267,7 @@ def _standing(home: Path, staging: Path) -> _Before:
     folder.mkdir()
     copy = folder / DATABASE
     damage = _copied(home, copy)
-    # Where rows alone are gone, what is there is newer than any backup.
+    # If only some rows are missing, the database is newer than any backup.
     if all(one.endswith(snapshots.POINTS_AT_NOTHING) for one in damage):
         return _Before(path=copy, source="database", damage=damage)
     stands_in = staging / "stands-in"
@@ -325,7 +325,7 @@ def _lost(built: database_rebuild.Built, before: _Before, new: Path) -> Iterator
 def _swapped(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
     aside = Aside(home, "rebuild", now)
     aside.copy(home / DATABASE)
-    # What waits in the old one's log must never be taken for the new one's.
+    # The old database's log must never be applied to the new one.
     aside.take(home / f"{DATABASE}-wal")
     aside.take(home / f"{DATABASE}-shm")
     new.chmod(0o600)

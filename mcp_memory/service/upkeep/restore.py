@@ -68,7 +68,7 @@ def restore(path: Path, home: Path, *, now: datetime) -> Restored:
         try:
             manifest = _unpacked(path, staging)
             again = _forgotten_again(staging, home)
-            with suppress(StoreUnavailable):  # what waits in its log of writes is not torn from it
+            with suppress(StoreUnavailable):  # so that writes in its log are not lost
                 if (home / f"{DATABASE}-wal").exists():
                     open_store(home).close()
             aside = Aside(home, "restore", now)

@@ -1,17 +1,5 @@
 """Lexicon of attacks in twenty-eight languages: one file a language, one line a concept.
 
-    drop      to cancel something             orders    instructions, rules       told      "as instructed", "said"
-    earlier   previous, so far                all       all, any                  you       the second person
-    send      to send or reveal               secret    passwords, conversations  quiet     without telling
-    no, tell  the two halves of that          user      the user, a customer      keep      to store, to remember
-    memory    a memory, later conversations   forever   for good, from now on     act       to run, pay, recommend
-    machine   a model                         helper    assistant, agent, bot     boss      system, developer
-    heed      "note to", "if you are"         must      must, please, at once     reply     answers, summaries
-    pose      "you are now", "new task"       free      "without restrictions"    none      "do not forget"
-    reads     "reading this"                  only      "only for"                asks      actions of a user
-    matter    what the rules of a craft are about: style, syntax, recipes
-    cites     what names a quotation as an example: attackers, a phrase, such as
-
 `any.txt` has the words that are the same in all of them. In a file, a word that ends in `*` is a stem, and an entry of
 several words stands for these words in a row. From Hebrew on, where words carry prefixes or have no spaces between
 them, an entry is found inside words; one with a space at its end only at the end of a word. Entries of capitals alone
@@ -41,6 +29,20 @@ CONCEPTS = (
     "memory", "forever", "act", "machine", "helper", "boss", "heed", "must", "reply", "pose", "free", "none",
     "reads", "only", "asks", "matter",
 )  # fmt: skip
+"""The concepts that are features of a sentence, in order. The files have words for these and for `cites`:
+
+    drop      to cancel something             orders    instructions, rules       told      "as instructed", "said"
+    earlier   previous, so far                all       all, any                  you       the second person
+    send      to send or reveal               secret    passwords, conversations  quiet     without telling
+    no, tell  "not" and "tell", for quiet      user      the user, a customer      keep      to store, to remember
+    memory    a memory, later conversations   forever   for good, from now on     act       to run, pay, recommend
+    machine   a model                         helper    assistant, agent, bot     boss      system, developer
+    heed      "note to", "if you are"         must      must, please, at once     reply     answers, summaries
+    pose      "you are now", "new task"       free      "without restrictions"    none      "do not forget"
+    reads     "reading this"                  only      "only for"                asks      actions of a user
+    matter    what the rules of a craft are about: style, syntax, recipes
+    cites     what names a quotation as an example: attackers, a phrase, such as
+"""
 ANY = (1 << len(LANGUAGES)) - 1
 """The bits of all languages."""
 
