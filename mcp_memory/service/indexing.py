@@ -189,9 +189,11 @@ class Indexing:
                 self._complete = True
                 break
             self._complete = False
-            data = embedder.embed([text for _, text in rows])
+            data = embedder.embed([text for _, _, text in rows])
             if self._stop.is_set():
                 return  # the store may be closed by now
-            self._store.put_vectors([id for id, _ in rows], Vectors(identity=embedder.identity, data=data))
+            self._store.put_vectors(
+                [(space, id) for space, id, _ in rows], Vectors(identity=embedder.identity, data=data)
+            )
         while not self._stop.is_set() and self._store.extend_sketches():
             self._stop.wait(_BETWEEN_S)

@@ -441,15 +441,15 @@ class SearchStore(Protocol):
         """Count the rows, of all spaces, that a model embeds."""
         ...
 
-    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str]]:
-        """Return (id, text) of rows, of all spaces, that the model has yet to embed, oldest first.
+    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
+        """Return (space, id, text) of rows that the model has yet to embed, space by space, oldest first.
 
         The text of a turn is `text.spoken`: its words and its speaker.
         """
         ...
 
-    def put_vectors(self, ids: Sequence[str], new: Vectors) -> None:
-        """Add vectors of rows; those forgotten or embedded meanwhile are passed over."""
+    def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
+        """Add vectors of rows, given as (space, id); those forgotten or embedded meanwhile are passed over."""
         ...
 
     def extend_sketches(self) -> bool:
@@ -719,7 +719,7 @@ class RetentionStore(Protocol):
         ...
 
     def unverified_purges(self) -> list[str]:
-        """Return purges, each by its first tombstone, that were not verified: they were killed, or are running."""
+        """Return purges that were not verified, for they were killed or are running: `work/x3`, by first tombstone."""
         ...
 
     def note_verified(self, purges: Sequence[str]) -> None:

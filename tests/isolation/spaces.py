@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -62,16 +60,7 @@ async def make_homes(folder: Path) -> Homes:
     await anyio.to_thread.run_sync(shutil.copytree, shared.home, alone.home)
     async with open_memory(shared, now=_clock()) as memory:
         foreign_ids = await _fill(memory.in_space(THEIRS), SECRETS)
-    await anyio.to_thread.run_sync(_count_on, shared.home, alone.home)
     return Homes(shared, alone, tokens, stranger, own_ids=own_ids, foreign_ids=foreign_ids)
-
-
-def _count_on(shared: Path, alone: Path) -> None:
-    """Have the next ids be the same in both. They count all rows of a home, and what follows from that is known."""
-    with contextlib.closing(sqlite3.connect(shared / "memory.db")) as one:
-        counted = one.execute("SELECT seq, name FROM sqlite_sequence").fetchall()
-    with contextlib.closing(sqlite3.connect(alone / "memory.db")) as other, other:
-        other.executemany("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", counted)
 
 
 def _clock() -> Callable[[], datetime]:

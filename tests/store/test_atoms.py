@@ -622,6 +622,6 @@ def test_quotes_that_no_longer_stand_in_their_turn_are_told(store: Store, home: 
     con.execute("UPDATE evidence SET quote = 'Paint it' WHERE atom = 1; DELETE FROM evidence WHERE atom = 2")
     con.close()
     assert [line.partition(". ")[0] for line in store.problems()] == [
-        "Atom a1 quotes words of t1 that do not stand there",
-        "The words that a2 rests on first are lost",
+        "me: Atom a1 quotes words of t1 that do not stand there",
+        "me: The words that a2 rests on first are lost",
     ]

@@ -207,9 +207,9 @@ def test_no_verb_sees_another_space(store: Store) -> None:
     tomb = store.forget("mine", [ref.id], reason="", now=NOW)
     append(store, user("mine is bare"), space="theirs")
     theirs = "theirs"
-    assert store.turns(theirs, [turn]) == []
+    assert [one.content for one in store.turns(theirs, [turn, "t2"])] == ["mine is bare"]  # of the same number
     assert store.session_turns(theirs, "s")[0].content == "mine is bare"
-    assert store.context_windows(theirs, [turn], around=5) == []
+    assert [one.content for one in store.context_windows(theirs, [turn], around=5)] == ["mine is bare"]
     assert store.atoms(theirs, [told.atom.id]) == []
     assert store.facts(theirs, filters=ANY) == []
     assert words(store, "secret garden", space=theirs) == []
@@ -219,7 +219,7 @@ def test_no_verb_sees_another_space(store: Store) -> None:
     for unknown in (
         lambda: store.ref(theirs, ref.id),
         lambda: store.canvas(theirs, 1),
-        lambda: store.forget(theirs, [turn], reason="", now=NOW),
+        lambda: store.forget(theirs, ["t2"], reason="", now=NOW),
         lambda: store.undo_forget(theirs, tomb.id, now=NOW),
     ):
         with pytest.raises(NotFound):
@@ -369,11 +369,15 @@ def test_a_model_that_changed_its_width_behind_its_name_finds_nothing(store: Sto
 def test_rows_without_vectors_are_the_queue_of_each_model(store: Store) -> None:
     append(store, user("one"), assistant("two"))
     written = store.add_atom("me", atom("three"), now=NOW).atom
-    assert store.unembedded("m", limit=10) == [(written.id, "three"), ("t1", "one"), ("t2", "two")]
+    assert store.unembedded("m", limit=10) == [
+        ("me", written.id, "three"),
+        ("me", "t1", "one"),
+        ("me", "t2", "two"),
+    ]
     assert store.embeddable() == 3
-    store.put_vectors(["t2", written.id], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
-    assert store.unembedded("m", limit=10) == [("t1", "one")]
-    store.put_vectors(["t1", "t2"], vectors([0, 0, 1, 0], [0, 0, 0, 1], identity="m"))
+    store.put_vectors([("me", "t2"), ("me", written.id)], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
+    assert store.unembedded("m", limit=10) == [("me", "t1", "one")]
+    store.put_vectors([("me", "t1"), ("me", "t2")], vectors([0, 0, 1, 0], [0, 0, 0, 1], identity="m"))
     assert [(i.identity, i.dimensions, i.embedded, i.total) for i in store.vector_indexes()] == [("m", 4, 3, 3)]
     (hit,) = store.nearest("me", "turn", vectors([1, 0, 0, 0], identity="m"), filters=ANY, limit=1)
     assert hit.id == "t2"  # the vector that came first stays
@@ -389,15 +393,15 @@ def test_one_model_cannot_have_two_widths(store: Store) -> None:
 
 def test_rows_that_lose_their_vectors_are_in_the_queue_again(store: Store) -> None:
     append(store, user("one"), assistant("two"))
-    store.put_vectors(["t1", "t2"], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
+    store.put_vectors([("me", "t1"), ("me", "t2")], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
     assert store.unembedded("m", limit=10) == []
     forgotten = store.forget("me", ["t1"], reason="", now=NOW)
     assert store.unembedded("m", limit=10) == []
     store.undo_forget("me", forgotten.id, now=NOW)
-    assert store.unembedded("m", limit=10) == [("t1", "one")]
+    assert store.unembedded("m", limit=10) == [("me", "t1", "one")]
     store.drop_vector_index("m")
     store.ensure_vector_index("m", 4)
-    assert store.unembedded("m", limit=10) == [("t1", "one"), ("t2", "two")]
+    assert store.unembedded("m", limit=10) == [("me", "t1", "one"), ("me", "t2", "two")]
 
 
 def test_vectors_of_any_width_are_kept(store: Store) -> None:
@@ -506,7 +510,7 @@ def test_what_is_forgotten_is_in_no_search_or_listing_until_it_is_undone(store: 
         store.read_ref("me", ref.id)
     store.undo_forget("me", tomb.id, now=NOW)
     assert words(store, "treasure") == [turn]
-    assert store.unembedded("test/4", limit=9) == [(held.id, "Buried it"), (turn, "buried treasure")]
+    assert store.unembedded("test/4", limit=9) == [("me", held.id, "Buried it"), ("me", turn, "buried treasure")]
     assert store.read_ref("me", ref.id) == b"map"
     assert store.atoms("me", [held.id]) == [held]
 

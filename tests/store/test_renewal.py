@@ -17,6 +17,7 @@ from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import renewal
 from mcp_memory.store.sqlite.index import terms as term_ranges
+from mcp_memory.store.sqlite.index.rowids import rowid
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 SAID = [NewTurn(role="user", content=f"Remark {i}: das Haus {i}") for i in range(20)]
@@ -30,12 +31,13 @@ def found(store: Store, term: str) -> set[int]:
 def write_as_version_1(home: Path, content: str, terms: str) -> None:
     """Store a turn as the first release did: its terms, and no range."""
     con = apsw.Connection(str(home / "memory.db"))
-    number = con.execute(
-        "INSERT INTO turn (space, session, position, role, content, said_at, dated, learned_at, sha256)"
-        " VALUES (1, 1, (SELECT max(position) + 1 FROM turn), 'user', ?, 0, 0, 0, x'00') RETURNING id",
-        (content,),
-    ).get
-    con.execute("INSERT INTO turn_terms (rowid, space, terms) VALUES (?, 's1', ?)", (number, terms))
+    number = con.execute("UPDATE number SET last = last + 1 WHERE kind = 'turn' RETURNING last").get
+    con.execute(
+        "INSERT INTO turn (space, id, session, position, role, content, said_at, dated, learned_at, sha256)"
+        " VALUES (1, ?, 1, (SELECT max(position) + 1 FROM turn), 'user', ?, 0, 0, 0, x'00')",
+        (number, content),
+    )
+    con.execute("INSERT INTO turn_terms (rowid, terms) VALUES (?, ?)", (rowid(1, number), terms))
     con.close()
 
 
@@ -49,7 +51,7 @@ def aged(home: Path, turns: list[NewTurn]) -> None:
     def age(con: apsw.Connection) -> None:
         con.execute("DELETE FROM term_range")
         con.execute("DELETE FROM turn_terms")
-        con.execute("INSERT INTO turn_terms (rowid, space, terms) SELECT id, 's' || space, 'old' FROM turn")
+        con.execute("INSERT INTO turn_terms (rowid, terms) SELECT space << 40 | id, 'old' FROM turn")
 
     database.write(age)
     database.close()
@@ -175,20 +177,24 @@ ROWS = 30
 )
 def test_every_row_is_in_a_gap_or_was_covered(notes: set[int], covered: list[tuple[int, int]]) -> None:
     con = apsw.Connection(":memory:")
-    con.execute("CREATE TABLE turn (id INTEGER PRIMARY KEY, role TEXT, tombstone INTEGER)")
+    con.execute("CREATE TABLE turn (space INTEGER, id INTEGER, role TEXT, tombstone INTEGER, PRIMARY KEY (space, id))")
+    con.execute("CREATE TABLE number (space INTEGER, kind TEXT, last INTEGER)")
     con.execute(
-        "CREATE TABLE term_range (layer TEXT, version INTEGER, first INTEGER, last INTEGER,"
-        " PRIMARY KEY (layer, version, first)) WITHOUT ROWID"
+        "CREATE TABLE term_range (space INTEGER, layer TEXT, version INTEGER, first INTEGER, last INTEGER,"
+        " PRIMARY KEY (space, layer, version, first)) WITHOUT ROWID"
     )
     con.executemany(
-        "INSERT INTO turn (id, role) VALUES (?, ?)",
-        [(n, "note" if n in notes else "user") for n in range(1, ROWS + 1)],
+        "INSERT INTO turn (space, id, role) VALUES (?, ?, ?)",
+        [(s, n, "note" if n in notes else "user") for s in (1, 2) for n in range(1, ROWS + 1)],
     )
+    con.executemany("INSERT INTO number VALUES (?, 'turn', ?)", [(1, ROWS), (2, ROWS)])
     done: set[int] = set()
     for first, more in covered:
         last = min(first + more, ROWS)
-        term_ranges.cover(con, "turn", first, last)
+        term_ranges.cover(con, "turn", 2, first, last)
         done |= set(range(first, last + 1))
-    waiting = {n for first, last in term_ranges.gaps(con, "turn") for n in range(first, last + 1)}
+    found = list(term_ranges.gaps(con, "turn"))
+    assert (1, 1, ROWS) in found
+    waiting = {n for space, first, last in found if space == 2 for n in range(first, last + 1)}
     assert waiting - notes == set(range(1, ROWS + 1)) - done - notes
     con.close()

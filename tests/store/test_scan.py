@@ -71,6 +71,6 @@ def test_no_rows_no_hits(home: Path) -> None:
     assert store.nearest("me", "turn", asked, filters=Filters(), limit=3) == []
     store.append_turns("you", "s", [NewTurn(role="user", content="a")], now=NOW, vectors=asked)
     assert store.nearest("me", "turn", asked, filters=Filters(), limit=3) == []
-    assert [hit.id for hit in store.nearest("you", "turn", asked, filters=Filters(role="user"), limit=3)] == ["t2"]
+    assert [hit.id for hit in store.nearest("you", "turn", asked, filters=Filters(role="user"), limit=3)] == ["t1"]
     assert store.nearest("you", "turn", asked, filters=Filters(role="system"), limit=3) == []
     store.close()

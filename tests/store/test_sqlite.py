@@ -207,7 +207,7 @@ def test_a_change_of_words_outside_this_program_is_found(home: Path) -> None:
 
     database.write(forge)
     assert store.problems() == [
-        "Turn t1 does not match its hash: its words were changed outside this program. "
+        "me: Turn t1 does not match its hash: its words were changed outside this program. "
         "`mcp-memory rebuild --accept` takes what the journal says, and keeps this database."
     ]
     database.close()
@@ -241,7 +241,7 @@ def test_the_search_reads_of_vec0_what_vec0_itself_answers(home: Path) -> None:
         stored = quantised(query.data)[0].tobytes()
         theirs = database.read(
             lambda con, stored=stored: con.execute(
-                "SELECT 't' || rowid FROM turn_vec_1 WHERE embedding MATCH vec_int8(?) AND k = 20 AND space = 1"
+                "SELECT 't' || (rowid & 0xffffffffff) FROM turn_vec_1 WHERE embedding MATCH vec_int8(?) AND k = 20 AND space = 1"
                 " ORDER BY distance",
                 (stored,),
             ).fetchall()

@@ -71,10 +71,9 @@ def changed(home: Path, table: str, column: str) -> None:
     with closing(sqlite3.connect(home / "memory.db")) as con, con:
         con.execute("DROP TRIGGER turn_is_evidence")
         con.execute("PRAGMA ignore_check_constraints = ON")
-        rowid, old = con.execute(
-            f"SELECT rowid, {column} FROM {table} ORDER BY {column} IS NULL, rowid LIMIT 1"
-            if table not in ("ref", "evidence", "file")
-            else f"SELECT NULL, {column} FROM {table} LIMIT 1"
+        key = ", ".join(name for (name,) in con.execute("SELECT name FROM pragma_table_info(?) WHERE pk", (table,)))
+        *of, old = con.execute(
+            f"SELECT {key}, {column} FROM {table} ORDER BY {column} IS NULL, {key} LIMIT 1"
         ).fetchone()
         new = _NUMBERS.get((table, column), _OTHER.get(column))
         if new is None or new == old:
@@ -83,8 +82,7 @@ def changed(home: Path, table: str, column: str) -> None:
             *("valid_to", "superseded_by", "tombstone", "activated_at", "active_canvas", "updated"),
         ):
             new = 1
-        where = "rowid = ?" if rowid is not None else f"{column} IS ?"
-        con.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (new, old if rowid is None else rowid))
+        con.execute(f"UPDATE {table} SET {column} = ? WHERE ({key}) = ({', '.join('?' * len(of))})", (new, *of))
 
 
 @pytest.mark.parametrize(

@@ -81,5 +81,5 @@ def test_vectors_that_a_full_disk_does_not_take_are_no_bug(home: Path) -> None:
         store.ensure_vector_index("hash", 4096)
         vectors = Vectors(identity="hash", data=np.ones((1, 4096), np.float32))
         with no_file_over(2_000_000), pytest.raises(NoRoom, match="free some disk space"):
-            store.put_vectors(["t1"], vectors)
-        store.put_vectors(["t1"], vectors)
+            store.put_vectors([("default", "t1")], vectors)
+        store.put_vectors([("default", "t1")], vectors)

@@ -142,7 +142,7 @@ def dump(home: Path) -> dict[str, list[object]]:
         ]
         rows: dict[str, list[object]] = {}
         for name in names:
-            if name in ("migration", "chunk", "sqlite_sequence", "term_range", "lease", "file"):
+            if name in ("migration", "chunk", "number", "term_range", "lease", "file"):
                 continue
             columns = [column for _, column, *_ in con.execute(f"PRAGMA table_info({name})")]
             wanted = [column for column in columns if (name, column) not in (("ref", "indexed"), ("tombstone", "took"))]
@@ -193,7 +193,7 @@ def test_the_old_database_is_kept_and_searches_answer_the_same(home: Path, lived
 
 def test_a_check_changes_nothing(home: Path, lived: Lived) -> None:
     lived(home)
-    change(home, "UPDATE atom SET text = 'The user lives in Rome' WHERE id = 1")
+    change(home, "UPDATE atom SET text = 'The user lives in Rome' WHERE space = 1 AND id = 1")
     before = (home / "memory.db").read_bytes()
     done = rebuild(home, check=True, now=NOW)
     assert (done.is_swapped, differences(done)) == (False, {"statements that were told": (1, 0, 0)})
@@ -204,7 +204,7 @@ def test_a_check_changes_nothing(home: Path, lived: Lived) -> None:
 def test_where_rows_differ_nothing_is_swapped_in_until_the_files_word_is_accepted(home: Path, lived: Lived) -> None:
     lived(home)
     before = dump(home)
-    change(home, "UPDATE atom SET text = 'The user lives in Rome', priority = 3 WHERE id = 1")
+    change(home, "UPDATE atom SET text = 'The user lives in Rome', priority = 3 WHERE space = 1 AND id = 1")
     done = rebuild(home, now=NOW)
     assert (done.is_swapped, done.differing) == (False, 1)
     assert done.compared[1].examples == ("a1",)
@@ -220,7 +220,7 @@ def test_rows_that_a_database_lost_come_back_and_lines_that_the_files_lost_too(h
     whole = journal.read_bytes()
     first, second, *rest = whole.splitlines(keepends=True)
     journal.write_bytes(first + second.replace(b"Noted", b"Never") + b"".join(rest[1:]))
-    change(home, "DELETE FROM record WHERE id = 2; DELETE FROM session WHERE id = -1")
+    change(home, "DELETE FROM record WHERE space = 1 AND id = 2; DELETE FROM session WHERE id = -1")
     done = rebuild(home, now=NOW)
     assert done.is_swapped
     assert done.notes == [

@@ -87,7 +87,7 @@ def test_what_rows_can_make_again_is_made_again_and_what_was_there_is_kept(home:
 def test_rows_that_the_word_index_lacks_or_has_too_many_of(home: Path, lived: Lived) -> None:
     lived(home)
     con = apsw.Connection(str(home / "memory.db"))
-    con.execute("DELETE FROM turn_terms WHERE rowid = 1; DELETE FROM atom_terms WHERE rowid = 1")
+    con.execute("DELETE FROM turn_terms WHERE rowid = 1 << 40 | 1; DELETE FROM atom_terms WHERE rowid = 1 << 40 | 1")
     con.execute("DELETE FROM chunk_terms")
     con.close()
     assert len(problems(home)) == 3

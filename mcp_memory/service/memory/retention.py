@@ -239,7 +239,7 @@ class RetentionVerbs(Verbs):
             also_in = store.exclude_retained(traces)
             proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
         if shredded:
-            store.note_verified([*cut_short, *(done.tombstones[:1] if done else ())])
+            store.note_verified([*cut_short, *(f"{self.space}/{one}" for one in (done.tombstones[:1] if done else ()))])
         return PurgeReport(
             tombstones=done.tombstones if done else (),
             turns=done.turns if done else 0,

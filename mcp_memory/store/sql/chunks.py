@@ -56,7 +56,7 @@ def put(
         _delete(tx, ref)
     if (tx.get("SELECT max(byte_end) FROM chunk WHERE space = :space AND ref = ?", ref) or 0) != start:
         return False
-    first = tx.next("chunk")
+    first = tx.next("chunk", len(new))
     tx.many(
         "INSERT INTO chunk (space, id, ref, first_line, last_line, byte_start, byte_end)"
         " VALUES (:space, ?, ?, ?, ?, ?, ?)",

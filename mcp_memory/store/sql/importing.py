@@ -401,14 +401,14 @@ def _import_atom(context: ImportContext, row: model.ExportedAtom, note: model.Ex
         if note is not None:
             context.names[note.id] = GONE
         return
-    found, number = _supersession(context, row), tx.next("atom")
+    found, number = _supersession(context, row), tx.last("atom") + 1
     if note is not None:
         _insert_turns(context, [note], told=_told(row, note, number, found))
         quotes = _quotes(context, row)
         if not quotes:  # the note itself was forgotten here
             context.names[row.id] = GONE
             return
-    _insert_atom(context, row, number, folded, quotes, found)
+    _insert_atom(context, row, tx.next("atom"), folded, quotes, found)
 
 
 def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_rows.Quote]:

@@ -351,6 +351,6 @@ def request(tx: Transaction, stage: Stage, reason: str) -> None:
     tx.run(
         "INSERT INTO stage_cursor (space, stage, position, at, wanted, wanted_after) VALUES (:space, ?, 0, 0, ?, ?)"
         " ON CONFLICT (space, stage) DO UPDATE SET wanted = excluded.wanted, wanted_after = excluded.wanted_after",
-        *(stage, reason, tx.next("work") - 1),
+        *(stage, reason, tx.last("work")),
     )
     tx.touch("work")

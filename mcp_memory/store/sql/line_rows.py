@@ -17,7 +17,7 @@ from typing import Any
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import deltas
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import canvases, chunks, citation_rows, digests, entities, evidence_rows
+from mcp_memory.store.sql import canvases, chunks, citation_rows, digests, entities, evidence_rows, numbers
 from mcp_memory.store.sql.transaction import Transaction, Value, to_ms
 
 __all__ = [
@@ -369,6 +369,7 @@ class LineImport:
     def finish(self) -> None:
         """Store facts and mentions, once it is known which statements ended or were forgotten; draw canvases."""
         tx = self.tx
+        numbers.catch_up(tx)
         for number in self._canvases:
             canvases.draw(tx, number)
         self._canvases.clear()

@@ -73,7 +73,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     if numbers:
         tx.run(
             "INSERT INTO lease (name, holder, until) VALUES (?, 'unfinished', 0) ON CONFLICT DO NOTHING",
-            f"{_MARK}x{numbers[0]}",
+            f"{_MARK}{tx.name}/x{numbers[0]}",
         )
     tx.touch("persona")
     for path in paths:  # last: if an earlier write fails, forgetting can still be undone
@@ -88,7 +88,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
 
 
 def unproven(tx: HomeTransaction) -> list[str]:
-    """Return purges, each by its first tombstone, of which no search has shown yet that nothing is left."""
+    """Return purges of which no search has shown yet that nothing is left, by space and first tombstone: `work/x3`."""
     names = tx.column("SELECT name FROM lease WHERE substr(name, 1, ?) = ? ORDER BY name", len(_MARK), _MARK)
     return [name.removeprefix(_MARK) for name in names]
 

@@ -31,7 +31,7 @@ def put_message_edits(tx: Transaction, edits: Sequence[MessageEdit], *, seen: in
     if any(edit.id > seen for edit in message_edits(tx, reaching=[edit.after for edit in edits])):
         raise Conflict
     tx.make_space()
-    first = tx.next("message_edit")
+    first = tx.next("message_edit", len(edits))
     for number, edit in enumerate(edits, start=first):
         tx.insert(
             "message_edit",
@@ -53,6 +53,7 @@ def add_saving(tx: Transaction, saving: Saving) -> None:
     tx.make_space()
     tx.insert(
         "saving",
+        id=tx.next("saving"),
         session=saving.session,
         at=to_ms(saving.at),
         kind=saving.kind,

@@ -89,8 +89,8 @@ class Files(Protocol):
 class Index(Protocol):
     """The word and vector indexes of a space."""
 
-    def put_terms(self, layer: Layer, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
-        """Index new rows, given in order as (number, terms)."""
+    def put_terms(self, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
+        """Index new rows, given in order as (number, terms); None for a row that is not to be found by its words."""
         ...
 
     def put_vectors(
@@ -182,9 +182,21 @@ class Transaction(HomeTransaction):
         self.name = name
         self.space: int = self.get("SELECT id FROM space WHERE name = ?", name) or 0
 
-    def next(self, table: str) -> int:
-        """Return the next number of a table's rows."""
-        return 1 + (self.get("SELECT seq FROM sqlite_sequence WHERE name = ?", table) or 0)
+    def next(self, kind: str, count: int = 1) -> int:
+        """Take the next numbers of a kind of row in this space, and return the first of them.
+
+        In the order of commits, without gaps, and never twice: the row of the counter is locked until the commit.
+        """
+        last: int = self.get(
+            "INSERT INTO number (space, kind, last) VALUES (:space, ?, ?) ON CONFLICT (space, kind)"
+            " DO UPDATE SET last = number.last + excluded.last RETURNING last",
+            *(kind, count),
+        )
+        return last - count + 1
+
+    def last(self, kind: str) -> int:
+        """Return the last number that was taken for a kind of row; 0 where there was none."""
+        return self.get("SELECT last FROM number WHERE space = :space AND kind = ?", kind) or 0
 
     def make_space(self) -> None:
         """Make the row of the space, where it is new."""

@@ -69,7 +69,7 @@ def insert(
     if not new:
         return []
     session_no = tx.make_session(session)
-    first_id = tx.next("turn")
+    first_id = tx.next("turn", len(new))
     first_position = tx.get(
         "SELECT coalesce(max(position), -1) + 1 FROM turn WHERE space = :space AND session = ?", session_no
     )
@@ -105,7 +105,8 @@ def insert(
             told=None if told is None else json.dumps(told),
         )
     spoken = [turn for turn in stored if turn.role != "note"]  # a note is found through its atom, which says the same
-    tx.index.put_terms("turn", [(number_of(turn.id, "t"), terms.of_turn(turn.content, turn.name)) for turn in spoken])
+    found = (None if turn.role == "note" else terms.of_turn(turn.content, turn.name) for turn in stored)
+    tx.index.put_terms("turn", list(enumerate(found, start=first_id)))
     review.note(tx, {row.id: turn.held for row, turn in zip(stored, new, strict=True)}, now=now)
     for turn in spoken:
         citation_rows.note(tx, turn.id, turn.content)
@@ -229,12 +230,12 @@ def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list
     numbers = numbers_of(ids, "t")
     # The hits lead, so that each window is one walk in the index of its session.
     rows = tx.all(
-        f"SELECT DISTINCT {_COLUMNS}, t.session FROM turn h CROSS JOIN turn t"
+        f"SELECT DISTINCT {_COLUMNS}, t.session FROM (VALUES {', '.join(['(?)'] * len(numbers)) or '(NULL)'}) hits"
+        " CROSS JOIN turn h ON h.space = :space AND h.id = hits.column1 CROSS JOIN turn t"
         " ON t.space = h.space AND t.session = h.session AND t.position BETWEEN h.position - ? AND h.position + ?"
         " JOIN session s ON s.space = t.space AND s.id = t.session"
-        f" WHERE h.space = :space AND h.id IN ({marks(numbers)})"
-        " AND t.tombstone IS NULL AND (t.role <> 'note' OR t.id = h.id) ORDER BY t.session, t.position",
-        *(around, around, *numbers),
+        " WHERE t.tombstone IS NULL AND (t.role <> 'note' OR t.id = h.id) ORDER BY t.session, t.position",
+        *(*numbers, around, around),
     )
     return [_turn(row[:-1]) for row in rows]
 

@@ -15,14 +15,16 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import digests, scenes
+from mcp_memory.store.sql import digests, numbers, scenes
 from mcp_memory.store.sql.canvases import path_of as canvases_path
 from mcp_memory.store.sql.entities import key as entity_key
+from mcp_memory.store.sql.terms import INDEXED
+from mcp_memory.store.sql.transaction import from_ms
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite import unreadable as forms
 from mcp_memory.store.sqlite.index import vectors
-from mcp_memory.store.sqlite.rows import from_ms
+from mcp_memory.store.sqlite.index.rowids import ID_BITS
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 __all__ = [
@@ -51,11 +53,21 @@ def problems(con: apsw.Connection) -> list[str]:
         con.execute(f"SELECT 1 FROM {layer}_terms WHERE rowid = 0").fetchall()
     found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
     found += [
-        f"Row {rowid} of {table} points at nothing." for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
+        f"Row {rowid or ''} of {table} points at nothing."
+        for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
     ]
-    found += _turn_problems(con)
-    found += _quote_problems(con)
-    found += _statement_problems(con)
+    names: dict[Any, Any] = dict(con.execute("SELECT id, name FROM space"))
+    for of_rows in (_turn_problems, _quote_problems, _statement_problems):
+        found += [f"{names.get(space, f'space {space}')}: {problem}" for space, problem in of_rows(con)]
+    for layer, wanted in {**INDEXED, "chunk": "TRUE"}.items():
+        missing = f"space << {ID_BITS} | id NOT IN (SELECT id FROM {layer}_terms_docsize)"
+        if lacking := con.execute(f"SELECT count(*) FROM {layer} WHERE {wanted} AND {missing}").get:
+            found.append(f"{lacking} {layer}s are not in the word index.")
+    for name in names.values():
+        for table in numbers.behind(SqliteTransaction(con, Path(), name)):
+            found.append(
+                f"{name}: the last number of {table} rows is lost. `mcp-memory doctor --repair` finds it again."
+            )
     found += vectors.problems(con)
     return found
 
@@ -86,36 +98,33 @@ def _of_spaces(
     ]
 
 
-def _turn_problems(con: apsw.Connection) -> Iterator[str]:
-    rows: Any = con.execute("SELECT id, role, name, content, said_at, dated, sha256 FROM turn WHERE purged_at IS NULL")
-    for number, role, name, content, said_at, dated, digest in rows:
+def _turn_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
+    rows: Any = con.execute(
+        "SELECT space, id, role, name, content, said_at, dated, sha256 FROM turn WHERE purged_at IS NULL"
+    )
+    for space, number, role, name, content, said_at, dated, digest in rows:
         turn = NewTurn(role=role, name=name, content=content, said_at=from_ms(said_at) if dated else None)
         if evidence_hash(turn) != bytes(digest):
-            yield f"Turn t{number} does not match its hash: its words were changed outside this program. {_ROW}"
-    indexed = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL", "chunk": "TRUE"}
-    for layer, wanted in indexed.items():
-        lacking = con.execute(
-            f"SELECT count(*) FROM {layer} WHERE {wanted} AND id NOT IN (SELECT id FROM {layer}_terms_docsize)"
-        ).get
-        if lacking:
-            yield f"{lacking} {layer}s are not in the word index."
+            problem = f"Turn t{number} does not match its hash: its words were changed outside this program. {_ROW}"
+            yield space, problem
 
 
 _ROW = "`mcp-memory rebuild --accept` takes what the journal says, and keeps this database."
 
 
-def _quote_problems(con: apsw.Connection) -> Iterator[str]:
+def _quote_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
     rows: Any = con.execute(
-        "SELECT e.atom, e.turn, e.span_start, e.span_end, e.quote, t.content"
+        "SELECT e.space, e.atom, e.turn, e.span_start, e.span_end, e.quote, t.content"
         " FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
         " JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE t.purged_at IS NULL AND a.purged_at IS NULL"
     )
-    for atom, turn, start, end, quote, content in rows:
+    for space, atom, turn, start, end, quote, content in rows:
         if content[start:end] != quote or end - start != len(quote):
-            yield f"Atom a{atom} quotes words of t{turn} that do not stand there. {_AS_IT_WAS}"
-    for (atom,) in con.execute(f"SELECT a.id FROM atom a WHERE {WITHOUT_WORDS}"):
-        yield f"The words that a{atom} rests on first are lost. {_AS_IT_WAS}"
+            yield space, f"Atom a{atom} quotes words of t{turn} that do not stand there. {_AS_IT_WAS}"
+    bare: Any = con.execute(f"SELECT a.space, a.id FROM atom a WHERE {WITHOUT_WORDS}")
+    for space, atom in bare:
+        yield space, f"The words that a{atom} rests on first are lost. {_AS_IT_WAS}"
 
 
 WITHOUT_WORDS = (
@@ -125,20 +134,20 @@ WITHOUT_WORDS = (
 """That the row which an atom `a` names as its first evidence is not there."""
 
 
-def _statement_problems(con: apsw.Connection) -> Iterator[str]:
+def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
     """Compare what rows of statements say twice: a change outside this program is made in one place."""
-    rows: Any = con.execute("SELECT id, text, folded FROM atom WHERE purged_at IS NULL")
-    for number, text, folded in rows:
+    rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
+    for space, number, text, folded in rows:
         if folded != digests.folded(text):
-            yield f"The text of a{number} was changed outside this program. {_AS_IT_WAS}"
+            yield space, f"The text of a{number} was changed outside this program. {_AS_IT_WAS}"
     rows = con.execute(
-        "SELECT f.atom, f.entity, f.entity_key, (f.space, f.valid_from, f.valid_to, f.tombstone)"
-        " IS NOT (a.space, a.valid_from, a.valid_to, a.tombstone) FROM fact f"
+        "SELECT f.space, f.atom, f.entity, f.entity_key, (f.valid_from, f.valid_to, f.tombstone)"
+        " IS NOT (a.valid_from, a.valid_to, a.tombstone) FROM fact f"
         " JOIN atom a ON a.space = f.space AND a.id = f.atom WHERE a.purged_at IS NULL"
     )
-    for number, entity, key, differs in rows:
+    for space, number, entity, key, differs in rows:
         if differs or key != entity_key(entity):
-            yield f"The fact of a{number} does not fit it: one was changed outside this program. {_AS_IT_WAS}"
+            yield space, f"The fact of a{number} does not fit it: one was changed outside this program. {_AS_IT_WAS}"
 
 
 _AS_IT_WAS = "`mcp-memory rebuild --check` shows what the files say; else restore a backup: `mcp-memory backup --list`."

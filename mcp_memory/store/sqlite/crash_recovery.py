@@ -17,7 +17,6 @@ from mcp_memory.store import files, write_intents
 from mcp_memory.store.sql import canvases, scenes
 from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sqlite import line_files
-from mcp_memory.store.sqlite.rows import space_id
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 __all__ = ["settle"]
@@ -50,10 +49,8 @@ def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, written: writ
             if tx.space:
                 scenes.write_files(tx)
         case ("spaces", space, "refs", name):
-            known = con.execute(
-                "SELECT 1 FROM ref WHERE space = ? AND path = ?", (space_id(con, space), f"refs/{name}")
-            ).get
-            if known is None:
+            tx = SqliteTransaction(con, home, space)
+            if tx.one("SELECT 1 FROM ref WHERE space = :space AND path = ?", f"refs/{name}") is None:
                 target.unlink(missing_ok=True)
         case ("spaces", space, *rest) if target.suffix == ".jsonl":
             _settle_lines(SqliteTransaction(con, home, space), "/".join(rest), written)

@@ -9,6 +9,7 @@ recovered them.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ import apsw
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
-from mcp_memory.store.sqlite.rows import to_ms
+from mcp_memory.store.sql.transaction import to_ms
 from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
 
 __all__ = [
@@ -81,13 +82,12 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
 def owner(con: apsw.Connection, space: str, path: str, content: bytes) -> str | None:
     """Return the space whose rows the lines of a line file are, where that is another than `space`, else None.
 
-    Rows of all spaces are numbered in one order: a number with the same hash, or moment, is the same row.
+    A row with the same number, hash and moment is the same row. Two spaces may have some alike: most lines decide.
     """
-    for number, _, _ in known_rows(con, path, content):
-        of: str | None = con.execute("SELECT name FROM space WHERE id = ?", (number,)).get
-        if of is not None:
-            return of if of != space else None
-    return None
+    names: dict[Any, Any] = dict(con.execute("SELECT id, name FROM space"))
+    found = Counter[str](names[number] for number, _, _ in known_rows(con, path, content) if number in names)
+    of, count = next(iter(found.most_common(1)), (space, 0))
+    return of if count > found[space] else None
 
 
 def known_rows(con: apsw.Connection, path: str, content: bytes) -> Iterator[tuple[int, int | None, dict[str, Any]]]:
@@ -97,24 +97,30 @@ def known_rows(con: apsw.Connection, path: str, content: bytes) -> Iterator[tupl
             fields: Any = json.loads(line)
             table, what, values = _row_of(path, fields)
             session = "r.session" if table == "turn" else "NULL"
-            row: Any = con.execute(f"SELECT r.space, {session} FROM {table} r WHERE {what}", values).fetchone()
+            rows: Any = con.execute(f"SELECT r.space, {session} FROM {table} r WHERE {what}", values).fetchall()
         except WRONG:
             continue
-        if row is not None:
-            yield row[0], row[1], fields
+        yield from ((space, of, fields) for space, of in rows)
 
 
 def _row_of(path: str, fields: dict[str, Any]) -> tuple[str, str, tuple[Any, ...]]:
     """Return the table of a line, and the condition that finds its row. Raises WRONG where it has none."""
+    spaces = "r.space IN (SELECT id FROM space UNION SELECT space FROM number)"
+    known = f"{spaces} AND r.id = ? AND"
     if path.startswith("conversations/"):
-        return "turn", "r.id = ? AND r.sha256 = ?", (int(fields["turn"][1:]), bytes.fromhex(fields["sha256"]))
+        learned = to_ms(datetime.fromisoformat(fields["learned_at"]))
+        values = int(fields["turn"][1:]), bytes.fromhex(fields["sha256"]), learned
+        return "turn", f"{known} (r.sha256, r.learned_at) = (?, ?)", values
     if path.startswith("offload-"):
-        return "record", "r.id = ? AND (r.node, r.ref) = (?, ?)", (fields["record"], fields["node_id"], fields["ref"])
+        at = to_ms(datetime.fromisoformat(fields["timestamp"]))
+        values = fields["record"], fields["node_id"], fields["ref"], at
+        moment = "abs(unixepoch(r.timestamp, 'subsec') * 1000 - ?) < 2"
+        return "record", f"{known} r.node = ? AND r.ref = ? AND {moment}", values
     if "tombstone" in fields:
         at = to_ms(datetime.fromisoformat(fields["at"]))
-        return "tombstone", "r.id = ? AND r.at = ?", (int(fields["tombstone"][1:]), at)
+        return "tombstone", f"{known} r.at = ?", (int(fields["tombstone"][1:]), at)
     values = (fields["canvas"], fields["version"], fields["updated"], fields["crc"])
-    return "canvas_version", "(r.canvas, r.version, r.updated, r.crc) = (?, ?, ?, ?)", values
+    return "canvas_version", f"{spaces} AND (r.canvas, r.version, r.updated, r.crc) = (?, ?, ?, ?)", values
 
 
 def committed(con: apsw.Connection, space: int | None, path: str) -> int | None:

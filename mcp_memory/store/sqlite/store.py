@@ -114,11 +114,11 @@ class SQLiteStore(SqlVerbs):
     def embeddable(self) -> int:
         return self._db.read(vectors.embeddable)
 
-    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str]]:
+    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
         return self._db.read(lambda con: vectors.unembedded(con, identity, limit=limit, seen=self._seen))
 
-    def put_vectors(self, ids: Sequence[str], new: Vectors) -> None:
-        self._db.write(lambda con: vectors.put_by_id(con, ids, new))
+    def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
+        self._db.write(lambda con: vectors.put_by_id(con, rows, new))
 
     def extend_sketches(self) -> bool:
         if not self._db.read(vectors.due_sketches):

@@ -101,7 +101,7 @@ class SpaceIndex:
     def __init__(self, tx: SqliteTransaction) -> None:
         self._tx = tx
 
-    def put_terms(self, layer: Layer, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+    def put_terms(self, layer: Layer, rows: terms.Rows) -> None:
         if layer == "chunk":
             terms.insert(self._tx.con, layer, self._tx.space, rows)
         else:
@@ -110,13 +110,12 @@ class SpaceIndex:
     def put_vectors(
         self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
     ) -> None:
-        vectors.put(self._tx.con, layer, numbers, new, rows=rows)
+        vectors.put(self._tx.con, layer, self._tx.space, numbers, new, rows=rows)
 
     def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
         return terms.with_all(self._tx.con, layer, self._tx.space, wanted)
 
     def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
-        for number in numbers:
-            terms.delete(self._tx.con, layer, number)
+        terms.delete(self._tx.con, layer, self._tx.space, numbers)
         if layer != "chunk":
-            vectors.delete(self._tx.con, layer, numbers)
+            vectors.delete(self._tx.con, layer, self._tx.space, numbers)

@@ -51,7 +51,7 @@ class Unreadable:
         return (self.table, self.column) in _DERIVED
 
     def __str__(self) -> str:
-        which = " of ".join(one_line(str(value), 100) for value in reversed(self.values))
+        which = ", ".join(one_line(str(value), 100) for value in self.values)
         return f"The {self.column} of row {which} in the table {self.table} cannot be read."
 
 
@@ -108,8 +108,9 @@ def _path(text: str) -> None:
 
 _ENTITIES = (
     "(SELECT json_group_array(name ORDER BY many DESC, id) FROM (SELECT n.name, n.id, count(*) AS many"
-    " FROM json_each(cited(body)) c JOIN mention m ON m.atom = CAST(substr(c.value, 2) AS INTEGER)"
-    " JOIN entity_name n ON n.id = m.entity WHERE n.key <> 'user' GROUP BY n.id))"
+    " FROM json_each(cited(body)) c JOIN mention m ON m.space = scene.space"
+    " AND m.atom = CAST(substr(c.value, 2) AS INTEGER)"
+    " JOIN entity_name n ON n.space = m.space AND n.id = m.entity WHERE n.key <> 'user' GROUP BY n.id))"
 )
 """Whom and what the statements that a scene cites are about, the most named first."""
 _DERIVED = {("scene", "atoms"), ("scene", "entities"), ("vector_index", "id"), ("file", "path")}

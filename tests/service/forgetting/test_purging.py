@@ -234,9 +234,9 @@ def test_a_purge_that_was_killed_before_its_end_is_finished_by_the_next(home: Pa
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
     store.close()
     store = open_store(home)
-    assert store.unverified_purges() == [gone.id]
+    assert store.unverified_purges() == [f"me/{gone.id}"]
     assert store.secure_delete()
-    store.note_verified([gone.id])
+    store.note_verified([f"me/{gone.id}"])
     assert store.unverified_purges() == []
     store.close()
     assert holding(home, ["sleeps under"]) == []

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.store.sql.transaction import Transaction, to_ms
-from mcp_memory.store.sqlite.index.terms import STATES_RULE
+from mcp_memory.store.sqlite.index.terms import states_rule
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Layer
@@ -156,7 +156,7 @@ def _passing(tx: Transaction, outline: TurnMetadata, filters: Filters) -> NDArra
     if filters.role is not None:
         passes &= np.isin(outline.speakers, [code for code, (role, _) in outline.who.items() if role == filters.role])
     if filters.states_rule:
-        stating = tx.column(f"SELECT r.id FROM turn r WHERE r.space = :space AND {STATES_RULE}")
+        stating = tx.column(f"SELECT r.id FROM turn r WHERE r.space = :space AND {states_rule(tx.space)}")
         passes &= np.isin(outline.rows, np.array(stating, np.int64))
     return passes
 

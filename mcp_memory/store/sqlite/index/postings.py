@@ -17,7 +17,8 @@ from mcp_memory.core.text import well_formed
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import Transaction, Value
 from mcp_memory.store.sqlite.index.outlines import Outlines
-from mcp_memory.store.sqlite.index.terms import STATES_RULE
+from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
+from mcp_memory.store.sqlite.index.terms import quoted, states_rule
 from mcp_memory.store.values import Filters, Layer, Posting
 
 if TYPE_CHECKING:
@@ -105,12 +106,10 @@ def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list
 
 class _Query:
     def __init__(self, tx: SqliteTransaction, layer: Layer, filters: Filters, outlines: Outlines) -> None:
-        several = tx.get("SELECT count(*) FROM space") > 1
         self._tx = tx
         self._layer: Layer = layer
         self._filters = filters
         self._outlines = outlines
-        self._space = f"space : s{tx.space} AND " if several else ""
         self.plain = is_plain(layer, filters)
         self._condition, self._values = where(tx, layer, filters)
 
@@ -133,11 +132,12 @@ class _Query:
         plus they are looked up as the term's rows are met, and take 0.4.
         """
         if self._few is not None:
-            rowid = "rowid" if self._layer == "turn" else "+rowid"
-            return f"AND {rowid} IN (SELECT value FROM json_each(?))", [json.dumps(self._few)]
-        condition = f"{self._condition} AND {STATES_RULE}" if self._filters.states_rule else self._condition
-        exists = f"SELECT 1 FROM {self._layer} r WHERE r.id = {self._layer}_terms.rowid AND {condition}"
-        return f"AND EXISTS ({exists})", self._values
+            column = "rowid" if self._layer == "turn" else "+rowid"
+            few = json.dumps([rowid(self._tx.space, id) for id in self._few])
+            return f"AND {column} IN (SELECT value FROM json_each(?))", [few]
+        rule = f" AND {states_rule(self._tx.space)}" if self._filters.states_rule else ""
+        of_row = f"r.id = {self._layer}_terms.rowid & {ID_MASK} AND {self._condition}{rule}"
+        return f"AND EXISTS (SELECT 1 FROM {self._layer} r WHERE {of_row})", self._values
 
     def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
         """Return the newest rows with the term, newest first; with `passing`, of those that pass the filters.
@@ -147,11 +147,13 @@ class _Query:
         import numpy as np
 
         table = f"{self._layer}_terms"
-        match = f"{self._space}terms : " + '"' + term.replace('"', '""') + '"'
         asked = (passing or self._layer != "turn") and not self.plain
         condition, values = self._passing if asked else ("", [])
-        sql = f"SELECT rowid FROM {table} WHERE {table} MATCH ? {condition} ORDER BY rowid DESC LIMIT {_COMMON}"
-        return np.array(self._tx.column(sql, match, *values), np.int64)
+        sql = (
+            f"SELECT rowid & {ID_MASK} FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? {condition}"
+            f" ORDER BY rowid DESC LIMIT {_COMMON}"
+        )
+        return np.array(self._tx.column(sql, quoted(term), *span(self._tx.space), *values), np.int64)
 
     def newest(self, term: str) -> Posting | None:
         """Return the newest rows of a common term; in how many it is is guessed from how dense they are."""

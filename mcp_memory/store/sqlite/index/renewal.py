@@ -34,25 +34,26 @@ _MERGING = {"automerge": (0, 4), "crisismerge": (64, 16)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The newest rows that wait, as (number, number of the space, text as it is indexed).
+    """The newest rows of a space that wait, as (number, text as it is indexed).
 
     `first` to `last` is the stretch that they fill: no other row waits in it.
     """
 
     layer: Layer
+    space: int
     first: int
     last: int
-    rows: Sequence[tuple[int, int, str]]
+    rows: Sequence[tuple[int, str]]
 
 
 def stale(con: apsw.Connection) -> int:
     """See `Store.stale_terms`. Long gaps count every row number in them, so that asking stays cheap."""
     count = 0
     for layer in _LAYERS:
-        for first, last in gaps(con, layer):
+        for space, first, last in gaps(con, layer):
             if last - first < _COUNTED:
-                sql = f"SELECT count(*) FROM {layer} WHERE id BETWEEN ? AND ? AND {INDEXED[layer]}"
-                count += con.execute(sql, (first, last)).get
+                sql = f"SELECT count(*) FROM {layer} WHERE space = ? AND id BETWEEN ? AND ? AND {INDEXED[layer]}"
+                count += con.execute(sql, (space, first, last)).get
             else:
                 count += last - first + 1
     return count
@@ -61,28 +62,28 @@ def stale(con: apsw.Connection) -> int:
 def next_batch(con: apsw.Connection, *, limit: int) -> Batch | None:
     """Return the next rows to reindex; None if all have the terms of this version."""
     for layer in _LAYERS:
-        for first, last in gaps(con, layer):
+        for space, first, last in gaps(con, layer):
             columns = "content, name" if layer == "turn" else "text, NULL"
-            rows: list[tuple[int, int, str]] = []
+            rows: list[tuple[int, str]] = []
             size = 0
-            for number, space, content, name in con.execute(
-                f"SELECT id, space, {columns} FROM {layer} WHERE id BETWEEN ? AND ? AND {INDEXED[layer]}"
+            for number, content, name in con.execute(
+                f"SELECT id, {columns} FROM {layer} WHERE space = ? AND id BETWEEN ? AND ? AND {INDEXED[layer]}"
                 " ORDER BY id DESC LIMIT ?",
-                (first, last, limit),
+                (space, first, last, limit),
             ):
-                rows.append((number, space, spoken(content, name)))
+                rows.append((number, spoken(content, name)))
                 size += len(content)
                 if size >= _CHARACTERS:
                     break
             whole = len(rows) < limit and size < _CHARACTERS
-            return Batch(layer=layer, first=first if whole else rows[-1][0], last=last, rows=rows)
+            return Batch(layer=layer, space=space, first=first if whole else rows[-1][0], last=last, rows=rows)
     return None
 
 
 def cut(batch: Batch) -> list[list[str]]:
     """Return the terms of a batch's rows, in their order."""
     terms_of = of_spoken if batch.layer == "turn" else of_atom
-    return [terms_of(text) for _, _, text in batch.rows]
+    return [terms_of(text) for _, text in batch.rows]
 
 
 def commit(con: apsw.Connection, batch: Batch, found: Sequence[Sequence[str]]) -> None:
@@ -90,21 +91,17 @@ def commit(con: apsw.Connection, batch: Batch, found: Sequence[Sequence[str]]) -
 
     Rows forgotten meanwhile stay out. If a row was restored meanwhile, the batch is left for a later call.
     """
-    layer = batch.layer
-    sql = f"SELECT id FROM {layer} WHERE id BETWEEN ? AND ? AND {INDEXED[layer]}"
-    live = {number for (number,) in con.execute(sql, (batch.first, batch.last))}
-    if live - {number for number, _, _ in batch.rows}:
+    layer, space = batch.layer, batch.space
+    sql = f"SELECT id FROM {layer} WHERE space = ? AND id BETWEEN ? AND ? AND {INDEXED[layer]}"
+    live = {number for (number,) in con.execute(sql, (space, batch.first, batch.last))}
+    if live - {number for number, _ in batch.rows}:
         return
     if not _is_quiet(con, layer):
         _set(con, layer, {name: value for name, (value, _) in _MERGING.items()})
-    by_space: dict[int, list[tuple[int, Sequence[str]]]] = {}
-    for (number, space, _), row_terms in zip(batch.rows, found, strict=True):
-        if number in live:
-            terms.delete(con, layer, number)
-            by_space.setdefault(space, []).append((number, row_terms))
-    for space, rows in by_space.items():
-        terms.insert(con, layer, space, rows)
-    cover(con, layer, batch.first, batch.last)
+    rows = [(number, new) for (number, _), new in zip(batch.rows, found, strict=True) if number in live]
+    terms.delete(con, layer, space, [number for number, _ in rows])
+    terms.insert(con, layer, space, rows)
+    cover(con, layer, space, batch.first, batch.last)
 
 
 def merge(con: apsw.Connection, layer: Layer) -> bool:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -109,7 +111,10 @@ def blocks(
     allowed: NDArray[np.bool_] | None = None,
     above: int = 0,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int8]]]:
-    """Yield row numbers (0 for a row to leave out) and their vectors, which the next block overwrites."""
+    """Yield ids of rows (0 for a row to leave out) and their vectors, which the next block overwrites.
+
+    Rows with an id up to `above` are left out.
+    """
     import numpy as np
 
     chunks = list(_chunks(con, table, space, allowed, above))
@@ -134,15 +139,18 @@ def blocks(
 def _chunks(
     con: apsw.Connection, table: str, space: int, allowed: NDArray[np.bool_] | None, above: int
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the chunks that hold rows to score, and the numbers of their rows (0 for one to leave out)."""
+    """Yield the chunks that hold rows to score, and the ids of their rows (0 for one to leave out)."""
     import numpy as np
 
-    tail = "" if above == 0 else f"AND chunk_id IN (SELECT chunk_id FROM {table}_rowids WHERE rowid > {above})"
+    tail = ""
+    if above:
+        newer = f"rowid > {rowid(space, above)} AND rowid <= {span(space)[1]}"
+        tail = f"AND chunk_id IN (SELECT chunk_id FROM {table}_rowids WHERE {newer})"
     for chunk, used, rowids in con.execute(
         f"SELECT chunk_id, validity, rowids FROM {table}_chunks WHERE partition00 = ? {tail} ORDER BY chunk_id",
         (space,),
     ):
-        numbers = np.frombuffer(rowids, np.int64)
+        numbers = np.frombuffer(rowids, np.int64) & ID_MASK
         if used.count(255) < len(used):
             numbers = numbers * np.unpackbits(np.frombuffer(used, np.uint8), bitorder="little")
         if allowed is not None:

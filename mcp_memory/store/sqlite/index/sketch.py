@@ -1,15 +1,15 @@
 """Coarse vectors (sketches): they make the search of many rows fast and miss about one row in some hundred.
 
 Smaller spaces are always scanned exactly. The sketch of a row is its vector minus the mean, projected on the
-directions in which the vectors of this store vary most: a third of the numbers, or less. The search scores all
+directions in which the vectors of its space vary most: a third of the numbers, or less. The search scores all
 sketches, then the best few thousand rows in full, so the returned scores are exact. `bench/RESULTS.md` has the
 measured loss (`python -m bench.vectors`).
 
 For the `vec0` table `turn_vec_1` there are three tables: `turn_sketch_1`, a `vec0` table of sketches; `turn_row_1`,
-the same vectors, one per row, so that one can be read without its chunk; and `turn_plan_1`: the directions, and the
-row number up to which all rows have sketches. Rows above it are scanned exactly, so that all processes find new rows
-at once; a background job (`extend`) adds their sketches by the thousand. All of this is a projection of the `vec0`
-table, made when it has grown to _FROM rows.
+the same vectors, one per row, so that one can be read without its chunk; and `turn_plan_1`: for each large space the
+directions, and the id up to which all its rows have sketches. Rows above it are scanned exactly, so that all processes
+find new rows at once; a background job (`extend`) adds their sketches by the thousand. All of this is a projection of
+the `vec0` table, made for a space when it has grown to _FROM rows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK, rowid, span
 from mcp_memory.store.sqlite.index.scan import Best, blocks, products
 from mcp_memory.store.values import Layer
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CANDIDATES", "delete", "drop", "extend", "is_due", "missing", "nearest", "take_late"]
+__all__ = ["CANDIDATES", "delete", "drop", "due_space", "extend", "missing", "nearest", "take_late"]
 
 _FROM = 50_000  # rows; until then the exact scan takes some ten milliseconds
 _STEP = 2_000  # rows taken in together, and about as many as wait
@@ -56,64 +57,72 @@ def nearest(
     allowed: NDArray[np.bool_] | None,
     limit: int,
 ) -> list[tuple[int, float]]:
-    """Return (row number, cosine), best first: of rows with promising sketches, and of all rows without one.
+    """Return (id, cosine), best first: of rows with promising sketches, and of all rows without one.
 
-    `allowed` has for each row number from 0 on whether the row may be returned; None allows all.
+    `allowed` has for each id from 0 on whether the row may be returned; None allows all.
     """
     import numpy as np
 
     best = Best(query, limit)
     covered = 0
-    plan = _plan(con, layer, index, len(query)) if _is_large(con, layer, index, space) else None
+    plan = _plan(con, layer, index, space, len(query))
     if plan is not None:
         covered = plan.covered
         candidates = None if allowed is None else np.flatnonzero(allowed[: covered + 1])
         if candidates is None or len(candidates) > CANDIDATES:
             candidates = _promising(con, f"{layer}_sketch_{index}", space, query @ plan.directions, allowed)
-        best.add(*_rows(con, layer, index, candidates, len(query)))
+        best.add(*_rows(con, layer, index, space, candidates, len(query)))
     for numbers, rows in blocks(con, f"{layer}_vec_{index}", space, len(query), allowed=allowed, above=covered):
         best.add(numbers, rows)
     return best.found()
 
 
-def is_due(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> bool:
-    """Tell whether there is something for `extend` to do."""
-    covered = _covered(con, layer, index)
-    least = _FROM if covered is None else _STEP
-    waiting = con.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM {layer}_vec_{index}_rowids WHERE rowid > ? LIMIT ?)",
-        (covered or 0, least),
-    ).get
-    return waiting == least and dimensions >= 2 * _width(dimensions)
+def due_space(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> int | None:
+    """Return a space of which `extend` has rows to take in."""
+    if dimensions < 2 * _width(dimensions):
+        return None
+    large: Any = con.execute("SELECT space, last FROM number WHERE kind = ? AND last >= ?", (layer, _FROM)).fetchall()
+    for space, last in large:
+        covered = _covered(con, layer, index, space)
+        least = _FROM if covered is None else _STEP
+        if last - (covered or 0) >= least and len(_waiting(con, layer, index, space, covered or 0, least)) == least:
+            return space
+    return None
 
 
-def extend(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> None:
-    """Take the next rows into the sketches, making those first where there are none."""
-    plan = _plan(con, layer, index, dimensions) or _begin(con, layer, index, dimensions)
-    waiting = [
-        int(number)
-        for (number,) in con.execute(
-            f"SELECT rowid FROM {layer}_vec_{index}_rowids WHERE rowid > ? ORDER BY rowid LIMIT ?",
-            (plan.covered, _STEP),
-        )
-    ]
-    _take(con, layer, index, plan, waiting)
-    con.execute(f"UPDATE {layer}_plan_{index} SET covered = ?", (waiting[-1],))
+def extend(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int) -> None:
+    """Take the next rows of a space into the sketches, making those first where there are none."""
+    plan = _plan(con, layer, index, space, dimensions) or _begin(con, layer, index, space, dimensions)
+    waiting = _waiting(con, layer, index, space, plan.covered, _STEP)
+    _take(con, layer, index, space, plan, waiting)
+    con.execute(f"UPDATE {layer}_plan_{index} SET covered = ? WHERE space = ?", (waiting[-1], space))
 
 
-def take_late(con: apsw.Connection, layer: Layer, index: int, dimensions: int, numbers: Sequence[int]) -> None:
+def _waiting(con: apsw.Connection, layer: Layer, index: int, space: int, covered: int, limit: int) -> list[int]:
+    """Return the next ids of rows that have vectors and are not covered."""
+    rows = con.execute(
+        f"SELECT rowid & {ID_MASK} FROM {layer}_vec_{index}_rowids WHERE rowid > ? AND rowid <= ?"
+        " ORDER BY rowid LIMIT ?",
+        (rowid(space, covered), span(space)[1], limit),
+    )
+    return [int(number) for (number,) in rows]
+
+
+def take_late(
+    con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int, numbers: Sequence[int]
+) -> None:
     """Take in rows that got their vectors after their neighbours: extending would pass them over."""
-    covered = _covered(con, layer, index)
+    covered = _covered(con, layer, index, space)
     late = [number for number in numbers if covered is not None and number <= covered]
-    plan = _plan(con, layer, index, dimensions) if late else None
+    plan = _plan(con, layer, index, space, dimensions) if late else None
     if plan is not None:
-        _take(con, layer, index, plan, late)
+        _take(con, layer, index, space, plan, late)
 
 
-def delete(con: apsw.Connection, layer: Layer, index: int, numbers: Sequence[int]) -> None:
-    if _covered(con, layer, index) is not None:
+def delete(con: apsw.Connection, layer: Layer, index: int, space: int, numbers: Sequence[int]) -> None:
+    if _covered(con, layer, index, space) is not None:
         for table, key in ((f"{layer}_sketch_{index}", "rowid"), (f"{layer}_row_{index}", "id")):
-            con.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(number,) for number in numbers])
+            con.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(rowid(space, number),) for number in numbers])
 
 
 def drop(con: apsw.Connection, layer: Layer, index: int) -> None:
@@ -123,37 +132,22 @@ def drop(con: apsw.Connection, layer: Layer, index: int) -> None:
 
 def missing(con: apsw.Connection, layer: Layer, index: int) -> int:
     """Return how many rows the sketches should cover and do not: a search would not find those by meaning."""
-    covered = _covered(con, layer, index)
-    return (
-        con.execute(
-            f"SELECT count(*) FROM {layer}_vec_{index}_rowids v WHERE v.rowid <= ? AND NOT EXISTS"
-            f" (SELECT 1 FROM {layer}_row_{index} WHERE id = v.rowid)",
-            (covered,),
-        ).get
-        if covered
-        else 0
-    )
+    if not _has_any(con, layer, index):
+        return 0
+    return con.execute(
+        f"SELECT count(*) FROM {layer}_plan_{index} p JOIN {layer}_vec_{index}_rowids v"
+        f" ON v.rowid BETWEEN p.space << {ID_BITS} AND p.space << {ID_BITS} | p.covered"
+        f" WHERE NOT EXISTS (SELECT 1 FROM {layer}_row_{index} WHERE id = v.rowid)"
+    ).get
 
 
 # --- the search -------------------------------------------------------------------------------------
 
 
-def _is_large(con: apsw.Connection, layer: Layer, index: int, space: int) -> bool:
-    """Whether one space alone has enough rows to make up for the loss of sketches, whatever other spaces have.
-
-    Counted in full chunks, which are a thousandth of the rows.
-    """
-    if _covered(con, layer, index) is None:
-        return False
-    table = f"{layer}_vec_{index}_chunks"
-    rows: int | None = con.execute(f"SELECT sum(size) - max(size) FROM {table} WHERE partition00 = ?", (space,)).get
-    return (rows or 0) >= _FROM
-
-
 def _promising(
     con: apsw.Connection, table: str, space: int, query: NDArray[np.float32], allowed: NDArray[np.bool_] | None
 ) -> NDArray[np.int64]:
-    """Return the numbers of the rows whose sketches are nearest."""
+    """Return the ids of the rows whose sketches are nearest."""
     import numpy as np
 
     numbers: list[NDArray[np.int64]] = []
@@ -172,7 +166,7 @@ def _promising(
 
 
 def _rows(
-    con: apsw.Connection, layer: Layer, index: int, numbers: NDArray[np.int64], dimensions: int
+    con: apsw.Connection, layer: Layer, index: int, space: int, numbers: NDArray[np.int64], dimensions: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
     """Return the rows that there are of these, with their vectors."""
     import json
@@ -180,8 +174,8 @@ def _rows(
     import numpy as np
 
     found: list[Any] = con.execute(
-        f"SELECT id, vector FROM {layer}_row_{index} WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(np.sort(numbers).tolist()),),
+        f"SELECT id & {ID_MASK}, vector FROM {layer}_row_{index} WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps((np.sort(numbers) | rowid(space, 0)).tolist()),),
     ).fetchall()
     rows = np.frombuffer(b"".join(vector for _, vector in found), np.int8).reshape(-1, dimensions)
     return np.array([number for number, _ in found], np.int64), rows
@@ -195,44 +189,52 @@ def _width(dimensions: int) -> int:
     return max(80, dimensions // 8)
 
 
-def _plan(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> _Plan | None:
+def _plan(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int) -> _Plan | None:
     import numpy as np
 
-    covered = _covered(con, layer, index)
+    covered = _covered(con, layer, index, space)
     if covered is None:
         return None
-    data: bytes = con.execute(f"SELECT directions FROM {layer}_plan_{index}").get
+    data: bytes = con.execute(f"SELECT directions FROM {layer}_plan_{index} WHERE space = ?", (space,)).get
     directions = np.frombuffer(data, np.float32).reshape(dimensions + 1, -1)
     return _Plan(covered=covered, directions=directions[:-1], shift=directions[-1])
 
 
-def _covered(con: apsw.Connection, layer: Layer, index: int) -> int | None:
-    if not con.table_exists("main", f"{layer}_plan_{index}"):
+def _covered(con: apsw.Connection, layer: Layer, index: int, space: int) -> int | None:
+    """Return up to which id all rows of a space have a sketch; None where it has none."""
+    if not _has_any(con, layer, index):
         return None
-    return con.execute(f"SELECT covered FROM {layer}_plan_{index}").get
+    return con.execute(f"SELECT covered FROM {layer}_plan_{index} WHERE space = ?", (space,)).get
 
 
-def _begin(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> _Plan:
+def _has_any(con: apsw.Connection, layer: Layer, index: int) -> bool:
+    return con.table_exists("main", f"{layer}_plan_{index}")
+
+
+def _begin(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int) -> _Plan:
     import numpy as np
 
     width = _width(dimensions)
-    directions, shift = _directions(_sample(con, f"{layer}_vec_{index}", dimensions), width)
-    con.execute(
-        f"CREATE VIRTUAL TABLE {layer}_sketch_{index} USING vec0("
-        f"space INTEGER PARTITION KEY, embedding INT8[{width}]);"
-        f"CREATE TABLE {layer}_row_{index} (id INTEGER PRIMARY KEY, vector BLOB NOT NULL) STRICT;"
-        f"CREATE TABLE {layer}_plan_{index} (covered INTEGER NOT NULL, directions BLOB NOT NULL) STRICT;"
-    )
+    directions, shift = _directions(_sample(con, f"{layer}_vec_{index}", space, dimensions), width)
+    if not _has_any(con, layer, index):
+        con.execute(
+            f"CREATE VIRTUAL TABLE {layer}_sketch_{index} USING vec0("
+            f"space INTEGER PARTITION KEY, embedding INT8[{width}]);"
+            f"CREATE TABLE {layer}_row_{index} (id INTEGER PRIMARY KEY, vector BLOB NOT NULL) STRICT;"
+            f"CREATE TABLE {layer}_plan_{index} (space INTEGER PRIMARY KEY, covered INTEGER NOT NULL,"
+            " directions BLOB NOT NULL) STRICT;"
+        )
     data = np.vstack((directions, shift)).astype(np.float32).tobytes()
-    con.execute(f"INSERT INTO {layer}_plan_{index} VALUES (0, ?)", (data,))
+    con.execute(f"INSERT INTO {layer}_plan_{index} VALUES (?, 0, ?)", (space, data))
     return _Plan(covered=0, directions=directions, shift=shift)
 
 
-def _sample(con: apsw.Connection, vectors: str, dimensions: int) -> NDArray[np.float32]:
-    """Return vectors sampled evenly over the table: rows at equal steps from chunks at equal steps."""
+def _sample(con: apsw.Connection, vectors: str, space: int, dimensions: int) -> NDArray[np.float32]:
+    """Return vectors sampled evenly over a space: rows at equal steps from chunks at equal steps."""
     import numpy as np
 
-    chunks = [int(chunk) for (chunk,) in con.execute(f"SELECT chunk_id FROM {vectors}_chunks ORDER BY chunk_id")]
+    sql = f"SELECT chunk_id FROM {vectors}_chunks WHERE partition00 = ? ORDER BY chunk_id"
+    chunks = [int(chunk) for (chunk,) in con.execute(sql, (space,))]
     taken: list[NDArray[np.int8]] = []
     for chunk in chunks[:: max(1, len(chunks) // 64)]:
         data: bytes = con.execute(f"SELECT vectors FROM {vectors}_vector_chunks00 WHERE rowid = ?", (chunk,)).get
@@ -257,23 +259,23 @@ def _directions(sample: NDArray[np.float32], width: int) -> tuple[NDArray[np.flo
     return directions, mean @ directions
 
 
-def _take(con: apsw.Connection, layer: Layer, index: int, plan: _Plan, numbers: Sequence[int]) -> None:
+def _take(con: apsw.Connection, layer: Layer, index: int, space: int, plan: _Plan, numbers: Sequence[int]) -> None:
     """Copy rows of the `vec0` table that are not here yet."""
     import numpy as np
 
     found: list[Any] = []
     for number in numbers:
         found += con.execute(
-            f"SELECT rowid, space, embedding FROM {layer}_vec_{index} WHERE rowid = ?1"
+            f"SELECT rowid, embedding FROM {layer}_vec_{index} WHERE rowid = ?1"
             f" AND NOT EXISTS (SELECT 1 FROM {layer}_row_{index} WHERE id = ?1)",
-            (number,),
+            (rowid(space, number),),
         )
     if not found:
         return
-    rows = np.frombuffer(b"".join(vector for _, _, vector in found), np.int8).reshape(len(found), -1)
+    rows = np.frombuffer(b"".join(vector for _, vector in found), np.int8).reshape(len(found), -1)
     sketches = np.clip(np.rint(rows.astype(np.float32) @ plan.directions - plan.shift), -127, 127).astype(np.int8)
     con.executemany(
         f"INSERT INTO {layer}_sketch_{index} (rowid, space, embedding) VALUES (?, ?, vec_int8(?))",
-        [(number, space, sketch.tobytes()) for (number, space, _), sketch in zip(found, sketches, strict=True)],
+        [(row, space, sketch.tobytes()) for (row, _), sketch in zip(found, sketches, strict=True)],
     )
-    con.executemany(f"INSERT INTO {layer}_row_{index} VALUES (?, ?)", [(number, vector) for number, _, vector in found])
+    con.executemany(f"INSERT INTO {layer}_row_{index} VALUES (?, ?)", found)

@@ -1,6 +1,7 @@
 """The word index: an FTS5 table per layer, of the terms of `store.sql.terms`; `postings` reads them.
 
-The table `term_range` has ranges of row numbers with the version of `text.index_terms` they were indexed with.
+The table `term_range` has ranges of a space's row numbers with the version of `text.index_terms` they were indexed
+with.
 
 A row in no range has the terms of a version before ranges were kept, or of an older program still running on the same
 home, which writes rows and no range. So it does not matter when another program stops.
@@ -9,87 +10,112 @@ home, which writes rows and no range. So it does not matter when another program
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import apsw
 
 from mcp_memory.language.words import TERMS_VERSION
 from mcp_memory.store.sql.terms import INDEXED, RULE
+from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
 from mcp_memory.store.values import Layer
 
-__all__ = ["STATES_RULE", "cover", "delete", "gaps", "insert", "put", "with_all"]
-
-STATES_RULE = f"r.id IN (SELECT rowid FROM turn_terms WHERE turn_terms MATCH 'terms : \"{RULE}\"')"
-"""The condition that somebody states a standing rule in a turn `r`."""
+__all__ = ["Rows", "cover", "delete", "gaps", "insert", "put", "quoted", "states_rule", "with_all"]
 
 
-def put(con: apsw.Connection, layer: Layer, space: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
-    """Index rows that follow each other, given as (number, terms)."""
-    if rows:
-        insert(con, layer, space, rows)
-        cover(con, layer, rows[0][0], rows[-1][0])
-
-
-def insert(con: apsw.Connection, layer: Layer, space: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
-    con.executemany(
-        f"INSERT INTO {layer}_terms (rowid, space, terms) VALUES (?, ?, ?)",
-        [(number, f"s{space}", " ".join(found)) for number, found in rows],
+def states_rule(space: int) -> str:
+    """Return the condition that somebody states a standing rule in a turn `r` of a space."""
+    first, last = span(space)
+    return (
+        f"r.id IN (SELECT rowid & {ID_MASK} FROM turn_terms WHERE turn_terms MATCH '{quoted(RULE)}'"
+        f" AND rowid BETWEEN {first} AND {last})"
     )
 
 
-def delete(con: apsw.Connection, layer: Layer, number: int) -> None:
-    con.execute(f"DELETE FROM {layer}_terms WHERE rowid = ?", (number,))
+def quoted(term: str) -> str:
+    """Return a term as FTS5's query language has it."""
+    return '"' + term.replace('"', '""') + '"'
+
+
+Rows = Sequence[tuple[int, Sequence[str] | None]]
+"""Rows of a space as (number, terms); None for one that is not to be found by its words."""
+
+
+def put(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:
+    """Index rows that follow each other."""
+    if rows:
+        insert(con, layer, space, rows)
+        cover(con, layer, space, rows[0][0], rows[-1][0])
+
+
+def insert(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:
+    con.executemany(
+        f"INSERT INTO {layer}_terms (rowid, terms) VALUES (?, ?)",
+        [(rowid(space, number), " ".join(found)) for number, found in rows if found is not None],
+    )
+
+
+def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int]) -> None:
+    con.executemany(f"DELETE FROM {layer}_terms WHERE rowid = ?", [(rowid(space, number),) for number in numbers])
 
 
 def with_all(con: apsw.Connection, layer: Layer, space: int, wanted: Sequence[str]) -> list[int]:
     """Return the rows of a space that have every one of these terms."""
-    quoted = ['"' + term.replace('"', '""') + '"' for term in dict.fromkeys(wanted) if "\0" not in term]
-    match = " AND ".join([f"space : s{space}", *(f"terms : {term}" for term in quoted)])
-    rows = con.execute(f"SELECT rowid FROM {layer}_terms WHERE {layer}_terms MATCH ?", (match,))
+    match = " AND ".join(quoted(term) for term in dict.fromkeys(wanted) if "\0" not in term)
+    rows = con.execute(
+        f"SELECT rowid & {ID_MASK} FROM {layer}_terms WHERE {layer}_terms MATCH ? AND rowid BETWEEN ? AND ?",
+        (match, *span(space)),
+    )
     return [int(number) for (number,) in rows]
 
 
-def cover(con: apsw.Connection, layer: Layer, first: int, last: int) -> None:
+def cover(con: apsw.Connection, layer: Layer, space: int, first: int, last: int) -> None:
     """Note that the rows from `first` to `last` have the terms of this version.
 
     Ranges that touch become one, also across rows that are not indexed: as a rule there is one range.
     """
+    known = (space, layer, TERMS_VERSION)
     found: Any = con.execute(
-        "SELECT first, last FROM term_range WHERE layer = ?1 AND version = ?2 AND first <= ?3"
+        "SELECT first, last FROM term_range WHERE space = ? AND layer = ? AND version = ? AND first <= ?"
         " ORDER BY first DESC LIMIT 1",
-        (layer, TERMS_VERSION, first),
+        (*known, first),
     ).fetchone()
-    if found is not None and (found[1] >= first - 1 or not _holds_any(con, layer, found[1] + 1, first - 1)):
+    if found is not None and (found[1] >= first - 1 or not _holds_any(con, layer, space, found[1] + 1, first - 1)):
         first, last = found[0], max(found[1], last)
     con.execute(
-        "DELETE FROM term_range WHERE layer = ?1 AND version = ?2 AND first >= ?3 AND last <= ?4",
-        (layer, TERMS_VERSION, first, last),
+        "DELETE FROM term_range WHERE space = ? AND layer = ? AND version = ? AND first >= ? AND last <= ?",
+        (*known, first, last),
     )
     following: Any = con.execute(
-        "DELETE FROM term_range WHERE layer = ?1 AND version = ?2 AND first > ?3 AND first <= ?4 + 1 RETURNING last",
-        (layer, TERMS_VERSION, first, last),
+        "DELETE FROM term_range WHERE space = ? AND layer = ? AND version = ? AND first > ? AND first <= ? + 1"
+        " RETURNING last",
+        (*known, first, last),
     ).get
     con.execute(
-        "INSERT INTO term_range (layer, version, first, last) VALUES (?, ?, ?, ?)",
-        (layer, TERMS_VERSION, first, last if following is None else following),
+        "INSERT INTO term_range (space, layer, version, first, last) VALUES (?, ?, ?, ?, ?)",
+        (*known, first, last if following is None else following),
     )
 
 
-def gaps(con: apsw.Connection, layer: Layer) -> Iterator[tuple[int, int]]:
-    """Yield the first and last row of each stretch without terms of this or a later version, newest first."""
-    ranges: Any = con.execute(
-        "SELECT first, last FROM term_range WHERE layer = ? AND version >= ? ORDER BY last DESC, first",
-        (layer, TERMS_VERSION),
+def gaps(con: apsw.Connection, layer: Layer) -> Iterator[tuple[int, int, int]]:
+    """Yield (space, first row, last row) of each stretch without terms of this or a later version, newest first."""
+    rows: Any = con.execute(
+        "SELECT n.space, n.last, r.first, r.last FROM number n LEFT JOIN term_range r ON r.space = n.space"
+        " AND r.layer = n.kind AND r.version >= ? WHERE n.kind = ? ORDER BY n.space, r.last DESC, r.first",
+        (TERMS_VERSION, layer),
     ).fetchall()
-    after: int = (con.execute(f"SELECT max(id) FROM {layer}").get or 0) + 1
-    for first, last in ranges:
-        if last + 1 < after:
-            yield last + 1, after - 1
-        after = min(after, first)
-    if after > 1:
-        yield 1, after - 1
+    for (space, newest), ranges in groupby(rows, key=lambda row: row[:2]):
+        after: int = newest + 1
+        for _, _, first, last in ranges:
+            if first is None:
+                continue
+            if last + 1 < after:
+                yield space, last + 1, after - 1
+            after = min(after, first)
+        if after > 1:
+            yield space, 1, after - 1
 
 
-def _holds_any(con: apsw.Connection, layer: Layer, first: int, last: int) -> bool:
-    sql = f"SELECT 1 FROM {layer} WHERE id BETWEEN ? AND ? AND {INDEXED[layer]} LIMIT 1"
-    return con.execute(sql, (first, last)).get is not None
+def _holds_any(con: apsw.Connection, layer: Layer, space: int, first: int, last: int) -> bool:
+    sql = f"SELECT 1 FROM {layer} WHERE space = ? AND id BETWEEN ? AND ? AND {INDEXED[layer]} LIMIT 1"
+    return con.execute(sql, (space, first, last)).get is not None

@@ -5,6 +5,7 @@ sqlite-vec keeps and changes the vectors; `scan` searches them, and `sketch` doe
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import Transaction, number_of
 from mcp_memory.store.sqlite.index import sketch
 from mcp_memory.store.sqlite.index.outlines import Outlines
+from mcp_memory.store.sqlite.index.rowids import ID_BITS, rowid
 from mcp_memory.store.sqlite.index.scan import quantised
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
@@ -49,14 +51,13 @@ _EMBEDDABLE = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombston
 
 @dataclass(slots=True)
 class Seen:
-    """Up to which row all have their vectors, as long as no table and no forgotten row comes back.
+    """Up to which row of a space all have their vectors, as long as no table and no forgotten row comes back.
 
     Without it each look for rows to embed would read every row: half a second of each million, at every write.
     """
 
-    up_to: dict[tuple[Layer, int | None, int, int], int] = field(
-        default_factory=dict[tuple[Layer, int | None, int, int], int]
-    )
+    state: tuple[int | None, ...] = ()
+    up_to: dict[tuple[Layer, int], int] = field(default_factory=dict[tuple[Layer, int], int])
 
 
 def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
@@ -81,7 +82,13 @@ def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
 
 
 def put(
-    con: apsw.Connection, layer: Layer, numbers: Sequence[int], vectors: Vectors, *, rows: Sequence[int] | None = None
+    con: apsw.Connection,
+    layer: Layer,
+    space: int,
+    numbers: Sequence[int],
+    vectors: Vectors,
+    *,
+    rows: Sequence[int] | None = None,
 ) -> None:
     """Store vectors of rows that have none yet; `rows` picks theirs from `vectors.data` (default: in order)."""
     ensure(con, vectors.identity, int(vectors.data.shape[1]))
@@ -90,27 +97,30 @@ def put(
     table = _table(layer, index)
     con.executemany(
         f"INSERT INTO {table} (rowid, space, embedding)"
-        f" SELECT id, space, vec_int8(?2) FROM {layer} WHERE id = ?1 AND tombstone IS NULL"
-        f" AND NOT EXISTS (SELECT 1 FROM {table}_rowids WHERE rowid = ?1)",
-        [(number, data[i].tobytes()) for i, number in enumerate(numbers)],
+        f" SELECT ?3, space, vec_int8(?4) FROM {layer} WHERE space = ?1 AND id = ?2 AND tombstone IS NULL"
+        f" AND NOT EXISTS (SELECT 1 FROM {table}_rowids WHERE rowid = ?3)",
+        [(space, number, rowid(space, number), data[i].tobytes()) for i, number in enumerate(numbers)],
     )
-    sketch.take_late(con, layer, index, data.shape[1], numbers)
+    sketch.take_late(con, layer, index, space, data.shape[1], numbers)
 
 
-def put_by_id(con: apsw.Connection, ids: Sequence[str], vectors: Vectors) -> None:
-    """See `Store.put_vectors`: ids of both layers, in any order."""
-    for layer in _LAYERS:
-        rows = [i for i, id in enumerate(ids) if id[:1] == layer[0]]
-        if rows:
-            put(con, layer, [number_of(ids[i], layer[0]) for i in rows], vectors, rows=rows)
+def put_by_id(con: apsw.Connection, given: Sequence[tuple[str, str]], vectors: Vectors) -> None:
+    """See `Store.put_vectors`: (space, id) of both layers, in any order."""
+    rows = defaultdict[tuple[str, Layer], list[int]](list)
+    for place, (space, id) in enumerate(given):
+        rows[space, "turn" if id[:1] == "t" else "atom"].append(place)
+    for (name, layer), places in rows.items():
+        space = con.execute("SELECT id FROM space WHERE name = ?", (name,)).get or 0
+        put(con, layer, space, [number_of(given[place][1], layer[0]) for place in places], vectors, rows=places)
 
 
-def delete(con: apsw.Connection, layer: Layer, numbers: Sequence[int]) -> None:
+def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int]) -> None:
     """Take rows out of every model's index."""
     indexes: Any = con.execute("SELECT id FROM vector_index").fetchall()
+    rows = [(rowid(space, number),) for number in numbers]
     for (index,) in indexes:
-        con.executemany(f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", [(number,) for number in numbers])
-        sketch.delete(con, layer, index, numbers)
+        con.executemany(f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", rows)
+        sketch.delete(con, layer, index, space, numbers)
 
 
 def nearest(
@@ -136,8 +146,8 @@ def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) ->
         return {}
     found: dict[str, NDArray[np.float32]] = {}
     for id in ids:
-        sql = f"SELECT embedding FROM {_table(layer, index)} WHERE rowid = ? AND space = :space"
-        data = tx.get(sql, number_of(id, layer[0]))
+        sql = f"SELECT embedding FROM {_table(layer, index)} WHERE rowid = ?"
+        data = tx.get(sql, rowid(tx.space, number_of(id, layer[0])))
         if data is not None:
             row = np.frombuffer(data, np.int8).astype(np.float32)
             found[id] = row / max(float(np.linalg.norm(row)), 1.0)
@@ -145,7 +155,7 @@ def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) ->
 
 
 def _allowed(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines) -> NDArray[np.bool_] | None:
-    """Tell for each row number whether it passes the filters; None where all do: the table has only live turns."""
+    """Tell for each id whether its row passes the filters; None where all do: the table has only live turns."""
     import numpy as np
 
     if is_plain(layer, replace(filters, upto=None)):
@@ -153,8 +163,7 @@ def _allowed(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines
         newest = int(outlines.of(tx, Filters()).rows.max(initial=0))
         if filters.upto is None or filters.upto >= newest:
             return None
-        if filters.upto > sketch.CANDIDATES:  # of fewer, each is scored: those of other spaces have to be left out
-            return np.ones(filters.upto + 1, np.bool_)
+        return np.ones(filters.upto + 1, np.bool_)
     if layer == "turn":
         outline = outlines.of(tx, filters)
         numbers = outline.rows[outline.passes]
@@ -166,11 +175,15 @@ def _allowed(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines
     return allowed
 
 
-def due_sketches(con: apsw.Connection) -> list[tuple[Layer, int, int]]:
-    """Return (layer, index, dimensions) of the tables whose sketches can be extended."""
+def due_sketches(con: apsw.Connection) -> list[tuple[Layer, int, int, int]]:
+    """Return (layer, index, space, dimensions) of the tables whose sketches can be extended."""
     rows: Any = con.execute("SELECT id, dimensions FROM vector_index").fetchall()
-    tables: list[tuple[Layer, int, int]] = [(layer, *row) for row in rows for layer in _LAYERS]
-    return [table for table in tables if sketch.is_due(con, *table)]
+    return [
+        (layer, index, space, dimensions)
+        for index, dimensions in rows
+        for layer in _LAYERS
+        if (space := sketch.due_space(con, layer, index, dimensions)) is not None
+    ]
 
 
 def extend_sketches(con: apsw.Connection) -> None:
@@ -210,30 +223,39 @@ def embeddable(con: apsw.Connection) -> int:
     """Return how many rows a model has to embed, of all spaces."""
     turns = con.execute(  # by an index that has all that is asked: of a million rows in a third of the time
         "SELECT count(*) FROM turn INDEXED BY turn_outline WHERE role <> 'note'"
-        " AND id NOT IN (SELECT id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL)"
+        " AND (space, id) NOT IN (SELECT space, id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL)"
     ).get
     return turns + con.execute(f"SELECT count(*) FROM atom WHERE {_EMBEDDABLE['atom']}").get
 
 
-def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -> list[tuple[str, str]]:
+def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -> list[tuple[str, str, str]]:
     """See `Store.unembedded`."""
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
-    found: list[tuple[str, str]] = []
+    state = index, con.execute("PRAGMA schema_version").get, _brought_back(con)
+    if seen.state != state:
+        seen.state, seen.up_to = state, {}
+    found: list[tuple[str, str, str]] = []
     for layer, column in _TEXT:
-        key = (layer, index, con.execute("PRAGMA schema_version").get, _brought_back(con))
-        start = seen.up_to.get(key, 0)
+        of_row = f"v.rowid = r.space << {ID_BITS} | r.id"
         missing = (
-            ""
-            if index is None
-            else f"NOT EXISTS (SELECT 1 FROM {_table(layer, index)}_rowids v WHERE v.rowid = r.id) AND"
+            "" if index is None else f"NOT EXISTS (SELECT 1 FROM {_table(layer, index)}_rowids v WHERE {of_row}) AND"
         )
-        rows: Any = con.execute(
-            f"SELECT id, {column} FROM {layer} r WHERE id > ? AND {missing} {_EMBEDDABLE[layer]} ORDER BY id LIMIT ?",
-            (start, limit - len(found)),
+        spaces: Any = con.execute(
+            "SELECT n.space, s.name, n.last FROM number n JOIN space s ON s.id = n.space WHERE n.kind = ? ORDER BY 1",
+            (layer,),
         ).fetchall()
-        if not rows and len(found) < limit:
-            seen.up_to[key] = con.execute(f"SELECT max(id) FROM {layer}").get or 0
-        found += [(f"{layer[0]}{number}", text) for number, text in rows]
+        for space, name, last in spaces:
+            start = seen.up_to.get((layer, space), 0)
+            if last <= start or len(found) == limit:
+                continue
+            rows: Any = con.execute(
+                f"SELECT id, {column} FROM {layer} r WHERE space = ? AND id > ? AND {missing} {_EMBEDDABLE[layer]}"
+                " ORDER BY id LIMIT ?",
+                (space, start, limit - len(found)),
+            ).fetchall()
+            if not rows:
+                seen.up_to[layer, space] = last
+            found += [(name, f"{layer[0]}{number}", text) for number, text in rows]
     return found
 
 

@@ -15,8 +15,10 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.store.sql import numbers
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.index import terms
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.unreadable import Unreadable
 from mcp_memory.store.sqlite.upkeep import recovery, repair
 from mcp_memory.store.sqlite.upkeep.comparison import take_all
@@ -64,7 +66,12 @@ def build(new: Path, home: Path, *, is_alone: bool) -> Built:
         con.execute("DELETE FROM term_range")
         list(repair.words(con))
         for layer in _LAYERS:
-            terms.cover(con, layer, 1, con.execute(f"SELECT coalesce(max(id), 1) FROM {layer}").get)
+            lasts: Any = con.execute(f"SELECT space, max(id) FROM {layer} GROUP BY space").fetchall()
+            for space, last in lasts:
+                terms.cover(con, layer, space, 1, last)
+        names: Any = con.execute("SELECT name FROM space").fetchall()
+        for (name,) in names:
+            numbers.catch_up(SqliteTransaction(con, home, name))
         if guard:
             con.execute(guard)
         con.execute("COMMIT")

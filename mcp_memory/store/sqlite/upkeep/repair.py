@@ -15,11 +15,13 @@ import apsw
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sql import canvases, chunks, scenes
+from mcp_memory.store.sql import canvases, chunks, numbers, scenes
 from mcp_memory.store.sql.line_files import due, lines_of
 from mcp_memory.store.sql.terms import INDEXED, of_row
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.index import sketch, terms
+from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK
+from mcp_memory.store.sqlite.line_files import owner
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep.snapshots import line_files
 
@@ -31,12 +33,20 @@ _BATCH = 2_000
 
 def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: bool) -> list[str]:
     """See `Store.repair`."""
+    spaces: Any = con.execute("SELECT name FROM space").fetchall()
     return [
+        *(line for (name,) in spaces for line in _numbers(SqliteTransaction(con, home, name))),
         *words(con),
         *_sketches(con),
         *_line_files(con, home, set_aside, everything=everything),
         *_pages(con, home, set_aside),
     ]
+
+
+def _numbers(tx: SqliteTransaction) -> Iterator[str]:
+    if behind := numbers.behind(tx):
+        numbers.catch_up(tx)
+        yield f"{tx.name}: numbers of {', '.join(behind)} rows go on behind the last that there is."
 
 
 # --- indexes ----------------------------------------------------------------------------------------
@@ -48,15 +58,16 @@ def words(con: apsw.Connection) -> Iterator[str]:
         if lacking := _index(con, layer):
             yield f"{lacking} {layer}s are in the word index again."
         surplus: Any = con.execute(
-            f"SELECT id FROM {layer}_terms_docsize WHERE id NOT IN (SELECT id FROM {layer} WHERE {INDEXED[layer]})"
+            f"SELECT id >> {ID_BITS}, id & {ID_MASK} FROM {layer}_terms_docsize WHERE id NOT IN"
+            f" (SELECT space << {ID_BITS} | id FROM {layer} WHERE {INDEXED[layer]})"
         ).fetchall()
-        for (number,) in surplus:
-            terms.delete(con, layer, number)
+        for space, number in surplus:
+            terms.delete(con, layer, space, [number])
         if surplus:
             yield f"{len(surplus)} {layer}s that were forgotten are out of the word index."
     torn: Any = con.execute(
         "SELECT DISTINCT s.name, c.ref FROM chunk c JOIN space s ON s.id = c.space"
-        " WHERE c.id NOT IN (SELECT id FROM chunk_terms_docsize)"
+        f" WHERE c.space << {ID_BITS} | c.id NOT IN (SELECT id FROM chunk_terms_docsize)"
     ).fetchall()
     for space, ref in torn:
         chunks.forget(SqliteTransaction(con, Path(), space), ref)
@@ -66,18 +77,19 @@ def words(con: apsw.Connection) -> Iterator[str]:
 
 def _index(con: apsw.Connection, layer: Layer) -> int:
     """Index the rows that the word index lacks, and return how many."""
-    columns, after, count = "content, name" if layer == "turn" else "text, NULL", 0, 0
+    columns, after, count = "content, name" if layer == "turn" else "text, NULL", (0, 0), 0
     while True:
         rows: Any = con.execute(
-            f"SELECT id, space, {columns} FROM {layer} WHERE {INDEXED[layer]} AND id > ?"
-            f" AND id NOT IN (SELECT id FROM {layer}_terms_docsize) ORDER BY id LIMIT {_BATCH}",
-            (after,),
+            f"SELECT space, id, {columns} FROM {layer} WHERE {INDEXED[layer]} AND (space, id) > (?, ?)"
+            f" AND space << {ID_BITS} | id NOT IN (SELECT id FROM {layer}_terms_docsize)"
+            f" ORDER BY space, id LIMIT {_BATCH}",
+            after,
         ).fetchall()
         if not rows:
             return count
-        for number, space, text, name in rows:
+        for space, number, text, name in rows:
             terms.insert(con, layer, space, [(number, of_row(layer, text, name))])
-        after, count = rows[-1][0], count + len(rows)
+        after, count = rows[-1][:2], count + len(rows)
 
 
 def _sketches(con: apsw.Connection) -> Iterator[str]:
@@ -103,16 +115,19 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
     for (number, path), space in sorted(found.items()):
         target = home / "spaces" / space / path
         size = target.stat().st_size if target.is_file() else -1
-        if not everything and size >= lengths[number, path]:
+        length = lengths.get((number, path), 0)
+        whose = owner(con, space, path, files.beyond(target, 0)) if size >= length else None
+        if not everything and size >= length and whose is None:
             continue
         content = b"".join(lines_of(SqliteTransaction(con, home, space), path))
         if size >= 0 and read_regular(target) == content:
             why = ""
         elif size >= 0:
             set_aside(target)
-            why = (
-                "was torn: it is written anew, the old one kept" if size < lengths.get((number, path), 0) else "renewed"
-            )
+            why = "renewed"
+            if size < length or whose is not None:
+                what = "was torn" if whose is None else f"had lines of the space {whose}"
+                why = f"{what}: it is written anew, the old one kept"
         else:
             why = "was missing: it is written anew"
             if files.is_there(target):  # something else is in its place

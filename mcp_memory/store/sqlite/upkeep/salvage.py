@@ -14,7 +14,7 @@ from mcp_memory.store.sqlite.upkeep.snapshots import opened
 
 __all__ = ["MADE_ANEW", "salvage"]
 
-MADE_ANEW = {"sqlite_sequence", "migration", "term_range", "chunk", "vector_index"}
+MADE_ANEW = {"migration", "term_range", "chunk", "vector_index"}
 """Tables that are not carried from one database to another."""
 
 

@@ -1,0 +1,20 @@
+"""Row numbers of the word and vector tables, which hold the rows of all spaces: the space in the upper bits.
+
+So the rows of a space are one stretch in the order of their ids, and a search reads that stretch alone.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ID_BITS", "ID_MASK", "rowid", "span"]
+
+ID_BITS = 40
+ID_MASK = (1 << ID_BITS) - 1
+
+
+def rowid(space: int, id: int) -> int:
+    return space << ID_BITS | id
+
+
+def span(space: int) -> tuple[int, int]:
+    """Return the first and the last row number that a space can have."""
+    return rowid(space, 0), rowid(space, ID_MASK)
