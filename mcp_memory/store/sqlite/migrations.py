@@ -295,7 +295,7 @@ _SEARCH = """
 """
 
 
-SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-baseline", _baseline)]
+SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-numbers-per-space", _baseline)]
 
 
 def migrate(con: apsw.Connection) -> None:
