@@ -70,7 +70,7 @@ def index(
     going_on: Callable[[], bool] = lambda: True,
 ) -> None:
     """Put the runs of a ref that follow byte `start` into the index. Ends early where another process is at it."""
-    waiting = _masked(data, start)
+    waiting = chunks_of(data, start=start)
     batch = _batch(waiting)
     while True:
         following = _batch(waiting)
@@ -91,7 +91,7 @@ def _batch(waiting: Iterator[NewChunk]) -> list[NewChunk]:
     return batch
 
 
-def _masked(data: bytes, start: int) -> Iterator[NewChunk]:
+def chunks_of(data: bytes, *, start: int = 0) -> Iterator[NewChunk]:
     """Yield the runs of a result that begin at byte `start` or later."""
     encoding = encoding_of(data)
     if encoding is None or encoding[0] != "utf-8":

@@ -1,6 +1,6 @@
 """Store a tool result: the raw bytes become a ref, a line becomes its record, a step goes on the canvas.
 
-Guarantees: the ref is on disk before the canvas names it; record and canvas land together; two writers of one canvas
+Guarantees: the ref, its record and the canvas land together; two writers of one canvas
 both get their step; the same call with the same bytes is stored once per session.
 The summary and preview come from `synopsis`, the task and the node from `canvas`.
 """
@@ -21,9 +21,11 @@ from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref
 from mcp_memory.shortterm.calls import call_line, stand_in, summary_line, title_of
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean, number_of, padded
 from mcp_memory.shortterm.canvas.placement import call_intent
-from mcp_memory.shortterm.canvas.tasks import IncomingCall, leave_task, route_call
+from mcp_memory.shortterm.canvas.tasks import IncomingCall, route_call
+from mcp_memory.shortterm.chunks import AT_ONCE, chunks_of
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Conflict, NewRef, Store
+from mcp_memory.store.values import OffloadedResult, Saving
 
 if TYPE_CHECKING:
     from mcp_memory.core.tokens import TokenCounter
@@ -94,11 +96,14 @@ def offload(
     goal_hint: str = "",
     talk: str = "",
     said: Sequence[Turn] = (),
+    books: bool = False,
 ) -> Offloaded:
-    """Store a tool result and return its stand-in for the context.
+    """Store a tool result with its record, step, index and saving, in one transaction; return its stand-in.
 
     `goal_hint` (the user's request) names a new task where the agent names none; the synopsis looks for words of
     `talk`, the recent conversation; `said` are its turns, which may end the task or begin another. All may be empty.
+    With `books`, what a replaced result saves is entered in the ledger. A result over `chunks.AT_ONCE` waits for its
+    index.
     Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
     """
     request, result = _received(request)
@@ -118,52 +123,54 @@ def offload(
         goal_hint=mask(goal_hint),
         said=tuple(said),
     )
-    routed = route_call(store, space, call)  # refuses before anything is written
-    ref = store.put_ref(space, _new_ref(request, result, synopsis.content_type, now))
-    tokens_raw = tokens_of(text, counter)
+    new, tokens_raw = _new_ref(request, result, synopsis.content_type, now), tokens_of(text, counter)
+    indexed = list(chunks_of(new.data)) if len(new.data) <= AT_ONCE else None
 
     def tokens_kept(node: str) -> int:
-        return counter.count(stand_in(node=node, ref=ref.id, summary=call.summary, preview=synopsis.preview))
+        return counter.count(stand_in(node=node, ref=new.id, summary=call.summary, preview=synopsis.preview))
 
     for _ in range(ATTEMPTS):
-        if earlier := _earlier(store, space, request, ref):
-            row = store.canvas(space, number_of(earlier.node_id))
-            earlier = replace(earlier, tokens_kept=tokens_kept(earlier.node_id))
-            return _answer(row, earlier, synopsis, [AGAIN])
+        routed = route_call(store, space, call)  # refuses before anything is written
+        kept = tokens_kept(routed.node)
         record = Record(
             timestamp=now,
             node_id=routed.node,
             tool_call=call_line(request.tool_name, request.arguments),
             summary=call.summary,
-            result_ref=ref.path,
+            result_ref="",
             tool_call_id=request.tool_call_id,
             offloaded=True,
             session=request.session,
             score=max(0, min(10, synopsis.score)),
             tokens_raw=tokens_raw,
-            tokens_kept=tokens_kept(routed.node),
-            ref=ref.id,
+            tokens_kept=kept if request.replaced else tokens_raw,
+            ref=new.id,
             summary_by="agent" if agents_summary else "synopsis",
         )
+        saving = Saving(session=request.session, at=now, kind="offload", saved=tokens_raw, spent=kept)
         try:
-            store.commit_step(
+            stored, is_new = store.commit_step(
                 space,
-                record=record if request.replaced else replace(record, tokens_kept=tokens_raw),
+                record=record,
                 canvas=routed.row,
                 expected=routed.row.version,
                 step=routed.step,
+                result=OffloadedResult(
+                    new=new, chunks=indexed, left=routed.left, saving=saving if books and request.replaced else None
+                ),
             )
         except Conflict:
-            routed = route_call(store, space, call)
             continue
-        if routed.left:
-            leave_task(store, space, routed.left, now=now)
+        if not is_new:
+            row = store.canvas(space, number_of(stored.node_id))
+            return _answer(row, replace(stored, tokens_kept=tokens_kept(stored.node_id)), synopsis, [AGAIN])
         notes: list[str] = []
-        if record.tokens_kept >= tokens_raw and not agents_summary:  # a conclusion is worth a step, whatever it saves
+        if kept >= tokens_raw and not agents_summary:  # a conclusion is worth a step, whatever it saves
             notes.append(f"The result is small ({tokens_raw} tokens): offloading it saved nothing.")
         elif len(text) > COUNTED_CHARS:
             notes.append(f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters.")
-        return _answer(routed.row, record, synopsis, [*notes, *_shortened(request)])
+        return _answer(routed.row, replace(stored, tokens_kept=kept), synopsis, [*notes, *_shortened(request)])
+    ref = store.put_ref(space, new)
     raise StoreUnavailable(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
         "call again with the same tool_call_id and result to give it its place."
@@ -310,14 +317,6 @@ def _new_ref(request: OffloadRequest, result: Raw, content_type: str, now: datet
         content_type=content_type,
         masked=result.masked,
     )
-
-
-def _earlier(store: Store, space: str, request: OffloadRequest, ref: Ref) -> Record | None:
-    """Return the record that this very call made before, in this session."""
-    if request.tool_call_id is None:
-        return None
-    held = store.records(space, session=request.session, tool_call_id=request.tool_call_id, ref=ref.id, limit=1)
-    return held[0] if held else None
 
 
 _FAILED = re.compile(r"[1-9]\d* (?:failed|errors?)\b", re.IGNORECASE)

@@ -70,6 +70,7 @@ from mcp_memory.store.values import (
     NewAtom,
     NewChunk,
     NewRef,
+    OffloadedResult,
     Outcome,
     Posting,
     Saved,
@@ -531,8 +532,13 @@ class TaskStore(Protocol):
         canvas: CanvasRow,
         expected: int,
         step: str | None = None,
-    ) -> None:
+        result: OffloadedResult | None = None,
+    ) -> tuple[Record, bool]:
         """Append the record (a row, a line of its session's file) and commit the canvas's next version, both together.
+
+        With a `result`, that is stored before, and all that comes with it, in the same transaction; the record gets
+        its ref. Where the session has a record of the same call and result, that is returned, and False, and the
+        canvas stays as it is. Otherwise the new record and True.
 
         `step` is stored with the record. `expected` is the canvas version that the caller read, 0 for a new one;
         `canvas.version` is ignored. Raises Conflict when the canvas has moved on, or a new one's number is taken. The

@@ -7,6 +7,7 @@ bits, so a slow password hash is not needed.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -57,6 +58,7 @@ __all__ = [
     "NewAtom",
     "NewChunk",
     "NewRef",
+    "OffloadedResult",
     "Outcome",
     "Posting",
     "Right",
@@ -464,6 +466,28 @@ class NewRef:
     timestamp: datetime
     content_type: str
     masked: Sequence[MaskedPlace] = ()
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def id(self) -> str:
+        """The id of its ref, but where another result has it already: then it is longer."""
+        return f"r-{self.sha256[:12]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffloadedResult:
+    """A result on its way in with its step. `chunks`: its index, None where it is made in the background.
+
+    `left`: the canvas that the session leaves for this one. `saving`: what to enter in the ledger.
+    """
+
+    new: NewRef
+    chunks: Sequence[NewChunk] | None = None
+    left: CanvasChange | None = None
+    saving: Saving | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_memory.core.types import Ref
 from mcp_memory.shortterm import chunks
+from mcp_memory.shortterm.offload import OffloadRequest, keep
 from mcp_memory.store.protocol import Filters, Store
 from tests.shortterm.agent import Agent
 
@@ -95,20 +97,26 @@ def test_what_was_stopped_in_the_middle_goes_on_where_it_was(agent: Agent) -> No
     assert rows(agent.store, again)[:-1] == rows(agent.store, once)[:-1]
 
 
+def waiting(agent: Agent, result: str | bytes) -> Ref:
+    """Keep a result that waits for its index."""
+    request = OffloadRequest(tool_name="Read", result=result, session=agent.session)
+    return keep(agent.store, agent.space, request=request, now=agent.now)
+
+
 def test_a_result_that_cannot_be_read_is_passed_over(agent: Agent) -> None:
-    lost, other = agent.offload("one\n" * 500), agent.offload("two\n" * 500)
+    lost, other = waiting(agent, "one\n" * 500), waiting(agent, "two\n" * 500)
     (agent.store.folder("default") / lost.path).unlink()
     passing: set[tuple[str, str]] = set()
     while chunks.index_next(agent.store, passing, lambda: True):
         pass
-    assert passing == {("default", lost.ref)}
-    assert {one.ref for one, _ in agent.store.chunks("default", ["c1", "c2", "c3"])} == {other.ref}
+    assert passing == {("default", lost.id)}
+    assert {one.ref for one, _ in agent.store.chunks("default", ["c1", "c2", "c3"])} == {other.id}
 
 
 def test_a_result_forgotten_while_it_was_to_be_read_is_indexed_when_it_comes_back(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ref, read = agent.offload("one\n" * 500).ref, agent.store.read_ref
+    ref, read = waiting(agent, "one\n" * 500).id, agent.store.read_ref
     gone: list[str] = []
 
     def late(space: str, id: str) -> bytes:
@@ -129,7 +137,7 @@ def test_a_result_forgotten_while_it_was_to_be_read_is_indexed_when_it_comes_bac
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe" * 900, b"\x89PNG\r\n" + bytes(range(256))])
 def test_what_is_no_text_has_no_lines_and_does_not_wait(agent: Agent, data: bytes) -> None:
-    ref = agent.offload(data or b"x").ref
+    ref = waiting(agent, data or b"x").id
     chunks.index(agent.store, "default", ref, data)
     assert (agent.store.refs_waiting(), rows(agent.store, ref)) == (0, [])
 

@@ -47,7 +47,8 @@ class TaskVerbs(Verbs):
         With `replaced` off no saving is booked: the result stays in the context, or `note_replaced` is called once it
         does not.
         """
-        from mcp_memory.shortterm.offload import AGAIN, OffloadRequest, offload
+        from mcp_memory.shortterm.chunks import AT_ONCE
+        from mcp_memory.shortterm.offload import OffloadRequest, offload
 
         name = self._session(session)
         said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
@@ -76,10 +77,10 @@ class TaskVerbs(Verbs):
             goal_hint=one_line(asked, 120),
             talk="\n".join(turn.content[:2_000] for turn in said),
             said=said,
+            books=True,
         )
-        if replaced and done.note != AGAIN:
-            self._note_saving("offload", name, saved=done.tokens_raw, spent=done.tokens_kept)
-        self._index(self._parts.store.ref(self.space, done.ref))
+        if len(result) > AT_ONCE // 4:  # it may be one that waits for its index
+            self._parts.stored()
         return done
 
     @in_thread

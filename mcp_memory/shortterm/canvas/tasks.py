@@ -18,7 +18,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language.words import base_terms, function_words
@@ -26,8 +26,8 @@ from mcp_memory.shortterm.canvas.edits import CanvasState, complete, row_of
 from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, Canvas, clean, goal_of, padded
 from mcp_memory.shortterm.canvas.folding import nodes_of, opened
 from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, StepNote, latest, place
-from mcp_memory.shortterm.canvas.versions import amend, current_state
-from mcp_memory.store.protocol import Store
+from mcp_memory.shortterm.canvas.versions import current_state
+from mcp_memory.store.protocol import CanvasChange, Store
 
 if TYPE_CHECKING:
     from mcp_memory.shortterm.canvas.boundaries import BoundaryVerdict
@@ -209,22 +209,14 @@ class IncomingCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftTask:
-    """The task that a session leaves; `done`: it was said to be finished."""
-
-    row: CanvasRow
-    done: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedCall:
     """`step` is for `Store.commit_step`, with `row`, whose version is the one that was read."""
 
     row: CanvasRow
     node: str
     step: str | None
-    left: LeftTask | None
-    """For `leave_task`, once the step is committed."""
+    left: CanvasChange | None
+    """The task that the session leaves: done, where it was said to be, or paused until it is taken up again."""
 
 
 def route_call(store: Store, space: str, call: IncomingCall) -> RoutedCall:
@@ -241,16 +233,17 @@ def route_call(store: Store, space: str, call: IncomingCall) -> RoutedCall:
     return RoutedCall(row=row_of(grown, row), node=placed.node, step=placed.note.text(), left=left)
 
 
-def leave_task(store: Store, space: str, left: LeftTask, *, now: datetime) -> None:
-    """Note that a session went on to another task: the one it left is done, or paused until it is taken up again."""
-
-    def leave(state: CanvasState) -> CanvasState | None:
-        status = state.canvas.status
-        if left.done:
-            return complete(state, now) if status != "done" else None
-        return replace(state, canvas=replace(state.canvas, status="paused")) if status == "doing" else None
-
-    amend(store, space, left.row, leave, kind="completed" if left.done else "paused")
+def _left(store: Store, space: str, row: CanvasRow, *, is_done: bool, now: datetime) -> CanvasChange | None:
+    try:
+        state = current_state(store, space, row)
+    except Damaged:  # it stays as it is; `doctor` tells of it
+        return None
+    if is_done:
+        kind, after = "completed", complete(state, now) if state.canvas.status != "done" else None
+    else:
+        kind, after = "paused", replace(state, canvas=replace(state.canvas, status="paused"))
+        after = after if state.canvas.status == "doing" else None
+    return None if after is None else CanvasChange(row=row_of(after, row), kind=kind)
 
 
 def _new_row(number: int, choice: TaskChoice, call: IncomingCall) -> CanvasRow:
@@ -262,7 +255,7 @@ def _new_row(number: int, choice: TaskChoice, call: IncomingCall) -> CanvasRow:
 # --- the task ---------------------------------------------------------------------------------------
 
 
-def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, LeftTask | None]:
+def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, CanvasChange | None]:
     """Return the task of the call, and the one that the session leaves for it."""
     active = store.active_canvas(space, call.session)
     task = None if call.task is None else mask(check_task(call.task))
@@ -284,7 +277,8 @@ def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, L
         )
     if active is None or (choice.row and choice.row.number == active.number):
         return choice, None
-    return choice, LeftTask(row=active, done=heard is not None and heard.done)
+    is_done = heard is not None and heard.done
+    return choice, _left(store, space, active, is_done=is_done, now=call.now)
 
 
 def _heard(store: Store, space: str, call: IncomingCall, active: CanvasRow) -> BoundaryVerdict | None:

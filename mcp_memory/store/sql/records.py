@@ -11,9 +11,11 @@ from typing import Any
 from mcp_memory.core.types import FORGOTTEN, CanvasRow, Record
 from mcp_memory.store import files
 from mcp_memory.store.sql import canvases as canvas_rows
-from mcp_memory.store.sql import jobs
+from mcp_memory.store.sql import chunks as chunk_rows
+from mcp_memory.store.sql import jobs, savings
+from mcp_memory.store.sql import refs as ref_rows
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
-from mcp_memory.store.values import CanvasChange, Summaries, TakenStep, ThinRecord
+from mcp_memory.store.values import CanvasChange, OffloadedResult, Summaries, TakenStep, ThinRecord
 
 __all__ = [
     "amend",
@@ -44,7 +46,22 @@ def commit_step(
     canvas: CanvasRow,
     expected: int,
     step: str | None = None,
-) -> None:
+    result: OffloadedResult | None = None,
+    terms: Sequence[Sequence[str]] = (),
+) -> tuple[Record, bool]:
+    if result is not None:
+        ref = ref_rows.put(tx, result.new)
+        if result.chunks is not None:
+            chunk_rows.put(tx, ref.id, result.chunks, terms, start=0, complete=True)
+        call = record.tool_call_id
+        earlier = call and listed(tx, session=record.session, tool_call_id=call, ref=ref.id, limit=1)
+        if earlier:
+            return earlier[0], False
+        record = replace(record, ref=ref.id, result_ref=ref.path)
+        if result.left is not None:
+            canvas_rows.change(tx, [result.left])
+        if result.saving is not None:
+            savings.add_saving(tx, result.saving)
     canvas_rows.save(tx, canvas, expected=expected, kind="step", make_active=True)
     number = tx.next("record")
     tx.insert(
@@ -66,6 +83,7 @@ def commit_step(
         step=step,
     )
     append(tx, record.session, [number])
+    return record, True
 
 
 def note_replaced(tx: Transaction, *, session: str, node: str, ref: str, tokens_raw: int, tokens_kept: int) -> bool:

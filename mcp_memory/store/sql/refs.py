@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from datetime import datetime
 from typing import Any
@@ -26,7 +25,7 @@ _PURGED = ""
 def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
     """Store a result. The file comes first: a kill leaves at worst a file that nothing points at."""
     tx.make_space()
-    digest = hashlib.sha256(new.data).hexdigest()
+    digest = new.sha256
     for length in (12, 16, 24, 64):  # 48 bits can collide in a long life; then the id grows
         id = f"r-{digest[:length]}"
         known = _find(tx, id)

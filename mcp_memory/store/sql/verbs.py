@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
+from mcp_memory.core.types import CanvasRow, Record
 from mcp_memory.store.sql import atoms as atom_rows
 from mcp_memory.store.sql import canvases as canvas_rows
 from mcp_memory.store.sql import chunks as chunk_rows
@@ -36,7 +38,7 @@ from mcp_memory.store.sql import tokens as token_rows
 from mcp_memory.store.sql import tombstones as tombstone_rows
 from mcp_memory.store.sql import turns as turn_rows
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, reads, reads_home, writes, writes_home
-from mcp_memory.store.values import NewChunk
+from mcp_memory.store.values import NewChunk, OffloadedResult
 
 __all__ = ["SqlVerbs"]
 
@@ -120,7 +122,21 @@ class SqlVerbs(Protocol):
         terms = chunk_rows.cut(new)  # before the transaction, for which others would wait
         return self.write(space, lambda tx: chunk_rows.put(tx, ref, new, terms, start=start, complete=complete))
 
-    commit_step = writes(record_rows.commit_step)
+    def commit_step(
+        self,
+        space: str,
+        /,
+        *,
+        record: Record,
+        canvas: CanvasRow,
+        expected: int,
+        step: str | None = None,
+        result: OffloadedResult | None = None,
+    ) -> tuple[Record, bool]:
+        terms = chunk_rows.cut(result.chunks or ()) if result else ()  # before the transaction
+        work = partial(record_rows.commit_step, record=record, canvas=canvas, expected=expected, step=step)
+        return self.write(space, lambda tx: work(tx, result=result, terms=terms))
+
     note_replaced = writes(record_rows.note_replaced)
     save_canvas = writes(canvas_rows.save)
     redraw_canvas = writes(canvas_rows.redraw)
