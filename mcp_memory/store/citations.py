@@ -66,7 +66,7 @@ def links(text: str) -> list[str]:
 
 
 def uncovered(text: str) -> list[str]:
-    """Return the lines that name no atom; headings, rules and blank lines have nothing to cover."""
+    """Return the lines that cite no atom; headings, rules and blank lines need no citation."""
     lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if _WORD.search(line) and not _HEADING.match(line) and not cited(line)]
 
@@ -86,7 +86,7 @@ def _tail(line: str) -> str:
 
 
 def covered(text: str) -> str:
-    """Return the text without its uncovered lines and tails, and without headings that nothing is left under."""
+    """Return the text without its uncovered lines and tails, and without headings left without text."""
     bare = set(uncovered(text))
     lines = [line for line in text.splitlines() if line.strip() not in bare]
     return tidy([line[: len(line) - len(_tail(line))].rstrip() for line in lines])
@@ -105,12 +105,12 @@ def without(text: str, ids: Collection[str]) -> str:
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """Return the text with the atoms that it names as its evidence under other ids."""
+    """Return the text with the cited atoms under other ids."""
     return _GROUP.sub(lambda group: _ID.sub(lambda id: names.get(id[0], id[0]), group[0]), text)
 
 
 def marked(text: str, marks: Mapping[str, str]) -> str:
-    """Return the text with a mark before each citation whose atoms all have one: `…, said by a tool (a12)`."""
+    """Return the text with a mark before each citation whose atoms all have that mark: `…, said by a tool (a12)`."""
 
     def mark(group: re.Match[str]) -> str:
         found = [marks.get(id) for id in _ids(group)]
@@ -127,7 +127,7 @@ def plain(text: str) -> str:
 
 
 def unlinked(text: str, names: Collection[str]) -> str:
-    """Return the text with these links as plain words."""
+    """Return the text with these links as plain text."""
     return _LINK.sub(lambda link: _as_shown(link) if link[1].strip() in names else link[0], text)
 
 
@@ -136,7 +136,7 @@ def _as_shown(link: re.Match[str]) -> str:
 
 
 def unwrapped(text: str) -> str:
-    """Return the text with lines that an author broke joined again, so that each bears its own citation."""
+    """Return the text with wrapped lines joined, so that each line has its own citation."""
     lines: list[str] = []
     for line in text.splitlines():
         if lines and _goes_on(lines[-1], line):
@@ -157,7 +157,7 @@ def _goes_on(before: str, line: str) -> bool:
 
 
 def _mark(line: str) -> str:
-    """Return what makes a line an item of a list."""
+    """Return the list marker at the start of a line."""
     found = _MARK.match(line)
     return found[0] if found else ""
 
@@ -196,12 +196,12 @@ def _stop(line: str, end: int) -> int:
 
 
 def tidy(lines: Sequence[str]) -> str:
-    """Return lines as a page, without headings that nothing stands under."""
+    """Return lines as a page, without headings that have no text below."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(_with_something_under(lines))).strip("\n")
 
 
 def _with_something_under(lines: Sequence[str]) -> list[str]:
-    """Return the lines without headings that have nothing under them."""
+    """Return the lines without headings that have no text below."""
     kept: list[str] = []
     deepest = 0  # headings down to this level have something under them
     for line in reversed(lines):

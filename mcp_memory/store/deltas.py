@@ -17,7 +17,7 @@ __all__ = ["as_json", "combine", "delta", "texts"]
 
 
 def delta(old: str | None, new: str) -> str:
-    """Return the delta from a text to another; from None it is the new text, whole."""
+    """Return the delta from a text to another; from None it is the whole new text."""
     return as_json(new if old is None else list(_changes(old, new)))
 
 
@@ -26,12 +26,12 @@ def as_json(changes: Any) -> str:
 
 
 def combine(deltas: Iterable[str]) -> str:
-    """Return the text that deltas come to. Raises ValueError where one cannot be read."""
+    """Return the text that results from deltas. Raises ValueError if one cannot be read."""
     return deque(texts(deltas), maxlen=1).pop()
 
 
 def texts(deltas: Iterable[str]) -> Iterator[str]:
-    """Yield the text after each delta, the first of which is whole. Raises ValueError where one cannot be read."""
+    """Yield the text after each delta; the first delta is a whole text. Raises ValueError if one cannot be read."""
     text = ""
     for one in deltas:
         changes: Any = json.loads(one)
@@ -52,7 +52,7 @@ def _pieces(text: str, changes: Iterable[tuple[int, int, str]]) -> Iterator[str]
 
 
 def _changes(old: str, new: str) -> Iterator[tuple[int, int, str]]:
-    """Yield what differs: lines that were added or removed, and of a line that stays the part that is another."""
+    """Yield the differences: added or removed lines, and the changed part of a changed line."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     starts = list(accumulate(map(len, before), initial=0))
     for what, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
@@ -73,6 +73,6 @@ def _within(old: str, new: str, at: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _shared(one: str, other: str) -> int:
-    """Return how many characters two texts begin with alike."""
+    """Return the length of the common prefix of two texts."""
     differs = (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
     return next(differs, min(len(one), len(other)))

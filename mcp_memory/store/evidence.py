@@ -1,7 +1,7 @@
-"""The hash of a turn, by which anybody can prove that its words are those that were handed in.
+"""The hash of a turn, which proves that its words are those that a client sent.
 
-It is over the fields as the client gave them, tagged with a version: should they ever change, old hashes can still be
-checked. Which engine keeps the turn does not matter.
+It covers the fields as the client gave them, tagged with a version, so that old hashes can still be checked if the
+fields ever change. It does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def evidence_hash(turn: NewTurn) -> bytes:
-    """Return SHA-256 over the tagged, length-prefixed fields that a client hands in; times in whole milliseconds."""
+    """Return SHA-256 over the tagged, length-prefixed fields that a client sent; times in whole milliseconds."""
     said = "" if turn.said_at is None or turn.guessed else str((turn.said_at - _EPOCH) // timedelta(milliseconds=1))
     digest = hashlib.sha256(b"mcp-memory turn 1\n")
     for field in (turn.role, turn.name or "", said, turn.content):
@@ -27,7 +27,7 @@ def evidence_hash(turn: NewTurn) -> bytes:
 
 
 def is_intact(turn: Turn) -> bool:
-    """Tell whether a stored turn matches its hash. Its time is part of that only where the client gave one."""
+    """Tell whether a stored turn matches its hash, which includes its time only if the client gave one."""
     return any(
         evidence_hash(NewTurn(role=turn.role, name=turn.name, content=turn.content, said_at=said)).hex() == turn.sha256
         for said in (turn.said_at, None)

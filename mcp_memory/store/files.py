@@ -52,10 +52,10 @@ _FENCE = b"---\n"
 
 
 def database_is_gone(home: Path) -> str | None:
-    """Return what to do about a home that holds the files of a memory and no database; None for any other.
+    """Return the next step for a home that has the files of a memory but no database; None for any other home.
 
-    Opened as if it were new, it would forget all that was said and give the same ids again. Files are looked at
-    first: whoever makes a memory makes the database before them.
+    If it were opened as new, its content would be lost and its ids given again. The files are checked first, because a
+    new memory gets its database before its files.
     """
     has_files = any(path.is_file() and path.stat().st_size for path in (home / "spaces").glob("*/**/*"))
     database = home / "memory.db"
@@ -198,7 +198,7 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write beside, flush, rename: the file is either the old one or the new one, whole."""
+    """Write to a temporary file, flush, rename: the file has either the old or the new content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     note(path)
     beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
@@ -238,7 +238,7 @@ def content_of(path: Path) -> bytes | None:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether anything has this name, be it a link that leads nowhere."""
+    """Return whether a file, folder or link has this name, even a broken link."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):

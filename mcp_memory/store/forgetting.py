@@ -74,7 +74,7 @@ class Purged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How many days a space keeps something; `ran_at` is when it was last followed."""
+    """The days that a space keeps a kind of rows; `ran_at` is the last run of the policy."""
 
     what: Keeping
     days: int

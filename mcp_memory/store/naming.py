@@ -1,8 +1,8 @@
-"""How a text names a tool result: `r-9f2c1a7b3d4e`, with lines `r-9f2c1a7b3d4e:120-134`, or by its node, `003-N4`.
+"""Names of tool results in texts: `r-9f2c1a7b3d4e`, with lines `r-9f2c1a7b3d4e:120-134`, or their node, `003-N4`.
 
-Turns and statements are named by a letter and a number, which counts the rows of all spaces: `t12`, `a3`.
+Turns and statements are named by a letter and a number that counts the rows of all spaces: `t12`, `a3`.
 
-Pure text: nothing here knows which results there are.
+Pure functions on text; they do not check that the results exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NUMBERED = re.compile(r"(?<![\w-])([at])(\d{1,5})(?!\w)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class NamedResult:
-    """A ref or a node that a text names, and which of its lines, where it says so: first and last, from 1."""
+    """A ref or node that a text names, and the first and last of its lines, from 1, if given."""
 
     target: str
     lines: tuple[int, int] | None = None
@@ -42,7 +42,7 @@ def named(text: str) -> list[NamedResult]:
 
 
 def address(ref: str, lines: tuple[int, int] | None) -> str:
-    """Return a ref with its lines, as `named` reads it."""
+    """Return a ref with its lines in the form that `named` reads."""
     if lines is None:
         return ref
     return f"{ref}:{lines[0]}" if lines[0] == lines[1] else f"{ref}:{lines[0]}-{lines[1]}"

@@ -39,7 +39,7 @@ _SPREAD = 0x9E3779B97F4A7C15
 
 
 def forms(text: bytes) -> set[bytes]:
-    """Return the bytes that a text may stand as in a file."""
+    """Return the byte forms that a text may have in a file."""
     found = {text}
     plain = text.decode("utf-8", "replace")
     for only_ascii in (True, False):
@@ -48,7 +48,7 @@ def forms(text: bytes) -> set[bytes]:
 
 
 def _sampled(text: bytes) -> Iterator[bytes]:
-    """Yield a text; of a long one its beginning, its end, and parts from all over it."""
+    """Yield a text; of a long one the start, the end and evenly spaced parts."""
     if len(text) <= _WHOLE:
         yield text
         return
@@ -67,7 +67,7 @@ def _pieces(form: bytes) -> Iterator[bytes]:
 
 
 def _together(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], list[str], bytes]]:
-    """Yield texts in all their forms as blocks: where each begins, whose it is, and the bytes. Few looks are quick."""
+    """Yield texts in all their forms as blocks: offsets, names and bytes. Few large searches are fast."""
     starts, held, data = list[int](), list[str](), bytearray()
     for name, text in kept:
         for form in forms(text):
@@ -122,7 +122,7 @@ class Traces:
         return list(names)
 
     def excuse_file(self, path: Path) -> bool:
-        """Leave out pieces that stand in a file that was kept; tell whether any does."""
+        """Exclude pieces that occur in a retained file; tell whether there are any."""
         excused, carried = False, b""
         with path.open("rb") as file:
             while block := file.read(_READ):
@@ -133,11 +133,11 @@ class Traces:
         return excused
 
     def of(self, data: bytes) -> bool:
-        """Tell whether bytes have a trace."""
+        """Tell whether the bytes have a residual match."""
         return next(self._hits(data), None) is not None
 
     def in_file(self, path: Path) -> tuple[list[str], int]:
-        """Return where a file has traces, and how many bytes were read of it. Raises OSError where it cannot be."""
+        """Return the residual matches of a file, and the number of bytes read. Raises OSError if it cannot be read."""
         if path.suffix == ".zip" and zipfile.is_zipfile(path):
             found, size = list[str](), 0
             with zipfile.ZipFile(path) as archive:
@@ -234,7 +234,7 @@ class Proof:
 
 
 def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_copies: bool) -> Proof:
-    """Search every file below the home, and deal with those that have a trace."""
+    """Search every file below the home, and handle those with a residual match."""
     count = size = 0
     found, cleared, copies, deleted, unread = (list[str]() for _ in range(5))
     for path in _below(home):
@@ -284,7 +284,7 @@ def _below(home: Path) -> Iterator[Path]:
 
 
 def _is_log(home: Path, path: Path) -> bool:
-    """Tell whether a file is one of lines that nothing else depends on."""
+    """Tell whether a file is a log: lines that no other file depends on."""
     parts = path.relative_to(home).parts
     set_aside = parts[0] == "spaces" and ".jsonl." in path.name
     return set_aside or parts[0] in _LOGS or (len(parts) == 1 and ".log" in path.name)

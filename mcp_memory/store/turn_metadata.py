@@ -1,7 +1,7 @@
-"""The outline of a space: what ranking must know of every turn, as columns. A projection; turns never change.
+"""Turn metadata of a space: the data that ranking needs of every turn, as columns. A projection; turns never change.
 
-A *place* is a turn's index in these columns, which are in the order of sessions and of positions within them: what
-was said just before a turn stands one place before it, and a session is one stretch of places.
+A *place* is a turn's index in these columns, which are ordered by session and position: the turn before is one place
+before, and a session is one range of places.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TurnMetadata:
 
     @property
     def session_count(self) -> int:
-        """How many sessions have turns: they are stretches, so it is how often the next turn is of another."""
+        """The number of sessions with turns: one more than the changes of session between neighbours."""
         return int((self.sessions[1:] != self.sessions[:-1]).sum()) + bool(len(self.sessions))
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -54,13 +54,13 @@ class TurnMetadata:
         return self.place_of_row[self._here(rows)].astype("int64")
 
     def passing(self, rows: Sequence[int]) -> list[int]:
-        """Return those of the row numbers whose turns may be returned, in their order."""
+        """Return the row numbers whose turns may be returned, in the given order."""
         import numpy as np
 
         here = self._here(np.array(rows, np.int64))
         return here[self.passes[self.place_of_row[here]]].tolist()
 
     def _here(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return those of the rows that have a place."""
+        """Return the rows that have a place."""
         rows = rows[rows < len(self.place_of_row)]
         return rows[self.place_of_row[rows] >= 0]

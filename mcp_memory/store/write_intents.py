@@ -1,13 +1,13 @@
-"""Which files a transaction is about to write, noted before it touches them, so that none outlives it uncommitted.
+"""Write intents: a transaction notes each file before it writes it, so that uncommitted writes can be undone.
 
 Files are written inside the transaction of their rows, before it commits: a kill, or a failure, in between leaves a
-file that is ahead of its row, a line that no row has, or a result that nothing points at. So each transaction that
-writes files keeps a mark, `<home>/unsettled/<process>-<thread>-<lot>`, with a line for each: `=` and its path, or `+`,
-how many bytes of it were committed, `:` and its path where it is appended to. It takes the mark away when it has
-committed. Transactions on a home come one after the other; a mark that stands when one begins is of one that is over,
-and `sqlite.crash_recovery` brings its files back into line with the rows.
+file that is newer than its row, a line without a row, or a result without a ref. So each transaction that writes files
+keeps a mark, `<home>/unsettled/<process>-<thread>-<lot>`, with a line for each file: `=` and its path if it is written
+whole; `+`, its committed length in bytes, `:` and its path if it is appended to. The transaction deletes the mark
+after its commit. Transactions on a home are serial, so a mark found at the start of one was left by one that has
+failed; `sqlite.crash_recovery` then restores its files from the rows.
 
-A mark is not flushed to the disk: it outlives its process, not a power cut. `doctor` finds what that leaves.
+A mark is not flushed to the disk: it survives a kill of the process, not a power cut, whose damage `doctor` finds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _APPENDED = re.compile(rb"(?:(\d+):)?(.*)", re.DOTALL)
 
 
 class _Running(threading.local):
-    """The transaction that runs in this thread: its home, and its mark, whether it is made yet or not."""
+    """The transaction of this thread: its home, and the path of its mark, which may not exist yet."""
 
     home: Path | None = None
     mark: Path = Path()
@@ -43,7 +43,7 @@ _running = _Running()
 
 @contextmanager
 def noting(home: Path) -> Generator[None]:
-    """Keep a mark of what this thread writes inside; it goes when the block ends well, and stays when it does not."""
+    """Keep a mark of this thread's writes in the block; it is deleted if the block succeeds."""
     _running.home = home
     _running.mark = home / _FOLDER / f"{os.getpid()}-{threading.get_ident()}-{secrets.token_hex(4)}"
     try:
@@ -56,7 +56,7 @@ def noting(home: Path) -> Generator[None]:
 def note(path: Path, *, whole: bool = True, length: int | None = None) -> None:
     """Note that a file is about to be replaced or deleted, or appended to after its first `length` bytes.
 
-    Outside of a transaction, do nothing.
+    Does nothing outside of a transaction.
     """
     home, mark = _running.home, _running.mark
     if home is None or not path.is_relative_to(home):
@@ -76,7 +76,7 @@ def note(path: Path, *, whole: bool = True, length: int | None = None) -> None:
 
 
 def left(home: Path) -> list[Path]:
-    """Return the marks that stand."""
+    """Return the marks that exist."""
     try:
         return [Path(entry.path) for entry in os.scandir(home / _FOLDER)]
     except FileNotFoundError:

@@ -55,9 +55,7 @@ def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | Non
 
 
 def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = None) -> WrittenAtom:
-    """Store an atom without its vector; `work` is the job that made it, if any. Its `supersedes` names open atoms
-    only.
-    """
+    """Store an atom without its vector. `work`: the job that made it, if any. `supersedes` names open atoms only."""
     if atom.entity:
         atom = replace(atom, entity=entities.chief(tx, atom.entity))
         atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
@@ -113,10 +111,10 @@ def _must_be_open(tx: Transaction, ids: Iterable[str]) -> None:
 
 
 def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
-    """Return the atom that says the same and carries the same fact.
+    """Return the atom with the same text and the same fact, or None.
 
-    It is open, or of the same time where it was extracted from turns: what ended since does not become true again by
-    being read again. Values of one fact follow each other in time, so there only the same time is the same.
+    It must be open or, for an extracted statement, valid from the same time: reading an ended statement again does not
+    make it true again. Values of one fact follow each other, so there only the same time counts as the same statement.
     """
     then, moment = "valid_to IS NULL", []
     if atom.evidence:
@@ -135,7 +133,7 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
 
 
 def _vouch(tx: Transaction, same: Atom, source: Source) -> None:
-    """Attribute an atom to whoever says the same, where that is a more trusted voice."""
+    """Set the source of an atom to a more trusted speaker of the same statement."""
     voices = get_args(Source)
     if voices.index(source) < voices.index(same.source):
         tx.run("UPDATE atom SET source = ? WHERE space = :space AND id = ?", source, number_of(same.id, "a"))

@@ -1,9 +1,9 @@
-"""The word index of tool results: which runs of their lines are in it, and how far each ref has come.
+"""The word index of tool results: indexed runs of their lines, and the progress of each ref.
 
-A projection: it can be rebuilt from the refs. `ref.indexed` is the version of the terms that all of a ref's chunks
-have; 0 before the first; negative as long as only those up to some byte are there, so that a kill in the middle of a
-large result costs one batch. Chunks of one ref come in order, and a batch that does not follow the one before is
-refused: two processes at once do nothing twice. A forgotten ref has none.
+A projection: it can be rebuilt from the refs. `ref.indexed` is the version of the terms of all chunks of a ref; 0
+before the first; negative while only the chunks up to some byte are indexed, so that a kill in the middle of a large
+result costs one batch. Chunks of a ref are added in order, and a batch that does not follow the last one is refused,
+so that two processes do no work twice. A forgotten ref has no chunks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["by_ids", "cut", "forget", "put", "unindexed", "waiting"]
 
 
 def waiting(tx: HomeTransaction) -> int:
-    """Count the results that have yet to be indexed."""
+    """Count the results that are not fully indexed."""
     return tx.get("SELECT count(*) FROM ref WHERE indexed < ? AND tombstone IS NULL", TERMS_VERSION)
 
 
@@ -35,7 +35,7 @@ def unindexed(tx: HomeTransaction, *, passing: Iterable[tuple[str, str]] = ()) -
 
 
 def cut(new: Sequence[NewChunk]) -> list[list[str]]:
-    """Return the terms of chunks, each once: the ranking asks no more than which rows have one."""
+    """Return the terms of chunks, each term once: the ranking needs only the rows that have it."""
     return [list(dict.fromkeys(index_terms(chunk.text))) for chunk in new]
 
 
@@ -48,7 +48,7 @@ def put(
     start: int,
     complete: bool,
 ) -> bool:
-    """Add the next chunks of a ref, with their terms; False, and nothing is done, where they do not follow."""
+    """Add the next chunks of a ref, with their terms; return False, changing nothing, unless they follow the last."""
     indexed = tx.get("SELECT indexed FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", ref)
     if indexed is None or indexed == TERMS_VERSION:
         return False
@@ -69,7 +69,7 @@ def put(
 
 
 def forget(tx: Transaction, ref: str) -> None:
-    """Take a ref out of the index; should it come back, it is indexed again."""
+    """Remove a ref from the index; if it is restored, it is indexed again."""
     _delete(tx, ref)
     tx.run("UPDATE ref SET indexed = 0 WHERE space = :space AND id = ?", ref)
 
@@ -79,7 +79,7 @@ def _delete(tx: Transaction, ref: str) -> None:
 
 
 def by_ids(tx: Transaction, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
-    """Return chunks with their raw bytes, in the order asked for. Those whose file is torn or gone are left out."""
+    """Return chunks with their raw bytes, in the given order. Chunks of torn or missing files are left out."""
     numbers = numbers_of(ids, "c")
     rows = tx.all(
         "SELECT c.id, c.ref, c.first_line, c.last_line, c.byte_start, c.byte_end, r.path, r.bytes FROM chunk c"

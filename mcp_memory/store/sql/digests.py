@@ -41,7 +41,7 @@ def key_of(tx: HomeTransaction) -> Key:
 
 
 def add(tx: Transaction, tombstone: int) -> None:
-    """Store the digests of all that a tombstone took."""
+    """Store the digests of all rows of a tombstone."""
     key = key_of(tx)
     found = list[bytes]()
     turns = tx.all(
@@ -64,7 +64,7 @@ def add(tx: Transaction, tombstone: int) -> None:
 
 
 def folded(text: str) -> str:
-    """Return a statement as it is compared with others."""
+    """Return a statement's text in the form that is compared."""
     return " ".join(fold(text).split()).rstrip(".!。！")
 
 
@@ -119,7 +119,7 @@ def forgotten_ref(tx: Transaction, sha256: str) -> int | None:
 
 
 def covered(tx: Transaction, given: Sequence[tuple[int, int, int, str]]) -> bool:
-    """Tell whether all these words of turns lie within words of statements that were forgotten."""
+    """Tell whether all these quotes of turns are inside quotes of forgotten statements."""
     rows = tx.among(
         "SELECT e.turn, e.span_start, e.span_end FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
         " WHERE e.space = :space AND a.tombstone IS NOT NULL AND e.turn IN ({})",

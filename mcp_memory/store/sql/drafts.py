@@ -70,7 +70,7 @@ def _waiting(tx: Transaction, draft: str) -> NewAtom | None:
 
 
 def _was_forgotten(tx: Transaction, atom: NewAtom, quotes: Sequence[evidence_rows.Quote]) -> bool:
-    """Tell whether a statement, or all the words that it is based on, were forgotten since they were said."""
+    """Tell whether a statement, or all of its evidence, was forgotten after it was said."""
     said = evidence_rows.last_said(tx, quotes) if quotes else 0
     return digests.covered(tx, quotes) or (
         digests.forgotten_statement(tx, digests.folded(atom.text), said=said) is not None
@@ -78,9 +78,9 @@ def _was_forgotten(tx: Transaction, atom: NewAtom, quotes: Sequence[evidence_row
 
 
 def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
-    """Add a draft's evidence to atoms that say the same; False where all of them have ended meanwhile.
+    """Add a draft's evidence to atoms that say the same; return False if all of them have ended meanwhile.
 
-    Where they were forgotten, what says the same is not learned again.
+    If they were forgotten, the draft is dropped, so that the statement is not learned again.
     """
     quotes = evidence_rows.checked(tx, draft.evidence)
     numbers = numbers_of(onto, "a")

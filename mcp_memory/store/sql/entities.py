@@ -1,7 +1,7 @@
-"""Entities: the people, places and things that atoms are about, each under one chief name and its aliases.
+"""Entities: the people, places and things that atoms are about, each with one chief name and its aliases.
 
-A name belongs to one entity, compared without case, width and white space. The one it was first given to keeps it, so
-that a wrong guess never makes one person of two. The user is `user`, whatever else they are called.
+A name belongs to one entity, compared without case, width and white space. It stays with the entity it was first given
+to, so that a wrong guess never merges two persons. The user is `user`, under any name.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ KNOWN = (
 
 
 def key(name: str) -> str:
-    """Return a name as it is compared: `ＭＡＹＡ  Lopez` is `maya lopez`."""
+    """Return a name in the form that is compared: `ＭＡＹＡ  Lopez` is `maya lopez`."""
     bare = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return " ".join(bare.split())
 
 
 def chief(tx: Transaction, name: str) -> str:
-    """Return the chief name of the entity that has this name; one that is new is its own."""
+    """Return the chief name of the entity with this name; an unknown name is returned as it is."""
     known = tx.get(
         "SELECT c.name FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
         " WHERE n.space = :space AND n.key = ?",
@@ -43,7 +43,7 @@ def chief(tx: Transaction, name: str) -> str:
 
 
 def make(tx: Transaction, name: str) -> None:
-    """Make an entity of a name that is new."""
+    """Create an entity with a new name."""
     if key(name):
         _get_or_make(tx, name)
 
@@ -57,7 +57,7 @@ def mention(tx: Transaction, atom: int, names: Iterable[str]) -> None:
 
 
 def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """Return the chief names of whom and what atoms are about, by atom; atoms without any are left out."""
+    """Return the chief names of the entities that atoms mention, by atom; atoms without any are left out."""
     found = defaultdict[int, list[str]](list)
     for atom, name in tx.all(
         "SELECT m.atom, n.name FROM mention m JOIN entity_name n ON n.space = m.space AND n.id = m.entity"
@@ -69,10 +69,10 @@ def names_of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, tuple[str
 
 
 def learn(tx: Transaction, aliases: Mapping[str, Sequence[str]]) -> None:
-    """Give entities further names.
+    """Add aliases to entities.
 
-    A name that is new, with a further one that is an entity's chief name, is that entity's: `Maya Lopez`, also called
-    `Maya`, is the Maya that is known.
+    If a name is new but one of its aliases is the chief name of an entity, it becomes an alias of that entity: `Maya
+    Lopez`, also called `Maya`, is the known Maya.
     """
     for name, others in aliases.items():
         names = [one for one in (name, *others) if key(one)]
@@ -101,7 +101,7 @@ def listed(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entit
 
 
 def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, list[str]]:
-    """Return the names of entities beside their chief ones, in the order in which they were learned."""
+    """Return the aliases of entities, without their chief names, in the order they were learned."""
     found = defaultdict[int, list[str]](list)
     for entity, name in tx.all(
         "SELECT entity, name FROM entity_name WHERE space = :space AND id <> entity"
@@ -113,7 +113,7 @@ def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, lis
 
 
 def _entity(tx: Transaction, name: str, *, only: str = "1 = 1") -> int | None:
-    """Return the entity that has this name."""
+    """Return the entity with this name."""
     return tx.get(f"SELECT entity FROM entity_name WHERE space = :space AND key = ? AND {only}", key(name))
 
 
@@ -122,7 +122,7 @@ def _get_or_make(tx: Transaction, name: str) -> int:
 
 
 def _insert(tx: Transaction, name: str, entity: int | None) -> int:
-    """Add a name of an entity, or of a new one."""
+    """Add a name to an entity, or to a new one."""
     number = tx.next("entity_name")
     tx.insert("entity_name", id=number, key=key(name), name=_clean(name), entity=entity or number)
     return number

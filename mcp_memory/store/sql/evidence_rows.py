@@ -23,9 +23,9 @@ _CERTAIN = 0.99  # the most that repetition can reach; only explicit statements 
 
 
 def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]:
-    """Return the words of atoms, the first evidence first.
+    """Return the evidence of atoms, the first evidence first.
 
-    Where the rows of an atom are lost, its first evidence comes without the quote.
+    If the evidence rows of an atom are lost, its first evidence is returned without the quote.
     """
     found = defaultdict[int, list[Evidence]](list)
     for atom, turn, start, end, quote in tx.all(
@@ -46,7 +46,7 @@ def of_atoms(tx: Transaction, atoms: Sequence[int]) -> dict[int, list[Evidence]]
 
 
 def checked(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
-    """Return evidence as rows, each once. Raises InvalidInput for words that do not stand where they are said to."""
+    """Return evidence as rows, each once. Raises InvalidInput for a quote that is not at its place in the turn."""
     rows: list[Quote] = []
     for one in evidence:
         turn, (start, end) = number_of(one.turn, "t"), one.span
@@ -61,7 +61,7 @@ def checked(tx: Transaction, evidence: Sequence[Evidence]) -> list[Quote]:
 
 
 def all_there(tx: Transaction, evidence: Sequence[Evidence]) -> bool:
-    """Tell whether none of the turns was forgotten."""
+    """Tell whether none of the turns is forgotten."""
     turns = [number_of(one.turn, "t") for one in evidence]
     sql = f"SELECT 1 FROM turn WHERE space = :space AND id IN ({marks(turns)}) AND tombstone IS NOT NULL"
     return tx.one(sql, *turns) is None
@@ -73,7 +73,7 @@ def last_said(tx: Transaction, quotes: Sequence[Quote]) -> int:
 
 
 def add(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
-    """Add words to an atom's evidence; tell whether any are new."""
+    """Add quotes to an atom's evidence; tell whether any are new."""
     new = [
         tx.one(
             "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote) VALUES (:space, ?, ?, ?, ?, ?)"
@@ -86,7 +86,7 @@ def add(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
 
 
 def confirm(tx: Transaction, atom: int, quotes: Sequence[Quote], *, confidence: float) -> None:
-    """Add words that say the same to an atom's evidence, which makes it surer."""
+    """Add quotes of the same statement to an atom's evidence, and raise its confidence."""
     if add(tx, atom, quotes):
         known: float = tx.get("SELECT confidence FROM atom WHERE space = :space AND id = ?", atom)
         surer = max(known, min(_CERTAIN, 1 - (1 - known) * (1 - confidence)))

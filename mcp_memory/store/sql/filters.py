@@ -1,4 +1,4 @@
-"""Filters as SQL, one way for every leg: rows are left out before they are ranked, never after."""
+"""Filters as SQL, the same for every leg of the search: rows are left out before they are ranked."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _OFFLOADED_IN = f"r.ref IN (SELECT o.ref FROM record o WHERE o.space = :space AN
 
 
 def is_plain(layer: Layer, filters: Filters) -> bool:
-    """Tell whether the rows of a layer's index all pass: its live turns, its chunks, with nothing asked of them.
+    """Tell whether all rows of a layer's index pass: live turns, or chunks, with no filter set.
 
-    Atoms always have a condition: only current ones, and the index keeps closed ones too.
+    Atoms always have a condition: only current ones pass, and the index also has closed ones.
     """
     return layer != "atom" and filters == Filters()
 
 
 def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Value]]:
-    """Return the condition on the row `r` of a layer's table, and its values. `states_rule` is left to the engine."""
+    """Return the condition on the row `r` of a layer's table, and its values. The engine adds `states_rule`."""
     conditions = ["r.space = :space"] if layer == "chunk" else ["r.space = :space", "r.tombstone IS NULL"]
     values: list[Value] = []
 

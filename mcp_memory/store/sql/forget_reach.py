@@ -60,7 +60,7 @@ def _is_there(tx: Transaction, id: str) -> bool:
 
 
 def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
-    """Return the notes of these atoms that no other one is based on."""
+    """Return the notes of these atoms that are evidence of no other atom."""
     notes = _numbers(
         tx,
         "SELECT DISTINCT t.id FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
@@ -76,7 +76,7 @@ def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
 
 
 def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
-    """Return the atoms that are based on nothing but these turns."""
+    """Return the atoms whose evidence is only in these turns."""
     atoms = _numbers(
         tx,
         "SELECT DISTINCT a.id FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"

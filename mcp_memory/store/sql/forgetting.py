@@ -1,8 +1,8 @@
-"""Forgetting: a tombstone takes rows out of every search and listing; undoing it puts them back.
+"""Forgetting: a tombstone excludes rows from every search and listing; undoing it restores them.
 
-What goes along is `forget_reach`'s to say; `digests` recognise it when it comes again. The rows and files stay:
-evidence is not rewritten before it is purged. Index entries go, and come back with the undoing (vectors, and the lines
-of results, when the background next catches up).
+`forget_reach` computes which other rows are forgotten too; `digests` recognise them when they are given again. Rows
+and files stay: evidence is not rewritten before it is purged. Index entries are deleted, and restored by the undo
+(vectors and the chunks of results by the next background indexing).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def files(tx: Transaction) -> list[Imported]:
 
 
 def note_file(tx: Transaction, file: Imported) -> None:
-    """Note that all turns of a file are stored. The same content found elsewhere is known by its last path."""
+    """Record that all turns of a file are stored. Equal content at another path replaces the recorded path."""
     tx.make_space()
     tx.run(
         "INSERT INTO imported (space, sha256, path, modified, turns, at) VALUES (:space, ?, ?, ?, ?, ?)"

@@ -1,7 +1,8 @@
-"""Jobs, the questions to a model: who leases which, how far each stage has come, and the log of their results.
+"""Jobs (questions to a model): their leases, the progress of each stage, and the log of their results.
 
-At most one job of a stage (of a session, for extraction) is not done, and only its id can be committed: whoever takes
-it over makes a new id, so a late answer to the old one finds nothing. Cursors move with the commit, never backwards.
+At most one job of a stage (of a session, for extraction) is unfinished, and only its id can be committed: a process
+that takes it over makes a new id, so a late answer to the old one is refused. Cursors move with the commit, never
+backwards.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ _FROM = "FROM work w LEFT JOIN session s ON s.space = w.space AND s.id = w.sessi
 def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> int:
     """Log a job as done, in the transaction that stores its results, and return its number.
 
-    Raises Conflict when it is done already, or was taken by another under a new id. Its stage is no longer requested,
-    unless that was said after the job was leased, which cannot have heeded it.
+    Raises Conflict if it is done already, or was taken over under a new id. A request for its stage is cleared, unless
+    it was made after the job was leased.
     """
     number = number_of(work, "w")
     stage = tx.get(
@@ -65,7 +66,7 @@ def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> in
 
 
 def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
-    """Note that a stage ran and has seen all atoms up to this number. It never moves backwards."""
+    """Record that a stage ran and has read all atoms up to this number. It never moves backwards."""
     tx.run(
         "INSERT INTO stage_cursor (space, stage, position, at) VALUES (:space, ?, ?, ?) ON CONFLICT (space, stage)"
         " DO UPDATE SET at = excluded.at, position = CASE WHEN stage_cursor.position > excluded.position"
@@ -75,9 +76,9 @@ def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
 
 
 def extracted(tx: Transaction, job: int | None, *, upto: int, scene: str) -> None:
-    """Move the cursor of the session that a job reads to position `upto`; without a name, the scene goes on.
+    """Move the cursor of a job's session to position `upto`; without a scene name, the current scene continues.
 
-    Raises Conflict when the session was read that far already.
+    Raises Conflict if the session was already read up to there.
     """
     session: int = tx.get("SELECT session FROM work WHERE space = :space AND id = ?", job)
     moved = tx.get(
@@ -147,7 +148,7 @@ def _session(tx: Transaction, session: str | None) -> int | None:
 
 
 def _left(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
-    """Return the one job of this stage that is not done."""
+    """Return the unfinished job of this stage (and session), or None."""
     row = tx.one(
         f"SELECT {_COLUMNS} {_FROM} WHERE w.space = :space AND w.stage = ? AND coalesce(w.session, 0) = ?"
         " AND w.state <> 'done'",
@@ -157,7 +158,7 @@ def _left(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
 
 
 def _prolonged(tx: Transaction, work: Work, until: datetime) -> Work:
-    """Give the same question to its holder again, who has as long for it as if it were new."""
+    """Give a job to its holder again, with a full lease."""
     number = number_of(work.id, "w")
     tx.run(
         "UPDATE work SET until = ? WHERE space = :space AND id = ? AND until < ?", to_ms(until), number, to_ms(until)
@@ -193,7 +194,7 @@ def _has_moved_on(tx: Transaction, stage: Stage, session: int | None, basis: str
 
 
 def looked_over(tx: Transaction) -> dict[Any, int]:
-    """Return up to which record a model has looked over each canvas, by the bases of its jobs."""
+    """Return the last record that a model has reviewed of each canvas, from the bases of its jobs."""
     found: dict[Any, int] = {}
     for basis in tx.column("SELECT basis FROM work WHERE space = :space AND stage = 'canvas' AND state = 'done'"):
         planned: dict[str, Any] = json.loads(basis)
@@ -262,7 +263,7 @@ def _work(row: Sequence[Any]) -> Work:
 
 
 def done(tx: Transaction) -> list[Done]:
-    """Return what the log adds up to, by stage."""
+    """Return the totals of the log, by stage."""
     # Most jobs come to one of a few outcomes, so grouping them first leaves little JSON to read.
     rows = tx.all(
         "SELECT stage, coalesce(outcome, '{}'), count(*), count(CASE WHEN holder <> '' THEN 1 END),"
@@ -346,7 +347,7 @@ def stage_states(tx: Transaction) -> dict[Stage, StageState]:
 
 
 def request(tx: Transaction, stage: Stage, reason: str) -> None:
-    """Ask for a stage out of turn. A stage that never ran did so in 1970: all there is has changed since."""
+    """Request a stage before it is due. For a stage that never ran the cursor is set to 1970, before all rows."""
     tx.make_space()
     tx.run(
         "INSERT INTO stage_cursor (space, stage, position, at, wanted, wanted_after) VALUES (:space, ?, 0, 0, ?, ?)"

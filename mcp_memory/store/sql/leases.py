@@ -1,4 +1,4 @@
-"""Leases, which give one process at a time the right to do something, and the pause of all calls to models."""
+"""Leases, which give one process at a time an exclusive right, and the pause of all calls to models."""
 
 from __future__ import annotations
 

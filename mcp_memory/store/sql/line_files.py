@@ -1,4 +1,4 @@
-"""The line files of a space, as their rows have them: journal, records, canvases and tombstones."""
+"""The line files of a space, derived from its rows: journal, records, canvases and tombstones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["due", "lines_of"]
 
 
 def due(tx: Transaction) -> list[str]:
-    """Return the line files that the rows of a space come to."""
+    """Return the line files that the rows of a space require."""
     days = tx.column("SELECT DISTINCT learned_at / 86400000 FROM turn WHERE space = :space")
     sessions = tx.column(
         "SELECT DISTINCT s.name FROM record r JOIN session s ON s.space = r.space AND s.id = r.session"
@@ -29,7 +29,7 @@ def due(tx: Transaction) -> list[str]:
 
 
 def lines_of(tx: Transaction, path: str) -> Iterable[bytes]:
-    """Return all lines that a line file has to have, from the rows."""
+    """Return all lines of a line file, from the rows."""
     match path.split("/"):
         case ["conversations", name]:
             return turns.day_lines(tx, date.fromisoformat(name.removesuffix(".jsonl")))

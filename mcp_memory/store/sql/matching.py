@@ -1,4 +1,4 @@
-"""What to forget, looked for: turns, atoms and results that have all of some words, a session and a time."""
+"""Select rows to forget: turns, atoms and results that match words, a session and times."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _rows(tx: Transaction, layer: Layer, which: Which) -> Iterator[int]:
 
 
 def _results(tx: Transaction, which: Which) -> list[str]:
-    """Return refs: a result goes whole, so all the words have to be near each other in it."""
+    """Return refs in which all the words are near each other, because a result is forgotten as a whole."""
     conditions, values = ["f.space = :space", "f.tombstone IS NULL"], list[Value]()
     if which.session is not None:
         conditions.append(

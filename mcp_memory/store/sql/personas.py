@@ -1,4 +1,4 @@
-"""L3: the versions of the page about the user. The file is a projection of the newest."""
+"""L3: the versions of the page about the user. The file is a projection of the newest version."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def put(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -
 
 
 def is_written(tx: Transaction, page: str) -> bool:
-    """Tell whether the file has the page already."""
+    """Tell whether the file already has the page."""
     try:
         return tx.files.read(FILE) == page.encode("utf-8", "backslashreplace")
     except OSError:  # not readable: writing it again says why

@@ -88,7 +88,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
 
 
 def unproven(tx: HomeTransaction) -> list[str]:
-    """Return purges of which no search has shown yet that nothing is left, by space and first tombstone: `work/x3`."""
+    """Return purges, each by its first tombstone, that no verification has confirmed yet."""
     names = tx.column("SELECT name FROM lease WHERE substr(name, 1, ?) = ? ORDER BY name", len(_MARK), _MARK)
     return [name.removeprefix(_MARK) for name in names]
 
@@ -109,7 +109,7 @@ def _tombstone(tx: Transaction, id: str) -> int:
 
 
 class _Gone:
-    """The rows that tombstones took, and their erasing."""
+    """The rows of some tombstones, and their erasure."""
 
     def __init__(self, tx: Transaction, tombstones: Sequence[int]) -> None:
         self._tx = tx
@@ -120,7 +120,7 @@ class _Gone:
         self.refs: list[str] = tx.column(f"SELECT id FROM ref {under}", *tombstones)
 
     def texts(self) -> Iterator[bytes]:
-        """Yield the words that are about to be erased."""
+        """Yield the words to be erased."""
         tx = self._tx
         for sql, members in (
             ("SELECT content, name FROM turn WHERE space = :space AND id IN ({})", self.turns),
@@ -142,12 +142,12 @@ class _Gone:
                 continue  # it is gone or torn already
 
     def days(self) -> list[str]:
-        """Return the days of the journal that tell of the turns."""
+        """Return the days of the journal with lines of the turns."""
         rows = self._tx.among("SELECT learned_at FROM turn WHERE space = :space AND id IN ({})", self.turns)
         return sorted({from_ms(moment).astimezone(UTC).date().isoformat() for (moment,) in rows})
 
     def sessions(self) -> list[str]:
-        """Return the sessions whose records tell of the results."""
+        """Return the sessions with records of the results."""
         rows = self._tx.among(
             "SELECT DISTINCT s.name FROM record r JOIN session s ON s.space = r.space AND s.id = r.session"
             " WHERE r.space = :space AND r.ref IN ({})",
@@ -271,7 +271,7 @@ def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
 
 
 def _forget_questions(tx: Transaction) -> None:
-    """Drop open questions, which were asked with the words in them: they are asked again without."""
+    """Delete unfinished jobs, whose questions may have the erased words; they are asked again without them."""
     tx.run("DELETE FROM work WHERE space = :space AND state <> 'done'")
     tx.run("UPDATE work SET error = NULL WHERE space = :space")
     tx.run("UPDATE stage_cursor SET wanted = 'purged' WHERE space = :space AND wanted IS NOT NULL")

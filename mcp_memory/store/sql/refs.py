@@ -1,4 +1,4 @@
-"""Refs: how raw tool results are addressed, and their files."""
+"""Refs: the rows and files of raw tool results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PURGED = ""
 
 
 def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
-    """Store a result. The file comes first: a kill leaves at worst a file that nothing points at."""
+    """Store a result. The file is written first, so a kill leaves at worst a file without a row."""
     tx.make_space()
     digest = new.sha256
     for length in (12, 16, 24, 64):  # 48 bits can collide in a long life; then the id grows
@@ -71,7 +71,7 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
 
 
 def masked_text(masked: tuple[MaskedPlace, ...]) -> str | None:
-    """Return where secrets were masked, as the row has it."""
+    """Return the places of masked secrets, in the form of the row."""
     return json.dumps([[one.start, one.end, one.kind] for one in masked]) if masked else None
 
 
@@ -136,7 +136,7 @@ def _is_intact(tx: Transaction, path: str) -> bool:
 
 
 def _find(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:
-    """Return a ref, with its tombstone where it has one."""
+    """Return a ref, with its tombstone if it is forgotten."""
     row: Any = tx.one(f"SELECT {_REF}, tombstone FROM ref WHERE space = :space AND id = ?", id)
     if row is None:
         return None

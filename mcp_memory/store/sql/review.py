@@ -73,7 +73,7 @@ def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: dateti
 
 
 def reasons(text: str | None) -> tuple[str, ...]:
-    """Return what `OF_ATOM` gave."""
+    """Parse the column that `OF_ATOM` selects."""
     return () if text is None else tuple(json.loads(text))
 
 

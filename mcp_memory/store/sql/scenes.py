@@ -1,8 +1,8 @@
 """L2: the versions of each scene, and the files of the current ones.
 
-Rows are what counts: a version is added, never changed, and deleting adds one too. Files are a projection. They are
-written before the rows are committed, so that a kill leaves at worst a file that is ahead, or one of no scene; each
-commit brings all files of scenes into line with the rows, whatever happened to them since. Others are left alone.
+The rows are authoritative: versions are added, never changed, and a deletion adds a version too. Files are a
+projection. They are written before the rows are committed, so a kill leaves at worst a file that is newer than its
+row, or one without a scene; each commit makes all files of scenes match the rows. Other files are left alone.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _insert(tx: Transaction, edit: SceneEdit, *, job: int | None, now: datetime)
 
 
 def listed(tx: Transaction) -> list[Scene]:
-    """Return the scenes that were not deleted and of which not all was forgotten, hottest first."""
+    """Return the scenes that are neither deleted nor completely forgotten, hottest first."""
     rows = tx.all(f"{_NEWEST} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug")
     found = [_scene(row) for row in rows]
     return [scene for scene in found if not scene.atoms or len(_forgotten(tx, scene)) < len(set(scene.atoms))]
@@ -99,7 +99,7 @@ def versions(tx: Transaction, slug: str) -> list[Scene]:
 
 
 def files_of(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the path of every scene that ever was, with what its file should hold: None, to be gone."""
+    """Yield the path of every scene there ever was, with the content of its file; None if it must not exist."""
     current = {scene.slug: left_of(scene, _forgotten(tx, scene)) for scene in listed(tx)}
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space ORDER BY slug"):
         yield f"scenes/{slug}.md", files.scene_file(current[slug]) if slug in current else None

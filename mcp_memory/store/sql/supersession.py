@@ -31,7 +31,7 @@ _VALUE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersession:
-    """Atoms that a new one ends; and when it was ended itself, by which atom if by one."""
+    """The atoms that a new atom ends; and when, and by which atom, the new one was ended itself, if it was."""
 
     ends: Sequence[int]
     until: int | None = None
@@ -81,7 +81,7 @@ def _reaching(values: Collection[_TimedAtom], moment: int) -> set[int]:
 
 
 def follows_single(tx: Transaction, atom: NewAtom) -> bool:
-    """Tell whether an atom takes over a single-valued fact from one that it replaces."""
+    """Tell whether an atom replaces one with a single-valued fact of the same entity and relation."""
     older = numbers_of(atom.supersedes, "a")
     sql = (
         f"SELECT max(single_valued) FROM fact WHERE space = :space AND atom IN ({marks(older)})"
@@ -91,14 +91,14 @@ def follows_single(tx: Transaction, atom: NewAtom) -> bool:
 
 
 def still_open(tx: Transaction, ids: Collection[str]) -> list[str]:
-    """Return those of some atoms that have not ended."""
+    """Return the atoms among these that have not ended."""
     numbers = numbers_of(ids, "a")
     sql = f"SELECT id FROM atom WHERE space = :space AND id IN ({marks(numbers)}) AND valid_to IS NULL"
     return [f"a{number}" for number in tx.column(f"{sql} AND tombstone IS NULL", *numbers)]
 
 
 def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because: str) -> None:
-    """Note that one atom replaces others, from `at` on."""
+    """Record that one atom replaces others, from `at` on."""
     for number in atoms:
         began: int = tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", number)
         ended = max(to_ms(at), began)

@@ -1,4 +1,4 @@
-"""The index terms of rows: those of `words.index_terms`, and a mark on turns in which somebody states a rule."""
+"""The index terms of rows: those of `words.index_terms`, and a mark on turns that state a rule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def of_row(layer: Layer, text: str, name: str | None) -> list[str]:
 
 
 def of_spoken(text: str) -> list[str]:
-    """Return the terms of a turn as `text.spoken` gives it, with the mark of a standing rule where it states one."""
+    """Return the terms of a turn in the form of `text.spoken`, with a mark if it states a standing rule."""
     found = index_terms(text)
     return [*found, RULE] if standing_rules(text) else found
 

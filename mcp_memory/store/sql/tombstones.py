@@ -44,12 +44,12 @@ def listed(tx: Transaction) -> list[Tombstone]:
 
 
 def log(tx: Transaction, tombstones: Sequence[int]) -> None:
-    """Append how these tombstones are now to the file of the space."""
+    """Append the current state of these tombstones to the space's file."""
     tx.files.append(FILE, [_line(tx, number) for number in tombstones], rewrite=lambda: lines(tx), whole=True)
 
 
 def lines(tx: Transaction) -> Iterator[bytes]:
-    """Yield the lines of `tombstones.jsonl`, each tombstone's once."""
+    """Yield the lines of `tombstones.jsonl`, one for each tombstone."""
     for number in _numbers(tx):
         yield _line(tx, number)
 
@@ -83,7 +83,7 @@ def _iso(ms: int | None) -> str | None:
 
 
 def _took(took: str | None) -> dict[str, Any]:
-    """Return the ids that a row says it took, and how it was asked for."""
+    """Return the ids in a tombstone's row, and how they were selected."""
     return {"ids": [], "how": "ids", **(json.loads(took) if took else {})}
 
 

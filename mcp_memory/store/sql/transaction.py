@@ -1,7 +1,7 @@
-"""A transaction, as domain SQL sees it: rows of one space (or of the home), its files and its word and vector indexes.
+"""A transaction of domain SQL: rows of one space (or of the home), its files and its word and vector indexes.
 
-SQL is written once for every engine. `?` stands for a value, `:space` for the number of the space: every statement on
-rows of a space names it, and so does every join. An engine brings a `Connection`, `Files` and an `Index`.
+SQL is written once for every engine. `?` is a value, `:space` the number of the space: every statement and every join
+on rows of a space names it. An engine implements `Connection`, `Files` and `Index`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Connection(Protocol):
 
 
 class Files(Protocol):
-    """The readable files of a space, by their paths in its folder. They change with the transaction, or not at all."""
+    """The readable files of a space, by their paths in its folder. Their changes are part of the transaction."""
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file; None if it does not exist."""
@@ -65,7 +65,7 @@ class Files(Protocol):
         ...
 
     def read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
-        """Return a span of the `size` raw bytes that a result's file ends with; None where it is torn or gone."""
+        """Return a span of the `size` raw bytes at the end of a result's file; None if it is torn or missing."""
         ...
 
     def write(self, path: str, data: bytes) -> None: ...
@@ -75,14 +75,14 @@ class Files(Protocol):
     def append(
         self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
     ) -> None:
-        """Append lines; `rewrite` gives all that the file should hold then, should it have to be written whole.
+        """Append lines; `rewrite` gives all lines of the file, in case it has to be written whole.
 
-        With `whole` the first write is of everything: rows may be older than the file.
+        With `whole` the first write is a rewrite: rows may be older than the file.
         """
         ...
 
     def rewrite(self, path: str, lines: Iterable[bytes]) -> None:
-        """Replace all lines of a file, where some were erased."""
+        """Replace all lines of a file after some were erased."""
         ...
 
 
@@ -96,20 +96,20 @@ class Index(Protocol):
     def put_vectors(
         self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
     ) -> None:
-        """Store vectors of rows that have none; `rows` picks theirs out of `new.data` (default: in order)."""
+        """Store vectors of rows that have none; `rows` selects their vectors in `new.data` (default: in order)."""
         ...
 
     def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
-        """Return the rows that have every one of some index terms."""
+        """Return the rows that have all of these index terms."""
         ...
 
     def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
-        """Take rows out of the word index and every model's vectors."""
+        """Remove rows from the word index and the vectors of every model."""
         ...
 
 
 class HomeTransaction:
-    """Statements on what belongs to the home: spaces, tokens, spend, leases."""
+    """Statements on rows of the home: spaces, tokens, spend, leases."""
 
     space = 0
 
@@ -161,7 +161,7 @@ class HomeTransaction:
         self.run(_insert(table, tuple(values)), *values.values())
 
     def _ordered(self, order: tuple[bool, ...], values: Sequence[Value]) -> Sequence[Value]:
-        """Return values in the order of a statement's placeholders, the number of the space where it is named."""
+        """Return values in the order of the placeholders, with the space's number where `:space` is."""
         if not any(order):
             return values
         given = iter(values)
@@ -169,9 +169,9 @@ class HomeTransaction:
 
 
 class Transaction(HomeTransaction):
-    """Statements on the rows of one space. `space` is its number, 0 where it holds nothing yet.
+    """Statements on the rows of one space. `space` is its number, 0 while it has no rows.
 
-    An engine's own subclass brings `files` and `index`.
+    A subclass of the engine has `files` and `index`.
     """
 
     files: Files
@@ -199,7 +199,7 @@ class Transaction(HomeTransaction):
         return self.get("SELECT last FROM number WHERE space = :space AND kind = ?", kind) or 0
 
     def make_space(self) -> None:
-        """Make the row of the space, where it is new."""
+        """Insert the row of the space if it is new."""
         if not self.space:
             self.space = 1 + (self.get("SELECT max(id) FROM space") or 0)
             self.run("INSERT INTO space (id, name) VALUES (?, ?)", self.space, self.name)
@@ -209,11 +209,11 @@ class Transaction(HomeTransaction):
         self.run(_insert(table, ("space", *values)), *values.values())
 
     def session(self, name: str) -> int | None:
-        """Return the number of a session, None where it has nothing yet."""
+        """Return the number of a session, None if it has no rows."""
         return self.get("SELECT id FROM session WHERE space = :space AND name = ?", name)
 
     def make_session(self, name: str) -> int:
-        """Return the number of a session, made where it is new."""
+        """Return the number of a session; a new one is inserted."""
         known = self.session(name)
         if known is None:
             self.make_space()
@@ -222,7 +222,7 @@ class Transaction(HomeTransaction):
         return known
 
     def touch(self, *topics: str) -> None:
-        """Note in the change feed that topics of the space changed."""
+        """Record in the change feed that topics of the space changed."""
         seq = 1 + (self.get("SELECT max(seq) FROM change") or 0)
         self.many(
             "INSERT INTO change (space, topic, seq) VALUES (:space, ?, ?)"
@@ -233,7 +233,7 @@ class Transaction(HomeTransaction):
 
 @cache
 def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
-    """Return a statement with `?` for every value, and for each of these whether it is the number of the space."""
+    """Return a statement with `?` for every value, and for each of them whether it is the number of the space."""
     order: list[bool] = []
 
     def placeholder(found: re.Match[str]) -> str:
@@ -267,7 +267,7 @@ class Engine(Protocol):
 
 
 def reads(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concatenate[Engine, str, P], T]:
-    """Make a verb of a function that reads rows of a space."""
+    """Turn a function that reads rows of a space into a verb."""
 
     def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return store.read(space, lambda tx: function(tx, *args, **kwargs))
@@ -276,7 +276,7 @@ def reads(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concat
 
 
 def writes(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concatenate[Engine, str, P], T]:
-    """Make a verb of a function that changes rows of a space: all of it is committed when it returns, or nothing."""
+    """Turn a function that changes rows of a space into a verb; its changes are committed as one transaction."""
 
     def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return store.write(space, lambda tx: function(tx, *args, **kwargs))
@@ -311,7 +311,7 @@ def optional_ms(moment: datetime | None) -> int | None:
 
 
 def from_ms(ms: int) -> datetime:
-    """Return the moment in the zone of this machine, as people and agents read it."""
+    """Return milliseconds since 1970 as a moment in the time zone of this machine."""
     try:
         moment = _EPOCH + timedelta(milliseconds=ms)
     except OverflowError:  # a row that another program wrote
@@ -323,7 +323,7 @@ def from_ms(ms: int) -> datetime:
 
 
 def number_of(id: str, prefix: str) -> int:
-    """Return 812 for `t812`. Raises NotFound, which also says how such ids look."""
+    """Return 812 for `t812`. Raises NotFound, which also shows the form of such ids."""
     match = re.fullmatch(rf"{prefix}(\d{{1,18}})", id.strip(), flags=re.ASCII)
     if match is None:
         raise NotFound(f"There is no {one_line(id, 40)!r}. Ids of this kind look like {prefix}12.")
@@ -340,5 +340,5 @@ def numbers_of(ids: Iterable[str], prefix: str) -> list[int]:
 
 
 def marks(values: Sequence[object]) -> str:
-    """Return `?, ?, ?` for that many values; `NULL`, which equals nothing, where there are none."""
+    """Return `?, ?, ?` for that many values; `NULL`, which equals no value, for none."""
     return ", ".join("?" * len(values)) or "NULL"

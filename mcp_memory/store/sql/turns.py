@@ -51,7 +51,7 @@ def append(
 
 
 def count_forgotten(tx: Transaction, session: str, new: Sequence[NewTurn]) -> int:
-    """Return how many of these turns `append` would keep out, because they were forgotten."""
+    """Return how many of these turns `append` would leave out because they were forgotten."""
     lacking, gone = _not_yet_stored(tx, tx.session(session) or 0, new, [evidence_hash(turn) for turn in new])
     return gone + len(digests.forgotten_turns(tx, session, [new[i] for i in lacking]))
 
@@ -116,7 +116,7 @@ def insert(
 def _not_yet_stored(
     tx: Transaction, session: int, new: Sequence[NewTurn], hashes: Sequence[bytes]
 ) -> tuple[list[int], int]:
-    """Return the places in `new` of those that the session lacks; and how many of the others are forgotten."""
+    """Return the indexes in `new` of turns that the session lacks, and how many others are forgotten."""
     rows = tx.all(
         "SELECT client_id, sha256, tombstone, purged_at FROM turn WHERE space = :space AND session = ?"
         " AND role <> 'note' ORDER BY position DESC LIMIT ?",
@@ -154,11 +154,11 @@ def _not_yet_stored(
 
 
 def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, int]:
-    """Return from which place of `known` on it holds `given`, from its start, as one run; and how many of it.
+    """Return where in `known` a run of turns starts that also starts `given`, and the length of the run.
 
-    Either the run reaches the session's end, as when a client sends its growing history again, or all of
-    `given` (two turns at least) is in it, as when an earlier call is tried again. One lone turn that
-    was said further back is taken for said twice.
+    Either the run reaches the session's end, as when a client sends its growing history again, or it has all of
+    `given` (two turns at least), as when an earlier call is repeated. One single turn found further back counts as
+    said twice.
     """
     for start in range(max(0, len(known) - len(given)), len(known)):
         if list(known[start:]) == list(given[: len(known) - start]):
@@ -180,7 +180,7 @@ def _held(tx: Transaction, session: int, key: tuple[str | None, bytes]) -> Liter
 
 
 def write_journal(tx: Transaction, stored: Sequence[Turn], *, now: datetime) -> None:
-    """Append turns that follow each other to the journal of the day they were learned, in UTC."""
+    """Append consecutive turns to the journal of the day they were learned, in UTC."""
     day = now.astimezone(UTC).date()
     numbers = number_of(stored[0].id, "t"), number_of(stored[-1].id, "t")
     tx.files.append(
@@ -191,7 +191,7 @@ def write_journal(tx: Transaction, stored: Sequence[Turn], *, now: datetime) -> 
 
 
 def day_lines(tx: Transaction, day: date) -> Iterator[bytes]:
-    """Yield the lines of the journal of a day."""
+    """Yield the lines of a day's journal."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     span = to_ms(start), to_ms(start + timedelta(days=1))
     return _journal_lines(tx, "t.learned_at >= ? AND t.learned_at < ?", *span)
@@ -226,7 +226,7 @@ def last(tx: Transaction, session: str, *, limit: int, roles: Sequence[Role] = (
 
 
 def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list[Turn]:
-    """Return these turns, and up to `around` before and after each, every turn once."""
+    """Return these turns and up to `around` turns before and after each, every turn once."""
     numbers = numbers_of(ids, "t")
     # The hits lead, so that each window is one walk in the index of its session.
     rows = tx.all(

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class SqlVerbs(Protocol):
-    """A store over SQL. An engine brings these four, which run a function in one transaction, and its own verbs."""
+    """A store over SQL. An engine adds the four methods that run a function in one transaction, and its own verbs."""
 
     def read(self, space: str, work: Callable[[Transaction], T]) -> T: ...
 
