@@ -1,11 +1,11 @@
 """The embedded engine: one SQLite file with FTS5 and sqlite-vec, and the files beside it.
 
-    store        the verbs, each a transaction             database      the file, its writer and readers
-    home         the folder and its permissions            migrations    the schema, step by step
-    transaction  SQL and files of one transaction          rows          ids, moments, names, the change feed
-    line_files   journals kept in step with rows           crash_recovery  files of uncommitted transactions
-    checks       counts, changes, damage                   unreadable    values that cannot be read
-    index        terms and vectors for the search          upkeep        rebuild, repair, compaction, snapshots
+    store        the verbs, each a transaction             database        the file, its writer and readers
+    home         the folder and its permissions            migrations      the schema, step by step
+    transaction  SQL and files of one transaction          crash_recovery  files of uncommitted transactions
+    line_files   journals kept in step with rows           checks          problems of rows and files
+    index        terms and vectors for the search          unreadable      values that cannot be read
+    upkeep       rebuild, repair, compaction, snapshots
 
 Each module has plain functions over a connection; `SQLiteStore` gives them transactions and the verbs' names.
 """

@@ -135,7 +135,7 @@ WITHOUT_WORDS = (
 
 
 def _statement_problems(con: apsw.Connection) -> Iterator[tuple[int, str]]:
-    """Compare what rows of statements say twice: a change outside this program is made in one place."""
+    """Compare redundant columns of statements: a change outside this program usually changes only one of them."""
     rows: Any = con.execute("SELECT space, id, text, folded FROM atom WHERE purged_at IS NULL")
     for space, number, text, folded in rows:
         if folded != digests.folded(text):
@@ -220,7 +220,7 @@ def _scene_problems(tx: SqliteTransaction) -> Iterator[str]:
 
 
 def stray_scenes(tx: SqliteTransaction) -> list[Path]:
-    """Return the files that look like those of scenes, and are of none."""
+    """Return the files in the format of scenes that belong to no scene."""
     pages = dict(scenes.files_of(tx))
     return [
         path
@@ -230,14 +230,14 @@ def stray_scenes(tx: SqliteTransaction) -> list[Path]:
 
 
 def stray_canvases(con: apsw.Connection, folder: Path, space: int) -> list[Path]:
-    """Return the files that are named as those of canvases are, and are of none."""
+    """Return the files with the name of a canvas that belong to no canvas."""
     rows: Any = con.execute("SELECT number, label FROM canvas WHERE space = ?", (space,))
     known = {folder / canvases_path(number, label) for number, label in rows}
     return sorted(path for path in (folder / "mmds").glob("[0-9][0-9][0-9]*-*.mmd") if path not in known)
 
 
 def left_behind(folder: Path) -> Iterator[Path]:
-    """Files that a write was cut short of renaming; a young one may be at work."""
+    """Yield temporary files of interrupted writes; a recent one may still be in use and is left out."""
     for stray in sorted(folder.rglob(".*.tmp")):
         try:
             age = time.time() - stray.stat().st_mtime

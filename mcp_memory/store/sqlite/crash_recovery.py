@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 def settle(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> list[Path]:
-    """Settle the files that these marks name; return the marks to take away once that is committed."""
+    """Restore the files that these marks name; return the marks to delete after the commit."""
     settled: list[Path] = []
     for mark in marks:
         try:
@@ -59,7 +59,7 @@ def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, written: writ
 
 
 def _settle_canvas(tx: SqliteTransaction, name: str) -> None:
-    """Write the file of a canvas as its row has it, and no other; `name` is one that it may have."""
+    """Write the file of a canvas from its row, and delete its files under other names; `name` is one of them."""
     number = name.partition("-")[0]
     row = tx.one(
         "SELECT label, text FROM canvas WHERE space = :space AND number = ?", int(number) if number.isdecimal() else 0

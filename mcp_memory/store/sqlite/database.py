@@ -44,11 +44,11 @@ _RETRIES = 8
 
 
 class _Unsettled(Exception):
-    """Somebody began to write files and never committed; nothing was done yet."""
+    """A transaction wrote files and never committed; no change was made yet."""
 
 
 class Database:
-    """The open file. Made whole by the constructor, or not at all; `close()` is safe to call twice."""
+    """The open file. The constructor opens it completely or raises; `close()` may be called twice."""
 
     def __init__(self, home: Path) -> None:
         """Open or create `memory.db` in `home`. Raises StoreUnavailable."""
@@ -73,7 +73,7 @@ class Database:
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """Take back what the files have and the database has lost, before a number of it is given again."""
+        """Recover lines that the files have and the database has lost, before their numbers are given again."""
         if not self.read(lambda con: recovery.is_behind(con, self.home)):
             return
         try:  # asked again in the transaction: others may have been in the middle of one
@@ -86,7 +86,7 @@ class Database:
         return recovery.take_back(con, self.home, recovery.behind(con, self.home))
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` in one transaction: all of it is committed when this returns, or none of it."""
+        """Run `work` in one transaction: committed when this returns, rolled back if it raises."""
         with explained(self.home), self._write_lock:
             self._must_be_open()
             con = self._free_writer()
@@ -105,19 +105,19 @@ class Database:
                 return _in_transaction(con, work)
 
     def _when_settled(self, con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work`, unless a mark stands. Asked in the transaction: its maker may have died while this one waited."""
+        """Run `work` unless there is a mark. Checked inside the transaction: its writer may have died just before."""
         if write_intents.left(self.home):
             raise _Unsettled
         return work(con)
 
     def outside(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on the connection that writes, in no transaction: for what SQLite only does so, as VACUUM."""
+        """Run `work` on the writing connection without a transaction, which SQLite requires for e.g. VACUUM."""
         with explained(self.home), self._write_lock:
             self._must_be_open()
             return work(self._free_writer())
 
     def read(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on a connection that cannot write; all its queries see one moment."""
+        """Run `work` on a connection that cannot write; all its queries see one snapshot."""
         with explained(self.home):
             self._must_be_open()
             con = self._readers.get()
@@ -142,7 +142,7 @@ class Database:
                 self._readers.put(con)
 
     def close(self) -> None:
-        """Close every connection; readers at work are waited for."""
+        """Close every connection, after waiting for running readers."""
         with self._write_lock:
             if self._closed:
                 return
@@ -161,10 +161,10 @@ class Database:
             raise StoreUnavailable("The store is closed. Open it again with open_memory().")
 
     def _free_writer(self) -> apsw.Connection:
-        """Return the connection that writes, of which nothing is being read.
+        """Return the writing connection, without open cursors.
 
-        A query that failed half way holds its moment for as long as somebody holds its error, and where others have
-        written since, SQLite refuses to write from there.
+        The cursor of a failed query keeps its snapshot while its error is referenced; if others have written since,
+        SQLite refuses to write from that snapshot.
         """
         if self._writer is None:
             raise StoreUnavailable(self._only_readable())

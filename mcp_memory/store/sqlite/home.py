@@ -26,7 +26,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def why_read_only(home: Path) -> str | None:
-    """Return why a home that holds a database cannot be written to; None where it can, or holds none."""
+    """Return why a home with a database cannot be written to; None if it can, or has no database."""
     database = home / DATABASE
     with suppress(OSError):
         if database.is_file():
@@ -38,9 +38,9 @@ def why_read_only(home: Path) -> str | None:
 
 
 def make(home: Path) -> None:
-    """Make what of the home is missing, for its user alone: what people said over years is theirs to read.
+    """Create the missing parts of the home, private to its user.
 
-    Raises OSError where nothing can be written, StoreUnavailable where a database was there and is gone.
+    Raises OSError if it cannot be written, StoreUnavailable if its database has been removed.
     """
     if not _is_begun(home / DATABASE) and (gone := database_is_gone(home)):
         raise StoreUnavailable(gone)
@@ -102,7 +102,7 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
 
 
 def identity(home: Path) -> tuple[str, bytes] | None:
-    """Return what `keep_identity` wrote; None where nothing that can be read is there."""
+    """Return the uuid and key that `keep_identity` wrote; None if they cannot be read."""
     try:
         fields = json.loads(read_regular(home / IDENTITY))
         return str(fields["home"]), bytes.fromhex(fields["key"])

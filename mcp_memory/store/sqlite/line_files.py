@@ -35,11 +35,11 @@ __all__ = [
 
 
 class Behind(StoreUnavailable):
-    """A line file has lines that the database lacks, and something is to be appended to it."""
+    """A line file has lines that the database lacks, and a transaction wants to append to it."""
 
 
 def note_length(con: apsw.Connection, space: int, path: str, length: int) -> None:
-    """Note how much of a line file is committed with this transaction."""
+    """Record the committed length of a line file, in this transaction."""
     con.execute("INSERT OR REPLACE INTO file (space, path, bytes) VALUES (?, ?, ?)", (space, path, length))
 
 
@@ -80,9 +80,10 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
 
 
 def owner(con: apsw.Connection, space: str, path: str, content: bytes) -> str | None:
-    """Return the space whose rows the lines of a line file are, where that is another than `space`, else None.
+    """Return the space that the lines of a line file belong to, if it is not `space`; otherwise None.
 
-    A row with the same number, hash and moment is the same row. Two spaces may have some alike: most lines decide.
+    A row with the same number, hash and moment is the same row. Two spaces may share some rows: the majority of the
+    lines decides.
     """
     names: dict[Any, Any] = dict(con.execute("SELECT id, name FROM space"))
     found = Counter[str](names[number] for number, _, _ in known_rows(con, path, content) if number in names)

@@ -1,7 +1,7 @@
-"""The schema, and the list of steps that made it. A released step is never edited; a new one is added below.
+"""The schema, and the list of its steps. A released step is never edited; a new one is added below.
 
-Each step runs in one transaction with the record that it ran, so a kill in between leaves the step undone.
-A database with a step that this program does not know is from a newer version: it is refused, untouched.
+Each step runs in one transaction with the record that it ran, so a kill in between leaves the step undone. A database
+with a step that this program does not know is from a newer version: it is refused without a change.
 """
 
 from __future__ import annotations
@@ -275,9 +275,9 @@ _RETENTION = """
 """
 
 # `chunk` is a run of lines of a ref, a row of the search whose terms are those of the masked text; `ref.indexed` is the
-# version of these terms, 0 before a ref has any. `term_range` says which turns and atoms of a space have the terms of
-# which version of `text.index_terms`. A model's vectors are in `turn_vec_<id>` and `atom_vec_<id>`. Words and vectors
-# of all spaces are in the same tables, whose row numbers `index.rowids` makes of space and id.
+# version of these terms, 0 before a ref has any. `term_range` has ranges of turns and atoms of a space with the
+# version of `text.index_terms` of their terms. A model's vectors are in `turn_vec_<id>` and `atom_vec_<id>`. Words and
+# vectors of all spaces are in the same tables; `index.rowids` computes their row numbers from space and id.
 _SEARCH = """
     CREATE TABLE chunk (
         space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, ref TEXT NOT NULL,
@@ -332,7 +332,7 @@ def _take(con: apsw.Connection, step: Callable[[apsw.Connection], None]) -> None
 
 
 def must_be_current(con: apsw.Connection) -> None:
-    """Raise StoreUnavailable where a database that cannot be written to is of another schema than this program's."""
+    """Raise StoreUnavailable if a read-only database does not have this program's schema."""
     done = _applied(con)
     _refuse_newer(con, done)
     if done != {name for name, _ in SCHEMA}:

@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 
 def open_store(home: Path) -> SQLiteStore:
-    """Open or create the store in `home`. Raises StoreUnavailable, which says what to do."""
+    """Open or create the store in `home`. Raises StoreUnavailable with the next step."""
     return SQLiteStore(Database(home))
 
 
 class SQLiteStore(SqlVerbs):
-    """One open home; `store.protocol.Store` says what each verb promises."""
+    """One open home; `store.protocol.Store` has the contract of each verb."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -44,7 +44,7 @@ class SQLiteStore(SqlVerbs):
         self._seen = vectors.Seen()
 
     def folder(self, space: str) -> Path:
-        """Where the files of a space are."""
+        """The folder of a space's files."""
         return self._db.home / "spaces" / space
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ def home_transaction(con: apsw.Connection) -> HomeTransaction:
 
 
 class SqliteTransaction(Transaction):
-    """`con` is for what only SQLite does; `home` is the folder of the store."""
+    """`con` is for operations that only SQLite has; `home` is the folder of the store."""
 
     def __init__(self, con: apsw.Connection, home: Path, space: str) -> None:
         super().__init__(con, space)
@@ -37,7 +37,7 @@ class SqliteTransaction(Transaction):
 
 
 class SpaceFiles:
-    """`sql.Files` as files on disk; see `store.files` and `linefiles` for what keeps them in step with the rows."""
+    """`sql.Files` as files on disk; `store.files` and `line_files` keep them in step with the rows."""
 
     def __init__(self, tx: SqliteTransaction) -> None:
         self._tx = tx
@@ -69,7 +69,7 @@ class SpaceFiles:
     def append(
         self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
     ) -> None:
-        """Raises Behind where the file has lines that the database does not know of."""
+        """Raises Behind if the file has lines that the database lacks."""
         committed = line_files.committed(self._tx.con, self._tx.space, path)
         target = self._tx.folder / path
         if whole and committed is None:
@@ -96,7 +96,7 @@ class SpaceFiles:
 
 
 class SpaceIndex:
-    """`sql.Index` by FTS5 and sqlite-vec."""
+    """`sql.Index` over FTS5 and sqlite-vec."""
 
     def __init__(self, tx: SqliteTransaction) -> None:
         self._tx = tx

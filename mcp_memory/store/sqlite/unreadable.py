@@ -38,7 +38,7 @@ LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", "canvases.jsonl", "tom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A value that its reader cannot read: `key` is how the table finds the row, as an SQL condition with `values`."""
+    """A value that its reader cannot read: `key` is an SQL condition with `values` that finds its row."""
 
     table: str
     column: str
@@ -47,7 +47,7 @@ class Unreadable:
 
     @property
     def is_derived(self) -> bool:
-        """Whether other values tell it again."""
+        """Whether the value can be derived from others."""
         return (self.table, self.column) in _DERIVED
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class _Form:
 
 
 def is_line_file(path: str) -> bool:
-    """Whether a space has a line file of this name; of a journal it is a day."""
+    """Whether a space has a line file of this name; the name of a journal is a date."""
     try:
         folder, _, name = path.rpartition("/")
         return any(fnmatchcase(path, what) for what in LINE_FILES) and (
@@ -145,7 +145,7 @@ _FORMS: dict[str, dict[str, _Form]] = {
 
 
 def unreadable(con: apsw.Connection) -> Iterator[Unreadable]:
-    """Yield every value that its reader cannot read. It takes as long as there are rows."""
+    """Yield every value that its reader cannot read. Reads all rows."""
     for table, forms in _FORMS.items():
         keys = _key(con, table)
         columns = ", ".join((*keys, *forms))
@@ -185,7 +185,7 @@ def _cited(*body: Any) -> str:
 
 
 def _cleaned(*name: Any) -> str:
-    """Return a name for a file, and none that another row has."""
+    """Return a valid file name that no other row has."""
     text = str(name[0])
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{one_line(text, 80).replace(' ', '-')}-{digest}"

@@ -47,7 +47,7 @@ class Batch:
 
 
 def stale(con: apsw.Connection) -> int:
-    """See `Store.stale_terms`. Long gaps count every row number in them, so that asking stays cheap."""
+    """See `Store.stale_terms`. In long gaps all row numbers are counted, which is cheap."""
     count = 0
     for layer in _LAYERS:
         for space, first, last in gaps(con, layer):
@@ -105,14 +105,14 @@ def commit(con: apsw.Connection, batch: Batch, found: Sequence[Sequence[str]]) -
 
 
 def merge(con: apsw.Connection, layer: Layer) -> bool:
-    """Do a share of FTS5's merging, and return whether there was any to do."""
+    """Merge a share of FTS5's segments; return whether there was any left."""
     before = con.total_changes()
     con.execute(f"INSERT INTO {layer}_terms ({layer}_terms, rank) VALUES ('merge', ?)", (_PAGES,))
     return con.total_changes() - before >= 2  # what its manual says
 
 
 def unsettled(con: apsw.Connection) -> list[Layer]:
-    """Return the layers whose segments are still to be merged."""
+    """Return the layers with segments left to merge."""
     return [layer for layer in _LAYERS if _is_quiet(con, layer)]
 
 

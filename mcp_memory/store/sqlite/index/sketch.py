@@ -91,7 +91,7 @@ def due_space(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -
 
 
 def extend(con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int) -> None:
-    """Take the next rows of a space into the sketches, making those first where there are none."""
+    """Add the next rows of a space to the sketches; creates the tables if they do not exist."""
     plan = _plan(con, layer, index, space, dimensions) or _begin(con, layer, index, space, dimensions)
     waiting = _waiting(con, layer, index, space, plan.covered, _STEP)
     _take(con, layer, index, space, plan, waiting)
@@ -111,7 +111,7 @@ def _waiting(con: apsw.Connection, layer: Layer, index: int, space: int, covered
 def take_late(
     con: apsw.Connection, layer: Layer, index: int, space: int, dimensions: int, numbers: Sequence[int]
 ) -> None:
-    """Take in rows that got their vectors after their neighbours: extending would pass them over."""
+    """Add rows whose vectors came after those of later rows: `extend` would skip them."""
     covered = _covered(con, layer, index, space)
     late = [number for number in numbers if covered is not None and number <= covered]
     plan = _plan(con, layer, index, space, dimensions) if late else None
@@ -131,7 +131,7 @@ def drop(con: apsw.Connection, layer: Layer, index: int) -> None:
 
 
 def missing(con: apsw.Connection, layer: Layer, index: int) -> int:
-    """Return how many rows the sketches should cover and do not: a search would not find those by meaning."""
+    """Return the number of covered rows without a sketch, which a search by meaning would not find."""
     if not _has_any(con, layer, index):
         return 0
     return con.execute(
@@ -147,7 +147,7 @@ def missing(con: apsw.Connection, layer: Layer, index: int) -> int:
 def _promising(
     con: apsw.Connection, table: str, space: int, query: NDArray[np.float32], allowed: NDArray[np.bool_] | None
 ) -> NDArray[np.int64]:
-    """Return the ids of the rows whose sketches are nearest."""
+    """Return the ids of the rows with the nearest sketches."""
     import numpy as np
 
     numbers: list[NDArray[np.int64]] = []
@@ -168,7 +168,7 @@ def _promising(
 def _rows(
     con: apsw.Connection, layer: Layer, index: int, space: int, numbers: NDArray[np.int64], dimensions: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-    """Return the rows that there are of these, with their vectors."""
+    """Return those of the rows that exist, with their vectors."""
     import json
 
     import numpy as np
@@ -185,7 +185,7 @@ def _rows(
 
 
 def _width(dimensions: int) -> int:
-    """How many numbers a sketch has."""
+    """The number of dimensions of a sketch."""
     return max(80, dimensions // 8)
 
 
@@ -246,7 +246,7 @@ def _sample(con: apsw.Connection, vectors: str, space: int, dimensions: int) -> 
 def _directions(sample: NDArray[np.float32], width: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the directions in which the sample varies most, scaled to fill an int8, and the shift of its mean.
 
-    Orthogonal iteration: near enough to the principal components, and quick for vectors of any length.
+    Computed by orthogonal iteration: close enough to the principal components, and fast for vectors of any length.
     """
     import numpy as np
 
@@ -260,7 +260,7 @@ def _directions(sample: NDArray[np.float32], width: int) -> tuple[NDArray[np.flo
 
 
 def _take(con: apsw.Connection, layer: Layer, index: int, space: int, plan: _Plan, numbers: Sequence[int]) -> None:
-    """Copy rows of the `vec0` table that are not here yet."""
+    """Copy the missing rows of the `vec0` table."""
     import numpy as np
 
     found: list[Any] = []

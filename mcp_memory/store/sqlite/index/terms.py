@@ -33,7 +33,7 @@ def states_rule(space: int) -> str:
 
 
 def quoted(term: str) -> str:
-    """Return a term as FTS5's query language has it."""
+    """Return a term quoted for FTS5's query language."""
     return '"' + term.replace('"', '""') + '"'
 
 
@@ -42,7 +42,7 @@ Rows = Sequence[tuple[int, Sequence[str] | None]]
 
 
 def put(con: apsw.Connection, layer: Layer, space: int, rows: Rows) -> None:
-    """Index rows that follow each other."""
+    """Index consecutive rows."""
     if rows:
         insert(con, layer, space, rows)
         cover(con, layer, space, rows[0][0], rows[-1][0])
@@ -60,7 +60,7 @@ def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int
 
 
 def with_all(con: apsw.Connection, layer: Layer, space: int, wanted: Sequence[str]) -> list[int]:
-    """Return the rows of a space that have every one of these terms."""
+    """Return the rows of a space that have all of these terms."""
     match = " AND ".join(quoted(term) for term in dict.fromkeys(wanted) if "\0" not in term)
     rows = con.execute(
         f"SELECT rowid & {ID_MASK} FROM {layer}_terms WHERE {layer}_terms MATCH ? AND rowid BETWEEN ? AND ?",
@@ -70,9 +70,9 @@ def with_all(con: apsw.Connection, layer: Layer, space: int, wanted: Sequence[st
 
 
 def cover(con: apsw.Connection, layer: Layer, space: int, first: int, last: int) -> None:
-    """Note that the rows from `first` to `last` have the terms of this version.
+    """Record that the rows from `first` to `last` have the terms of this version.
 
-    Ranges that touch become one, also across rows that are not indexed: as a rule there is one range.
+    Adjacent ranges are merged, also across rows that are not indexed, so there is usually one range.
     """
     known = (space, layer, TERMS_VERSION)
     found: Any = con.execute(

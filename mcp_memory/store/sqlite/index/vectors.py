@@ -1,6 +1,6 @@
 """The vector leg in SQLite: one `vec0` table of int8 vectors for each model and layer, partitioned by space.
 
-sqlite-vec keeps and changes the vectors; `scan` searches them, and `sketch` does where they are many.
+sqlite-vec stores and changes the vectors; `scan` searches them, with the help of `sketch` if they are many.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _EMBEDDABLE = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombston
 
 @dataclass(slots=True)
 class Seen:
-    """Up to which row of a space all have their vectors, as long as no table and no forgotten row comes back.
+    """The row of each space and layer up to which all rows have vectors; reset by changed tables and restored rows.
 
-    Without it each look for rows to embed would read every row: half a second of each million, at every write.
+    Without it each search for rows to embed would read every row: half a second per million, at every write.
     """
 
     state: tuple[int | None, ...] = ()
@@ -90,7 +90,7 @@ def put(
     *,
     rows: Sequence[int] | None = None,
 ) -> None:
-    """Store vectors of rows that have none yet; `rows` picks theirs from `vectors.data` (default: in order)."""
+    """Store vectors of rows that have none yet; `rows` selects theirs from `vectors.data` (default: in order)."""
     ensure(con, vectors.identity, int(vectors.data.shape[1]))
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (vectors.identity,)).get
     data = quantised(vectors.data if rows is None else vectors.data[list(rows)])
@@ -115,7 +115,7 @@ def put_by_id(con: apsw.Connection, given: Sequence[tuple[str, str]], vectors: V
 
 
 def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int]) -> None:
-    """Take rows out of every model's index."""
+    """Remove rows from every model's index."""
     indexes: Any = con.execute("SELECT id FROM vector_index").fetchall()
     rows = [(rowid(space, number),) for number in numbers]
     for (index,) in indexes:
@@ -155,7 +155,7 @@ def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) ->
 
 
 def _allowed(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines) -> NDArray[np.bool_] | None:
-    """Tell for each id whether its row passes the filters; None where all do: the table has only live turns."""
+    """Return for each id whether its row passes the filters; None if all do: the table has only live turns."""
     import numpy as np
 
     if is_plain(layer, replace(filters, upto=None)):
@@ -220,7 +220,7 @@ def indexes(con: apsw.Connection) -> list[VectorIndex]:
 
 
 def embeddable(con: apsw.Connection) -> int:
-    """Return how many rows a model has to embed, of all spaces."""
+    """Return the number of rows of all spaces that a model has to embed."""
     turns = con.execute(  # by an index that has all that is asked: of a million rows in a third of the time
         "SELECT count(*) FROM turn INDEXED BY turn_outline WHERE role <> 'note'"
         " AND (space, id) NOT IN (SELECT space, id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL)"
@@ -260,7 +260,7 @@ def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -
 
 
 def _brought_back(con: apsw.Connection) -> int:
-    """How often forgetting was undone: rows that come back have lost their vectors."""
+    """The number of undone forgettings: restored rows have no vectors."""
     return con.execute("SELECT count(undone_at) FROM tombstone").get
 
 
