@@ -88,12 +88,12 @@ Layer = Literal["turn", "atom", "chunk"]
 
 
 class Conflict(Exception):
-    """Another writer was first: read again, decide again, commit again. Never shown to a user."""
+    """Another writer committed first: read again, decide again, commit again. Never shown to a user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vectors:
-    """Embeddings of the rows handed in beside them, in order; `data` is float32 of shape (rows, dimensions)."""
+    """Embeddings of the rows given with them, in order; `data` is float32 of shape (rows, dimensions)."""
 
     identity: str
     data: NDArray[np.float32]
@@ -101,7 +101,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """`stored` has the new turns; `duplicates` counts those that were there already."""
+    """`stored` has the new turns; `duplicates` counts the turns that were stored before."""
 
     stored: list[Turn]
     duplicates: int
@@ -144,9 +144,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posting:
-    """Where a term stands: row numbers (812 for t812), and in how many rows of the layer altogether.
+    """The rows with a term, as row numbers (812 for t812), and the number of documents: all rows of the layer with it.
 
-    They differ for a term so common that only its newest rows are given.
+    There are more documents than rows for a common term, of which only the newest rows are given.
     """
 
     term: str
@@ -228,7 +228,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Turns of a session that no model has read yet: those from position `start`, notes not counted."""
+    """The turns of a session that no model has read yet: those from position `start`, without notes."""
 
     session: str
     start: int
@@ -247,10 +247,10 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A question to a model, `w12`. `basis` is JSON of its stage: from it the question can be put again.
+    """A job, `w12`: a question to a model. `basis` is JSON of its stage, from which the question can be made again.
 
-    `open`: somebody holds it `until` then, and after that anybody may take it. `parked`: it failed `attempts` times,
-    last with `error`, and waits until then. `done`: it is in the log, with `outcome`.
+    `open`: leased `until` then; after that any process may lease it. `parked`: it failed `attempts` times, last with
+    `error`, and waits until then. `done`: it is in the log, with `outcome`.
     """
 
     id: str
@@ -313,8 +313,8 @@ class SceneEdit:
 class Extraction:
     """Output of L1's first half: drafts from the turns of a session before position `upto`.
 
-    `aliases` maps a name to further names of the same entity; a name that another entity has stays with it. The user
-    is the entity `user`. Without `scene`, the session's scene goes on.
+    `aliases` maps a name to further names of the same entity; a name that belongs to another entity stays there. The
+    user is the entity `user`. Without `scene`, the session's scene continues.
     """
 
     upto: int
@@ -385,7 +385,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageState:
-    """How far a stage of a space has come: `position` is the last atom's number, and `at` when it last ran."""
+    """The progress of a stage in a space: `position` is the number of the last atom, `at` the time of the last run."""
 
     position: int
     at: datetime
@@ -395,7 +395,7 @@ class StageState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Sums over the log of one stage. `asked`: works that were a question to somebody; the others needed none."""
+    """Totals of the log of one stage. `asked` counts jobs with a question to a model; the others needed none."""
 
     stage: Stage
     works: int
@@ -417,9 +417,9 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowedLog:
-    """How far the log of a client was read. `head` and `tail` are hashes by which it is known not to be another file.
+    """The progress of reading a client's log. `head` and `tail` are hashes that detect a replaced file.
 
-    `state` is what its reader has to know of the lines before `offset` (bytes), as JSON.
+    `state` is JSON with the reader's knowledge of the lines before `offset` (bytes).
     """
 
     path: str
@@ -434,7 +434,7 @@ class FollowedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenAtom:
-    """`duplicate`: the same statement was already held, and `atom` is that one; nothing was written."""
+    """A stored atom. `duplicate`: the statement was stored before as `atom`, and no row was written."""
 
     atom: Atom
     replaced: list[Atom]
@@ -456,7 +456,7 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRef:
-    """A raw result on its way into `refs/`. `data` is kept byte for byte; `masked` says where secrets stood."""
+    """A raw result to store in `refs/`. `data` is kept byte for byte; `masked` has the places of secrets."""
 
     data: bytes
     tool: str
@@ -527,10 +527,10 @@ class TakenStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewChunk:
-    """A run of lines of a ref on its way into the index: where it stands, and the text that it is found by.
+    """A run of lines of a ref to index: its position, and the text that it is found by.
 
-    `lines` count from 1 and include both; `span` is in bytes of the raw result, the end not included. Several chunks
-    have the same line where it is long.
+    `lines` count from 1 and include both; `span` is in bytes of the raw result, the end not included. Parts of a long
+    line have the same line numbers.
     """
 
     lines: tuple[int, int]
@@ -550,7 +550,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnindexedRef:
-    """A ref whose chunks are not all in the index; those before byte `start` are."""
+    """A ref with chunks that are not indexed; those before byte `start` are."""
 
     space: str
     ref: str
@@ -559,7 +559,7 @@ class UnindexedRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasGrowth:
-    """Records of a canvas since a model last looked it over; `upto` is the number of the newest."""
+    """Records of a canvas since its last review by a model; `upto` is the number of the newest."""
 
     canvas: int
     status: StepStatus
@@ -569,7 +569,7 @@ class CanvasGrowth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThinRecord:
-    """A record whose summary a program wrote, by its number in the store."""
+    """A record with a summary by a program, and its number in the store."""
 
     number: int
     record: Record
@@ -600,7 +600,7 @@ class VectorIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Something that a subscriber may watch: `topic` is `persona`, `canvas:003`, `session:…`, `atom:a57` …"""
+    """A change that a subscriber may watch: `topic` is `persona`, `canvas:003`, `session:…`, `atom:a57` …"""
 
     space: str
     topic: str
@@ -608,7 +608,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Rows of one space, forgotten ones left out; sums are over its records."""
+    """Row counts of one space, without forgotten rows; sums are over its records."""
 
     sessions: int
     turns: int
@@ -632,7 +632,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grown:
-    """How many rows of a space came since a moment, forgotten ones too."""
+    """The numbers of rows that a space got since a moment, including forgotten ones."""
 
     turns: int
     atoms: int
@@ -679,7 +679,7 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """Sums over the savings of one kind. `…_later`: once for each later call of the session that the ledger proves."""
+    """Totals of the savings of one kind. `…_later` counts a saving once for each recorded later call of its session."""
 
     kind: SavingKind
     times: int
@@ -696,7 +696,7 @@ RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token. `spaces` are those it opens, the first where its client names none; `used_at` is right to the hour."""
+    """An access token. `spaces` are those it opens, the first one being the default; `used_at` is exact to the hour."""
 
     id: str
     name: str

@@ -1,23 +1,23 @@
 """The ranking: scoring features of each row, in [0, 1], and their weighted sum.
 
     words     BM25 of the question's terms in the row itself
-    context   BM25 of them in the turns around it, five either way, fading; terms weigh by how few
-              sessions hold them. The shorter the turn the more it counts: a short turn lives from its context,
-              a long one drowns in it
-    related   the same as `words` for related words, which count by the square of how near they are
-    meaning   where the cosine stands between that of the last and the first of the nearest rows. The fewer of the
+    context   BM25 of the terms in the turns around it, five either way, with decreasing weight; terms weigh by how few
+              sessions have them. It counts more for shorter turns: a short turn depends on its context,
+              a long one is obscured by it
+    related   the same as `words` for related words, weighted by the square of their similarity
+    meaning   the cosine, scaled between those of the last and the first of the nearest rows. The fewer of the
               question's words any turn has, the more the cosine by the encoder alone counts instead
     beside    the meaning of the turn before or after, whichever is nearer
-    reply     the turn before ends with a question that matches: what follows is the answer
+    reply     the turn before ends with a question that matches, so this one is the answer
     tells     it does not end with a question
-    speaker   it was said by whom the question asks for: a name in it, or I and you
+    speaker   its speaker is the one the question asks for: by name, or as I and you
     time      it was said at the time that the question names, or within days of it
 
-Terms count once a row, however often it repeats them: on conversations that is as good for short turns and better
-for long ones than BM25's own saturation, and needs nothing but which rows hold a term. Lengths are bytes.
+A term counts once per row, however often it occurs: on conversations that is as good as BM25's own saturation for
+short turns and better for long ones, and needs only the rows with a term. Lengths are bytes.
 
-The weights were fitted by `bench/fusion.py` (its figures stand in `bench/RESULTS.md`) to rows of these shapes, and
-are the same for every store. Not considered: the order of words, negation, who is meant by "she".
+The weights were fitted by `bench/fusion.py` (results in `bench/RESULTS.md`) to rows of these kinds, and are the same
+for every store. Not considered: word order, negation, the reference of "she".
 """
 
 from __future__ import annotations
