@@ -52,11 +52,11 @@ class Names:
     said: str
     """All that was said in the turns and before them."""
     relations: Mapping[str, str]
-    """What others are to the user, where a fact says so: `friend`."""
+    """Relations of others to the user, from facts: `friend`."""
     introduced: Sequence[str] = ()
     """Names under which the user introduced themselves in any turn, where statements use them."""
     everyone: Sequence[str] = ()
-    """The names of all entities that are looked through, mentioned or not, and what the user named in any turn."""
+    """The names of all entities searched, mentioned or not, and all names in the user's turns."""
 
     def is_other(self, turn: Turn) -> bool:
         """Tell whether a turn comes under the name of somebody else than the user."""

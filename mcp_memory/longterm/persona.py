@@ -61,7 +61,7 @@ EMPTY = (
 )
 _SINCE, _SCENES = "Since then", "Scenes"
 OURS = (_SINCE, _SCENES)
-"""Sections that are made here: no page has them of its own."""
+"""Generated sections; they are not part of a stored page."""
 _HEADINGS: tuple[tuple[Kind, str], ...] = (
     ("instruction", "Standing instructions"),
     ("persona", "About the user"),

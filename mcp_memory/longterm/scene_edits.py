@@ -167,7 +167,7 @@ class SceneRound:
     unseen: Collection[str] = ()
     """Slugs of those that are due for rewriting and were not shown: nothing is added to them before."""
     most: int
-    """How many scenes there may be; a model leaves one place free, for a page that a person brings back."""
+    """The largest number of scenes; a model leaves one free for a page that a person restores."""
     is_entity: Callable[[str], bool]
 
 

@@ -31,7 +31,7 @@ MAX_TURN_BYTES = 4 * 2**20
 MAX_TURNS = 5_000
 
 SUMMARY: tuple[Role, str] = ("system", "summary")
-"""Role and name of the turn that tells what a conversation was before its client summed it up."""
+"""Role and name of the turn with a client's summary of the conversation before it."""
 
 _OPENING = re.compile(rf"(<|&lt;|\\u003[cC]){TAG}\b[^<>\n]{{0,200}}?(>|&gt;|\\u003[eE])")
 """As we write it, and as a page or a JSON text quotes it."""
@@ -191,8 +191,8 @@ def _has_emoji(text: str) -> bool:
 
 
 Phrase = Literal["greeting", "courtesy", "praise", "assent", "agreement", "filler"]
-"""Greeting and courtesy answer nothing; praise may answer a question; assent a question or a proposal; agreement
-takes up whatever was said. A filler says nothing, but is nothing by itself either."""
+"""Greeting and courtesy answer nothing; praise may answer a question; assent a question or a proposal; agreement any
+turn. A filler says nothing, and counts only beside other phrases."""
 
 _LAUGH = r"(?:ha){2,}h?|(?:he){2,}h?|(?:hi){2,}|(?:ja){2,}|k{3,}|l(?:o+l)+|哈+|呵+|嘿+|ㅋ+|ㅎ+|w{2,}|(?:ха){2,}"
 

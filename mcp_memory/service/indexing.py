@@ -45,7 +45,7 @@ class IndexState:
 
 
 IndexResult = Callable[[Callable[[], bool]], bool]
-"""Indexes a tool result that waits and tells whether to call again; asks between batches whether to go on."""
+"""Indexes a waiting tool result and returns whether to call again; asks between batches whether to continue."""
 
 
 class Indexing:

@@ -97,7 +97,7 @@ class Scheduler:
         self.holder = secrets.token_hex(4)
         self._unfit: set[str] = set()
         self._seen_waiting: Sequence[Draft] = ()
-        """Drafts all of which have to be asked about: comparing them with all that is held anew would tell no more."""
+        """Drafts that all need a question: comparing them with the stored atoms again would not change that."""
 
     def context(self) -> SearchContext:
         return SearchContext(

@@ -83,7 +83,7 @@ class ExportedRef:
     sha256: str
     content_type: str
     masked: tuple[tuple[int, int, str], ...] = ()
-    """Where secrets stood in its text: from which byte to which, and of what kind."""
+    """The places of secrets in its text: first byte, end byte, and kind of secret."""
     origins: tuple[str, ...] = ()
     data: bytes | None = None
 

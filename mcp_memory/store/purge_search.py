@@ -209,7 +209,7 @@ def _slot(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 _LOGS = ("hooks", "logs")
 _NEEDED = ("spaces", "run", "unsettled", "config.toml", "identity.json")
-"""What is no copy, and is never deleted, whatever stands in it."""
+"""Files that are no copies and are never deleted."""
 _SHOWN = 3
 
 

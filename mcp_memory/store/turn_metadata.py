@@ -38,7 +38,7 @@ class TurnMetadata:
     who: dict[int, tuple[Role, str | None]]
     """The role and the name of each speaker."""
     place_of_row: NDArray[np.int32]
-    """By row number; −1 where the row is no turn of this space."""
+    """By row number; −1 if the row is not a turn of this space."""
 
     @property
     def mean_size(self) -> float:

@@ -178,7 +178,7 @@ class NewAtom:
     because: str = ""
     """Why it supersedes them."""
     cites: Sequence[str] = ()
-    """Results that it rests on: refs, with or without lines, or nodes; beside those that its text names."""
+    """Results that support it: refs, with or without lines, or nodes; in addition to those that its text names."""
     valid_to: datetime | None = None
     """When it stopped being true, where that is known already; an end that is yet to come is not.
 
@@ -186,9 +186,9 @@ class NewAtom:
     """
     evidence: Sequence[Evidence] = ()
     entities: Sequence[str] = ()
-    """Whom and what it is about, by any of their names; new names become entities."""
+    """The entities it mentions, by any of their names; new names become entities."""
     source: Source = "user"
-    """Whose word it is: of the voices that said it the most trusted."""
+    """The speaker of the statement; of several, the most trusted one."""
     held: Sequence[str] = ()
     """Why it waits for review; see `Store.quarantined`."""
 
@@ -212,7 +212,7 @@ class TakenBack:
 
 
 Verdict = Literal["released", "kept"]
-"""What a person made of what was held: it may be recalled, or it stays as it is."""
+"""The review decision on a quarantined row: it may be recalled, or stays quarantined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +268,7 @@ class Work:
 
 
 Outcome = dict[str, int]
-"""What came of a work, counted: `turns`, `skipped`, `drafts`, `refused` … whatever its stage tells."""
+"""Counts of a job's results: `turns`, `skipped`, `drafts`, `refused` …, depending on its stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ MEANINGS: dict[str, str] = {
     "unsaid": "the user's word for it is missing: its words are a tool's",
     "secret": "a key, password or card number: forget and purge it",
 }
-"""Each flag in words for people; `unsaid` is given by `longterm`, `secret` to what is older than masking."""
+"""Each flag in words for people; `longterm` sets `unsaid`, and `secret` is for rows older than masking."""
 
 _LOOKED_AT = 400_000  # characters at either end of a longer text
 

@@ -81,7 +81,7 @@ class RecallLine:
     day: date | None = None
     """The day of a turn; None for other rows."""
     is_suspect: bool = False
-    """It reads like an attack and is not shown; its id is told among those left out."""
+    """It looks like an attack and is not shown; its id is listed among those left out."""
     place: tuple[str, int] = ("", 0)
     """Session and position of a turn, to sort the turns of a day."""
 

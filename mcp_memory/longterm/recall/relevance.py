@@ -52,7 +52,7 @@ __all__ = [
 ]  # fmt: skip
 
 ABOUT = 1.0
-"""A row that comes to this is about what is asked."""
+"""A row with this score is about the question."""
 NEAR = ABOUT / 2
 """Beside such a row others are as well that come to this."""
 
@@ -69,7 +69,7 @@ _BESIDE_AN_ECHO = 3  # rows that an echo displaces: itself, and rows found becau
 _VERY_NEAR, _ALONE = 0.82, 0.1  # cosines: of a row, and over the middle one of those found
 
 Held = Mapping[str, float]
-"""The terms of a row and of what was said around it, and how near they stand: 1 for its own."""
+"""The terms of a row and of its context, with their nearness: 1 for the row itself."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,14 +39,14 @@ class Explained:
     words: tuple[str, ...]
     related: tuple[str, ...]
     asks_for: str | None
-    """Whose words it asks for, where it says so."""
+    """The speaker that it asks for, if any."""
     times: tuple[str, ...]
     legs: tuple[SearchLeg, ...]
     shown: tuple[ExplainedRow, ...]
     missed: tuple[ExplainedRow, ...]
     """The next in the order."""
     left_out: tuple[ExplainedRow, ...]
-    """What ranks as high as what is shown, and why it is not: what filters took out too."""
+    """Rows that rank as high as shown ones, with the reason why they are not shown, such as a filter."""
     scenes: tuple[tuple[str, Signals], ...]
     results: tuple[tuple[str, Signals, bool], ...]
     """Lines of tool results, what found them, and whether they hold enough of the question to be shown."""
@@ -197,7 +197,7 @@ class SearchLeg:
     by_words: int
     by_meaning: int
     candidates: int
-    """All that were weighed, what was said around those that match included."""
+    """The number of ranked rows, including the context of matching turns."""
     words: Mapping[str, int]
     """In how many rows each term of the question stands; one that is missing stands in none, or in far too many."""
     nearest: float | None

@@ -75,10 +75,10 @@ WEIGHTS = Weights(
 )
 
 CLOSE = 0.38
-"""A turn that scores so much is close to the question, less is far from it.
+"""The score from which a turn counts as close to the question.
 
 On the development sets the best turn for a question that the memory answers has 0.4 to 0.6, for one that it does not
-0.2 to 0.35. `bench.recall` tells more surely whether anything is known; this costs nothing.
+0.2 to 0.35. `bench.recall` has a more reliable test of whether an answer is known; this one is free.
 """
 
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["ABOUT", "SHOWN", "allowed", "results"]
 
 SHOWN = 5
-"""How many stand beside what was said, unless results alone are asked for."""
+"""The number of results shown with turns, unless only results are requested."""
 
 ABOUT = 0.4
 """The share of a question, in words weighed by their rarity, that lines have to hold to be about it."""

@@ -194,7 +194,7 @@ class ParsedQuery:
     role: Role | None
     """Whose turns it asks for, where it says so."""
     length: int
-    """How many words it has that tell what it is about, each in one form."""
+    """The number of its content words, each counted once."""
     times: list[Span]
 
 

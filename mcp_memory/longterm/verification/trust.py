@@ -41,7 +41,7 @@ REASONS: dict[str, str] = {
     "unstated": "it is a rule, and no recorded turn of the user states it",
     "unsupported": "a part of it stands in nothing that was said",
 }
-"""Why something is held, in words for people: what it is suspected of, or whose word is missing."""
+"""Reasons for quarantine in words for people: the suspicion, or the missing source."""
 
 Embed = Callable[[str], Sequence[Vectors]]
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 IMAGE_TOKENS = 1_600
-"""What an image costs at most where its provider scales it down; of other blocks the JSON is counted."""
+"""The most tokens of an image that its provider scales down; other blocks count as their JSON."""
 ROUNDS = 50
 """A plan goes by what things will have at most, so when it is carried out more may be wanted: until nothing is."""
 
@@ -59,7 +59,7 @@ class Compressed:
     edits: int
     """How many were made at this call; 0: the provider's cache still holds all it held."""
     cache_broken: int
-    """Tokens that were sent before, stand behind the first of these edits and are read anew."""
+    """Tokens sent before that come after the first of these edits and are read again without the cache."""
     fits: bool
     """Whether it is within the window. If not, `note` says what cannot be made shorter."""
     note: str | None

@@ -35,7 +35,7 @@ Level = Literal["none", "mild", "aggressive", "emergency"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 MESSAGE_TOKENS = 4
-"""What a message costs beside its texts."""
+"""Tokens of a message in addition to its texts."""
 LEAST = 60
 """Tokens; a text is not shortened below that."""
 LEAST_NOTE = 120
@@ -286,9 +286,9 @@ class CompressionRules:
     target: float = 0.6
     """Share that the two come down to."""
     canvas: float = 0.2
-    """Share that what is told of messages that went may take at most."""
+    """The largest share of the summary of removed messages."""
     cached_price: float = 0.1
-    """What a token costs that the provider has read before; 1 where nothing is cached."""
+    """The relative price of a cached token; 1 without a cache."""
     further_calls: int | None = None
     """How many calls are still to come; None: as many as there were."""
     worth: float = 4.0
@@ -296,7 +296,7 @@ class CompressionRules:
     keep_calls: int = 8
     """The newest calls of the model whose messages stay as they are."""
     result_tokens: int = 60
-    """What stands for a result that was put away has at most so many."""
+    """The most tokens of the text that replaces an offloaded result."""
     call_tokens: int = 40
     """As `result_tokens`, for the arguments of a call."""
 
@@ -362,7 +362,7 @@ def make_rules(window: int, given: Mapping[str, Any]) -> CompressionRules:
 
 NAME = re.compile(r"[A-Za-z_][\w./-]{5,}")
 RARE = 2
-"""Messages, those of the newest calls left out, in which a name that tells results apart may stand."""
+"""The most messages, without those of the newest calls, that may have a name which identifies a result."""
 
 
 def in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:

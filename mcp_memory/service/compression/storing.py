@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 TALK_CHARS = 6_000
 LOOK_BACK = 5_000
-"""Turns of a session among which what was recorded already is looked for."""
+"""The newest turns of a session that are searched for recorded messages."""
 SMALL = 60
-"""Tokens; a result that goes with its message has a node of its own if it is larger."""
+"""Tokens; a larger result that is removed with its message gets its own node."""
 
 _STAND_IN = re.compile(r"\[(?P<node>\d{3,}-N\d+) (?P<ref>r-[0-9a-f]{12,64})\b[^\n]*\]\n(?P<summary>[^\n]*)")
 _DATA_URL = re.compile(r"data:([\w/+.-]+);base64,")

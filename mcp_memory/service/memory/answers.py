@@ -36,7 +36,7 @@ Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
 FRAME_TOKENS = 40
 """About as many tokens as `render` adds to a text."""
 _TOKENS_A_LEFT_OUT = 50
-"""For each so many tokens of a budget one id of what did not fit is named."""
+"""One id of a left out row is listed for each of this many tokens of the budget."""
 
 
 class AnswerVerbs(LongtermVerbs, TaskVerbs):

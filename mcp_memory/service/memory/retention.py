@@ -56,7 +56,7 @@ class PurgeReport:
     proof: Proof | None
     """None where there were no words to look for."""
     cut_short: bool = False
-    """An earlier purge had been killed before its end: nobody looked for its words, and they are gone."""
+    """An earlier purge was killed before its verification: its words are erased, but were not searched for."""
 
     @property
     def is_proven(self) -> bool:

@@ -40,7 +40,7 @@ KINDS = {
     "tombstone": "tombstones",
     "session": "sessions",
 }
-"""By the field that numbers a line, what it is about. A line is of the first that it has."""
+"""Kinds of lines, by the field with their number. A line is of the first kind whose field it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

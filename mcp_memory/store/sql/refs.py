@@ -19,7 +19,7 @@ __all__ = ["find", "masked_text", "put", "read", "ref"]
 _REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type, masked"
 _TO_DO = "`mcp-memory doctor` says what to do."
 _PURGED = ""
-"""In place of the hash of what was purged."""
+"""Replaces the hash of a purged result."""
 
 
 def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:

@@ -47,7 +47,7 @@ _OLD: dict[Keeping, tuple[str, str, str]] = {
         "1 = 0",
     ),
 }
-"""How each is named, what is old of it, and what of that stays."""
+"""For each kind: its id, the condition of old rows, and the condition of old rows that stay."""
 
 
 def listed(tx: Transaction) -> list[Policy]:

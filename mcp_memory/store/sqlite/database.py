@@ -248,7 +248,7 @@ def _set_wal(con: apsw.Connection) -> None:
 
 BUSY_MS = 30_000
 _NOT_TAKEN = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_SHMSIZE}
-"""What SQLite calls a used-up quota or too large a file: only ENOSPC does it know for what it is."""
+"""Errors for an exceeded quota or file size; SQLite has an error of full disks only for ENOSPC."""
 
 _NOT_WRITTEN = re.compile(
     r"Internal sqlite-vec error: could not (?:insert|write|mark|update)"

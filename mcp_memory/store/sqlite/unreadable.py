@@ -27,7 +27,7 @@ WRONG = (
     *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
     *(apsw.ConstraintError, apsw.MismatchError),
 )
-"""What a reader raises on a value that is not what was written."""
+"""Errors that a reader raises on a damaged value."""
 NEXT_STEP = (
     "It was changed outside this program. `mcp-memory doctor --repair` makes the database anew of its files, keeps "
     "this one, and names what no file tells."

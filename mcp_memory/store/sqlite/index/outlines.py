@@ -165,7 +165,7 @@ def _passing(tx: Transaction, outline: TurnMetadata, filters: Filters) -> NDArra
 class Extent:
     rows: int
     newest: int
-    """The number of the newest row; 0 where there is none."""
+    """The number of the newest row; 0 without rows."""
 
 
 class Extents:

@@ -103,7 +103,7 @@ class LinesOfFile:
     lengths: dict[str, int] = field(default_factory=dict[str, int])
     """How much of each file that was read is whole lines."""
     unread: int = 0
-    """Lines that do not say what they should."""
+    """Lines that cannot be read."""
 
     def paths(self) -> list[str]:
         folder = self.tx.folder
