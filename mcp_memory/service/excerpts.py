@@ -42,7 +42,7 @@ from mcp_memory.language.words import query_terms
 from mcp_memory.longterm.search.pages import after
 from mcp_memory.longterm.search.ranking import CLOSE
 from mcp_memory.service.render import as_json, render
-from mcp_memory.store.naming import address, even
+from mcp_memory.store.naming import address
 from mcp_memory.suspicion import flags, revealed
 
 BUDGETS: dict[Detail, int] = {"concise": 3_000, "detailed": 6_000}
@@ -85,7 +85,6 @@ class ExcerptRequest:
         Prose has four bytes a token and JSON three, so it is about right; and most searches then need neither the
         10 ms that counting takes nor the 50 MB of a vocabulary.
         """
-        text = even(text)
         if self.budget is None:
             return len(text.encode("utf-8", "surrogatepass")) <= self.tokens * _BYTES_A_TOKEN
         return self.counter.fits(text, self.tokens)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["NamedResult", "address", "even", "named"]
+__all__ = ["NamedResult", "address", "named"]
 
 _NAME = re.compile(
     r"(?<![\w-])(?:(?P<ref>r-[0-9a-f]{12,64})(?::(?P<first>[1-9]\d{0,8})(?:[-–](?P<last>[1-9]\d{0,8}))?)?"
@@ -18,7 +18,6 @@ _NAME = re.compile(
     re.ASCII,
 )
 _MOST = 200
-_NUMBERED = re.compile(r"(?<![\w-])([at])(\d{1,5})(?!\w)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +45,6 @@ def address(ref: str, lines: tuple[int, int] | None) -> str:
     if lines is None:
         return ref
     return f"{ref}:{lines[0]}" if lines[0] == lines[1] else f"{ref}:{lines[0]}-{lines[1]}"
-
-
-def even(text: str) -> str:
-    """Return a text with the numbers of its turns and statements written with six digits, as a budget counts it.
-
-    They grow with the rows of all spaces. Counted as they are, what another space holds would decide how much of this
-    one fits a budget. Never fewer tokens than the text itself.
-    """
-    return _NUMBERED.sub(lambda found: found[1] + found[2].zfill(6), text)
 
 
 def _lines(match: re.Match[str]) -> tuple[int, int] | None:

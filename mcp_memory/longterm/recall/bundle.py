@@ -7,10 +7,9 @@ the closest other turns follow under "unsure" and fill the budget, because a cli
 ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without a question and a
 conversation by confidence alone.
 
-Both blocks together fit the budget, counted exactly but for the ids, which count as ones of six digits: what other
-spaces hold decides nothing. `left_out` lists relevant rows that did not fit. Closed or forgotten knowledge is never
-shown as current: atoms and facts are current, pages leave out lines without other evidence, and a turn whose statement
-was replaced is marked.
+Both blocks together fit the budget, counted exactly. `left_out` lists relevant rows that did not fit. Closed or
+forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
+evidence, and a turn whose statement was replaced is marked.
 
 Explains a recall: which rows it shows for a question, and why it leaves others out.
 """
@@ -39,7 +38,6 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.citations import cited, tidy, without
-from mcp_memory.store.naming import even
 from mcp_memory.store.protocol import Filters, Layer
 from mcp_memory.suspicion import flags
 
@@ -76,7 +74,7 @@ _LEAST_TOKENS = 30  # with fewer left, no further line is tried
 def bundle(desk: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too."""
     stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
-    left = budget - counter.count(even(stable)) if stable else budget
+    left = budget - counter.count(stable) if stable else budget
     context = context_of(desk, session)
     if question.strip() or context:
         dynamic, left_out = _fitted(dynamic_lines(desk, question, context, known=stable), counter, left)
@@ -138,7 +136,7 @@ def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[st
     rules = sorted(standing, key=lambda one: one.valid_from, reverse=True)
     traits = [atom for atom in _users(desk, "persona") if atom.priority >= _CRITICAL]
     always = _head(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
-    left = ALWAYS_TOKENS - (counter.count(even(always)) if always else 0)
+    left = ALWAYS_TOKENS - (counter.count(always) if always else 0)
     critical = _head(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
     rules += traits
     shown = {atom.id for atom in rules if is_shown_in(atom, f"{always}\n{critical}\n")}
@@ -150,11 +148,11 @@ def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[st
         text = "\n".join(line for line in [*lines[:many], *navigation] if line)
         return recall_block(text, part="stable") if text else ""
 
-    many = _most(len(lines), lambda count: counter.fits(even(block(count, 0)), budget))
+    many = _most(len(lines), lambda count: counter.fits(block(count, 0), budget))
     while many < len(lines) and many and _is_heading(lines[many - 1]):
         many -= 1  # nothing is left under it
     whole = many == len(lines)
-    of_scenes = _most(len(scenes), lambda count: counter.fits(even(block(many, count)), budget)) if whole else 0
+    of_scenes = _most(len(scenes), lambda count: counter.fits(block(many, count), budget)) if whole else 0
     text = block(many, of_scenes)
     rest = [atom.id for atom in rules if not is_shown_in(atom, text)]
     return text, [*rest, *(scene.slug for scene in scenes[of_scenes:])]
@@ -184,7 +182,7 @@ def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
 
 def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
     """Return the label with as many of the items as fit."""
-    many = _most(len(items), lambda many: counter.fits(even(label + joint.join(items[:many])), budget))
+    many = _most(len(items), lambda many: counter.fits(label + joint.join(items[:many]), budget))
     return label + joint.join(items[:many]) if many else ""
 
 
@@ -219,14 +217,14 @@ def _fitted(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> 
         if not is_sure and room < _LEAST_TOKENS:
             break
         above = [heading for heading in _above(line) if heading not in headings]
-        cost = counter.count(even("".join(f"{text}\n" for text in [*above, line.text])))
+        cost = counter.count("".join(f"{text}\n" for text in [*above, line.text]))
         if cost <= room:
             taken.append(line)
             headings.update(above)
             room -= cost
         elif is_sure:
             left_out.append(line.id)
-    while taken and not counter.fits(even(_dynamic(taken)), budget):
+    while taken and not counter.fits(_dynamic(taken), budget):
         left_out.append(taken.pop().id)  # lines may count a token more together than apart
     return _dynamic(taken), list(dict.fromkeys(left_out))
 
