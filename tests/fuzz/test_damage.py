@@ -154,7 +154,7 @@ def test_what_reads_a_damaged_row_says_which_it_is_and_what_to_do_next(filled: P
     assert damaged(home, "record", "timestamp", "x")
     with closing(open_store(home)) as store, pytest.raises(DamagedRow) as refused:
         store.records("default", limit=9)
-    assert str(refused.value).startswith("The timestamp of row 1 in the table record cannot be read.")
+    assert str(refused.value).startswith("The timestamp of row 1 of space 1 in the table record cannot be read.")
     assert "`mcp-memory doctor --repair`" in str(refused.value)
 
 

@@ -227,6 +227,17 @@ def test_no_verb_sees_another_space(store: Store) -> None:
     assert store.spaces() == ["mine", "theirs"]
 
 
+def test_rows_are_numbered_within_their_space_without_gaps(store: Store) -> None:
+    for text in ("one", "two"):
+        for space in ("mine", "theirs"):
+            append(store, user(text), space=space)
+        with pytest.raises(NotFound):
+            store.add_atom("mine", atom("x", supersedes=("a9",)), now=NOW)
+    assert [turn.id for turn in store.session_turns("mine", "s")] == ["t1", "t2"]
+    assert [turn.id for turn in store.session_turns("theirs", "s")] == ["t1", "t2"]
+    assert store.add_atom("mine", atom("x"), now=NOW).atom.id == "a1"
+
+
 # --- search -----------------------------------------------------------------------------------------
 
 

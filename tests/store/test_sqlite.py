@@ -214,6 +214,20 @@ def test_a_change_of_words_outside_this_program_is_found(home: Path) -> None:
     store.close()
 
 
+def test_a_counter_that_was_lost_is_named_and_goes_on_behind_the_last_row(home: Path) -> None:
+    store = open_store(home)
+    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+    database = Database(home)
+    database.write(lambda con: con.execute("DELETE FROM number WHERE kind = 'turn'").fetchall())
+    database.close()
+    assert any("the last number of turn rows is lost" in problem for problem in store.problems())
+    store.repair(lambda path: None)
+    assert store.problems() == []
+    (turn,) = store.append_turns("me", "s", [NewTurn(role="user", content="two")], now=NOW).stored
+    assert turn.id == "t2"
+    store.close()
+
+
 def test_a_write_that_fails_leaves_no_trace(home: Path) -> None:
     database = Database(home)
 

@@ -51,7 +51,9 @@ class Unreadable:
         return (self.table, self.column) in _DERIVED
 
     def __str__(self) -> str:
-        which = ", ".join(one_line(str(value), 100) for value in self.values)
+        of_space = self.key.startswith("space = ")
+        which = " of ".join(one_line(str(value), 100) for value in reversed(self.values[of_space:]))
+        which += f" of space {self.values[0]}" if of_space else ""
         return f"The {self.column} of row {which} in the table {self.table} cannot be read."
 
 
