@@ -34,8 +34,8 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS
 from mcp_memory.longterm.search.search import Search, parse_query
 from mcp_memory.models.embed import make_embedder
-from mcp_memory.store.protocol import Filters, Vectors
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Filters, Vectors
 
 __all__ = ["Case", "fit", "gather"]
 

@@ -29,10 +29,10 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import NewTurn
 from mcp_memory.models.embed import make_embedder
-from mcp_memory.store.protocol import Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import scan, sketch
+from mcp_memory.store.values import Vectors
 
 __all__ = ["AT", "recall", "settle"]
 

@@ -26,7 +26,7 @@ from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_
 from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, generic_records
 from mcp_memory.integrations.proxy import edit
 from mcp_memory.integrations.proxy import stdio as wire
-from mcp_memory.store.protocol import FollowedLog
+from mcp_memory.store.values import FollowedLog
 
 __all__ = ["TARGETS", "input_file"]
 

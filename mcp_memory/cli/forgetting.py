@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
     from mcp_memory.service.memory.retention import OverdueRows, PurgeReport, RetentionRun
     from mcp_memory.store.forgetting import Keeping
-    from mcp_memory.store.protocol import Tombstone
+    from mcp_memory.store.values import Tombstone
 
 _TYPED = 12
 _LISTED = 40

@@ -16,7 +16,7 @@ from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Kind, Source
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import name_words
-from mcp_memory.store.protocol import NewAtom
+from mcp_memory.store.values import NewAtom
 
 __all__ = ["MAX_CHARS", "explicit_atom", "relation_name"]
 

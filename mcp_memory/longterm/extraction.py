@@ -31,8 +31,8 @@ from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
-from mcp_memory.store.protocol import Backlog, Store, Work
-from mcp_memory.store.values import Extraction
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Backlog, Extraction, Work
 
 __all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "ExtractionBasis", "TurnBatch"]
 

@@ -38,7 +38,7 @@ from mcp_memory.longterm.verification.trust import (
     source_of_turn,
     with_allowed_kind,
 )
-from mcp_memory.store.protocol import NewAtom
+from mcp_memory.store.values import NewAtom
 from mcp_memory.suspicion import drops, flags, worded
 
 if TYPE_CHECKING:

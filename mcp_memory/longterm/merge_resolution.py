@@ -35,7 +35,7 @@ from mcp_memory.longterm.verification.trust import (
     with_allowed_kind,
 )
 from mcp_memory.models.stage import Applied
-from mcp_memory.store.protocol import Draft, Merging, NewAtom
+from mcp_memory.store.values import Draft, Merging, NewAtom
 from mcp_memory.suspicion import flags
 
 __all__ = [

@@ -18,8 +18,7 @@ from mcp_memory.longterm.similarity import near_statements
 from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
-from mcp_memory.store.protocol import NewAtom, Work
-from mcp_memory.store.values import Merge
+from mcp_memory.store.values import Merge, NewAtom, Work
 
 __all__ = ["MERGE", "MergeBasis"]
 

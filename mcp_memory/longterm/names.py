@@ -15,7 +15,8 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Entity, Turn
 from mcp_memory.language import lines_of, pattern_of
 from mcp_memory.language.words import base_terms, fold
-from mcp_memory.store.protocol import Filters, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters
 
 __all__ = ["MAX_NAME", "USER", "Names", "is_person", "name_words", "names_in", "names_table", "with_told"]
 

@@ -38,8 +38,8 @@ from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped, without
-from mcp_memory.store.protocol import Conflict, Filters, Store, Work
-from mcp_memory.store.values import PersonaPage
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict, Filters, PersonaPage, Work
 from mcp_memory.suspicion import flags
 
 __all__ = [
@@ -424,7 +424,7 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> PersonaBa
     reason = trigger(store, space, desk.settings)
     if reason is None:
         return None
-    upto = store.newest(space, "atom")
+    upto = store.totals(space, "atom").newest
     held = _held(store, space)
     mode = _mode(held, reason)
     shown: list[Scene] = []

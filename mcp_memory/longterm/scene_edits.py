@@ -36,7 +36,7 @@ from mcp_memory.store.citations import (
     unwrapped,
     without,
 )
-from mcp_memory.store.protocol import SceneEdit
+from mcp_memory.store.values import SceneEdit
 from mcp_memory.suspicion import flags
 
 __all__ = ["MAX_CHARS", "SceneReply", "SceneRound", "check_edits", "unnamed"]

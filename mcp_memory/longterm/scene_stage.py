@@ -33,8 +33,8 @@ from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import plain
-from mcp_memory.store.protocol import Filters, Store, Work
-from mcp_memory.store.values import SceneChanges
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters, SceneChanges, Work
 
 __all__ = ["SCENES", "SceneBasis", "is_stale"]
 

@@ -17,7 +17,8 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Scene, Stage
 from mcp_memory.language.words import fold
 from mcp_memory.store.citations import cited, left_of, links
-from mcp_memory.store.protocol import SceneEdit, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import SceneEdit
 
 __all__ = [
     "MERGED_INTO", "USER", "ended_atoms", "ended_since", "entity_called", "find_scene", "forgotten", "free_slug",

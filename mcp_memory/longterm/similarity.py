@@ -20,7 +20,8 @@ from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.longterm.search.search import Search, SearchContext
-from mcp_memory.store.protocol import Draft, Filters, NewAtom, Store, Vectors, WrittenAtom
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Draft, Filters, NewAtom, Vectors, WrittenAtom
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError
 from mcp_memory.models.embed import Embedder, embedder_for
-from mcp_memory.store.protocol import Store, Vectors
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Vectors
 
 logger = logging.getLogger(__name__)
 

@@ -45,8 +45,8 @@ from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.models.stage import AnyStage, Applied
 from mcp_memory.service.indexing import Indexing
-from mcp_memory.store.protocol import Backlog, Conflict, Done, Draft, StageState, Store, Work
-from mcp_memory.store.values import PersonaPage
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Backlog, Conflict, Done, Draft, PersonaPage, StageState, Work
 
 
 @cache

@@ -40,8 +40,8 @@ from mcp_memory.shortterm.canvas.flowchart import Canvas, Node
 from mcp_memory.shortterm.canvas.folding import fold_groups, members, outermost
 from mcp_memory.shortterm.canvas.placement import StepNote, latest
 from mcp_memory.shortterm.replies import commit, invented
-from mcp_memory.store.protocol import CanvasChange, CanvasGrowth, Store, Work
-from mcp_memory.store.values import CanvasPatch
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasPatch, Work
 
 
 def _text(value: Any) -> Any:

@@ -19,7 +19,8 @@ from itertools import chain
 from mcp_memory.core.errors import Damaged, NotFound
 from mcp_memory.core.secrets import mask_lines
 from mcp_memory.core.text import decoded, encoding_of
-from mcp_memory.store.protocol import NewChunk, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import NewChunk
 
 AT_ONCE = 64 * 2**10
 """Bytes that are stored in one transaction, some 20 ms; a larger result is indexed in the background."""

@@ -24,8 +24,8 @@ from mcp_memory.shortterm.canvas.placement import call_intent
 from mcp_memory.shortterm.canvas.tasks import IncomingCall, route_call
 from mcp_memory.shortterm.chunks import AT_ONCE, chunks_of
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
-from mcp_memory.store.protocol import Conflict, NewRef, Store
-from mcp_memory.store.values import OffloadedResult, Saving
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict, NewRef, OffloadedResult, Saving
 
 if TYPE_CHECKING:
     from mcp_memory.core.tokens import TokenCounter

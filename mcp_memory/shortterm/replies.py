@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.models.stage import StageContext
-from mcp_memory.store.protocol import Conflict, Store, Work
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict, Work
 
 _PARTICULAR = re.compile(
     r"\d[\d.,:]*\d|[\w.-]*(?:[/\\][\w.-]+)+|[A-Za-z_]\w*(?:\.\w+)+|\w+_\w+|\b[a-z]+[A-Z]\w*|\b[A-Z]\w*[a-z][A-Z]\w*"

@@ -35,8 +35,8 @@ from mcp_memory.shortterm.canvas.flowchart import number_of, read, render
 from mcp_memory.shortterm.replies import commit, invented, numbers
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.shortterm.synopsis.page import clean, clip
-from mcp_memory.store.protocol import Amended, Store, ThinRecord, Work
-from mcp_memory.store.values import Summaries
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Amended, Summaries, ThinRecord, Work
 
 _HEAD, _MIDDLE, _TAIL = 0.3, 0.1, 0.2  # the rest is for what a program found
 _MARGIN = 6_000

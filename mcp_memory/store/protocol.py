@@ -46,7 +46,6 @@ from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Rea
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import (
-    Amended,
     Appended,
     Backlog,
     CanvasChange,
@@ -55,7 +54,6 @@ from mcp_memory.store.values import (
     Change,
     Chunk,
     Committed,
-    Conflict,
     Counts,
     Done,
     Draft,
@@ -65,7 +63,6 @@ from mcp_memory.store.values import (
     Held,
     Imported,
     Layer,
-    Merging,
     MessageEdit,
     NewAtom,
     NewChunk,
@@ -75,7 +72,6 @@ from mcp_memory.store.values import (
     Posting,
     Saved,
     Saving,
-    SceneEdit,
     Scored,
     Spend,
     Spent,
@@ -86,6 +82,7 @@ from mcp_memory.store.values import (
     ThinRecord,
     Token,
     Tombstone,
+    Totals,
     UnindexedRef,
     VectorIndex,
     Vectors,
@@ -100,53 +97,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdminStore",
-    "Amended",
-    "Appended",
-    "Backlog",
-    "CanvasChange",
-    "CanvasGrowth",
-    "CanvasVersion",
-    "Change",
-    "Chunk",
-    "Conflict",
-    "Counts",
-    "Done",
-    "Draft",
     "EmbeddedStore",
-    "Filters",
-    "FollowedLog",
-    "Grown",
-    "Held",
-    "Imported",
     "JobStore",
     "KnowledgeStore",
-    "Layer",
-    "Merging",
-    "NewAtom",
-    "NewChunk",
-    "NewRef",
-    "Outcome",
-    "Posting",
     "RetentionStore",
-    "SceneEdit",
-    "Scored",
     "SearchStore",
-    "Spend",
-    "Spent",
-    "StageState",
     "Store",
-    "TakenBack",
-    "TakenStep",
     "TaskStore",
-    "ThinRecord",
-    "Tombstone",
     "TurnStore",
-    "UnindexedRef",
-    "VectorIndex",
-    "Vectors",
-    "Verdict",
-    "Work",
-    "WrittenAtom",
 ]
 
 
@@ -397,12 +355,8 @@ class JobStore(Protocol):
 class SearchStore(Protocol):
     """Candidates for a search, and the indexes they come from. How they are ranked is not known here."""
 
-    def newest(self, space: str, /, layer: Layer) -> int:
-        """Return the number of the space's newest row; later rows have higher ones."""
-        ...
-
-    def size(self, space: str, /, layer: Layer) -> int:
-        """Count the rows of a layer, notes left out; forgotten turns and atoms count."""
+    def totals(self, space: str, /, layer: Layer) -> Totals:
+        """Return how many rows a layer has (without notes, with forgotten turns and atoms), and its newest one."""
         ...
 
     def postings(

@@ -142,6 +142,14 @@ class Scored:
     score: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """How many rows a layer of a space has, and the number of the newest; 0 where it has none."""
+
+    rows: int
+    newest: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posting:
     """The rows with a term, as row numbers (812 for t812), and the number of documents: all rows of the layer with it.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
-from mcp_memory.store.protocol import NewRef
 from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.store.values import NewRef
 
 __all__ = ["NOON", "RESULT", "SAID", "capture", "fill", "keep", "said"]
 

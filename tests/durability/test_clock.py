@@ -17,8 +17,8 @@ from mcp_memory.models.embed import make_embedder
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.scheduler import Scheduler
-from mcp_memory.store.protocol import Filters, NewAtom, Spend
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Filters, NewAtom, Spend
 from mcp_memory.testing import FixedClock, ScriptedLLM
 from tests.durability.filling import NOON, capture, said
 

@@ -14,8 +14,8 @@ from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited
-from mcp_memory.store.protocol import Merging, NewAtom, SceneEdit, Store, Work
-from mcp_memory.store.values import Extraction, Merge, PersonaPage, SceneChanges
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, PersonaPage, SceneChanges, SceneEdit, Work
 
 SPACE = "me"
 
@@ -81,7 +81,7 @@ class ByHand:
     def write(self, *lines: str) -> str:
         """Store a page as a model's, unchecked, and return it."""
         text = "# Persona\n\n" + "\n".join(lines) + "\n"
-        work, upto = self.work("persona"), self.store.newest(SPACE, "atom")
+        work, upto = self.work("persona"), self.store.totals(SPACE, "atom").newest
         self.store.commit(
             SPACE, work.id, PersonaPage(text=text, reason="by hand", upto=upto), outcome={}, now=self.tick()
         )

@@ -19,8 +19,8 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.memory.administration import StatementToImport
 from mcp_memory.service.render import render
 from mcp_memory.store.citations import marked
-from mcp_memory.store.protocol import NewAtom
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import NewAtom
 from tests.longterm.by_hand import ByHand
 
 pytestmark = pytest.mark.anyio

@@ -18,8 +18,9 @@ from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.longterm.turns import MAX_TURN_BYTES, admit, recall_block
 from mcp_memory.service.memory import Memory
-from mcp_memory.store.protocol import Filters, Store, Vectors
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Filters, Vectors
 from mcp_memory.testing import FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -23,8 +23,9 @@ from mcp_memory.longterm.times import date_of, dated
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.models.stage import Applied
-from mcp_memory.store.protocol import NewAtom, Store, Work
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import NewAtom, Work
 from mcp_memory.testing import FixedClock, ScriptedLLM
 
 NOON = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)  # a Thursday

@@ -17,9 +17,8 @@ from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 from mcp_memory.service.render import render
-from mcp_memory.store.protocol import Filters
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.values import Extraction
+from mcp_memory.store.values import Extraction, Filters
 from tests.longterm.by_hand import SPACE, ByHand
 
 

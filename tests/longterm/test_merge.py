@@ -23,9 +23,8 @@ from mcp_memory.models.embed.bundled import StaticEmbedder
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.stage import Applied
-from mcp_memory.store.protocol import Filters, NewAtom, Vectors
 from mcp_memory.store.sqlite import SQLiteStore, open_store
-from mcp_memory.store.values import Extraction
+from mcp_memory.store.values import Extraction, Filters, NewAtom, Vectors
 
 SPACE = "default"
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -18,8 +18,9 @@ from mcp_memory.longterm.search.pages import MAX_SHOWN, PageState, after, asked_
 from mcp_memory.longterm.search.rerank import Reranked
 from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.service.memory import Memory
-from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Filters, NewAtom, Vectors
 from mcp_memory.testing import FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

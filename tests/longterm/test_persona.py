@@ -23,8 +23,8 @@ from mcp_memory.longterm.persona import (
 )
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.llm import parse
-from mcp_memory.store.protocol import Conflict
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Conflict
 from tests.longterm.by_hand import SPACE, ByHand
 
 

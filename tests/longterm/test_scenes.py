@@ -26,10 +26,9 @@ from mcp_memory.models.llm import parse
 from mcp_memory.models.prompts import prompt
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited, plain, tails, uncovered
-from mcp_memory.store.protocol import Conflict, NewAtom, Work
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore
-from mcp_memory.store.values import PersonaPage, SceneChanges
+from mcp_memory.store.values import Conflict, NewAtom, PersonaPage, SceneChanges, Work
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 

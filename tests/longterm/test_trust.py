@@ -13,7 +13,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import Kind, NewTurn, Source
 from mcp_memory.longterm.verification.trust import is_less_trusted, most_trusted, source_of_tool, with_allowed_kind
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.store.protocol import NewAtom
+from mcp_memory.store.values import NewAtom
 
 pytestmark = pytest.mark.anyio
 

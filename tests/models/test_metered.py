@@ -17,8 +17,9 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.models.llm import ChatMessage, Completion, ModelPrompt
 from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.service.memory import open_memory
-from mcp_memory.store.protocol import Spend, Spent, Store
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Spend, Spent
 from mcp_memory.testing import FixedClock, ScriptedLLM
 
 EVER = datetime.fromtimestamp(0, UTC)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from mcp_memory.core.types import Ref
 from mcp_memory.shortterm import chunks
 from mcp_memory.shortterm.offload import OffloadRequest, keep
-from mcp_memory.store.protocol import Filters, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters
 from tests.shortterm.agent import Agent
 
 LINES = st.lists(
@@ -69,7 +70,7 @@ def test_a_large_text_has_no_more_runs_than_the_bound_and_a_larger_one_only_its_
 
 
 def rows(store: Store, ref: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    last = store.newest("default", "chunk")
+    last = store.totals("default", "chunk").newest
     return [
         (one.lines, one.span)
         for one, _ in store.chunks("default", [f"c{n}" for n in range(1, last + 1)])

@@ -17,7 +17,8 @@ from mcp_memory.core.types import Record
 from mcp_memory.shortterm.canvas.edits import Patch
 from mcp_memory.shortterm.canvas.flowchart import read
 from mcp_memory.shortterm.summary_stage import AT_ONCE, FRESH, SUMMARIES, thin
-from mcp_memory.store.protocol import Conflict, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict
 from tests.shortterm.agent import START, Agent, from_versions, patch_canvas
 from tests.shortterm.asking import Asking, desk_at
 

@@ -17,19 +17,21 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import Atom, Entity, Evidence, Fact, NewTurn, Stage
-from mcp_memory.store.protocol import (
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import (
     Conflict,
     Draft,
+    Extraction,
     Filters,
+    Merge,
     Merging,
     NewAtom,
+    SceneChanges,
     SceneEdit,
-    Store,
     Vectors,
     Work,
     WrittenAtom,
 )
-from mcp_memory.store.values import Extraction, Merge, SceneChanges
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()

@@ -12,8 +12,8 @@ import pytest
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import CanvasRow, Record, Stage
-from mcp_memory.store.protocol import Amended, CanvasChange, CanvasGrowth, Conflict, NewRef, Store, Work
-from mcp_memory.store.values import CanvasPatch, Summaries
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Amended, CanvasChange, CanvasGrowth, CanvasPatch, Conflict, NewRef, Summaries, Work
 
 NOW = datetime(2026, 5, 7, 12, tzinfo=UTC)
 

@@ -10,7 +10,8 @@ import pytest
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import export_model as model
-from mcp_memory.store.protocol import NewAtom, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import NewAtom
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 

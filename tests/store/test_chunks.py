@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.types import Citation, Evidence, NewTurn
 from mcp_memory.store.naming import NamedResult, address, named
-from mcp_memory.store.protocol import Filters, NewAtom, NewChunk, NewRef, Store
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Filters, NewAtom, NewChunk, NewRef
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 RAW = b"alpha one\nbeta two\ngamma three\n"

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 from mcp_memory.language.words import index_terms
-from mcp_memory.store.protocol import Change, Conflict, Filters, NewAtom, NewRef, Store, TakenStep, Vectors
-from mcp_memory.store.values import PersonaPage
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Change, Conflict, Filters, NewAtom, NewRef, PersonaPage, TakenStep, Vectors
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()
@@ -136,7 +136,7 @@ def test_the_surroundings_of_several_turns_hold_each_turn_once_by_session_in_ord
 def test_a_search_can_be_held_to_the_rows_that_were_there_before(store: Store) -> None:
     (held,) = append(store, user("green kettle"))
     told = store.add_atom("me", atom("Owns a green kettle"), now=NOW).atom.id
-    upto = {"turn": store.newest("me", "turn"), "atom": store.newest("me", "atom")}
+    upto = {"turn": store.totals("me", "turn").newest, "atom": store.totals("me", "atom").newest}
     append(store, user("another green kettle"))
     store.add_atom("me", atom("Owns another green kettle"), now=NOW)
     assert words(store, "kettle", filters=Filters(upto=upto["turn"])) == [held]

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mcp_memory.store.protocol import Conflict, Store
-from mcp_memory.store.values import MessageEdit, Saved, Saving
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict, MessageEdit, Saved, Saving
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 OFFLOAD = Saving(session="s", at=NOON, kind="offload", saved=1_000, spent=200)

@@ -8,7 +8,8 @@ import pytest
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.protocol import Filters, NewAtom, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters, NewAtom
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
 

@@ -9,7 +9,8 @@ import pytest
 
 from mcp_memory.core.errors import NotFound, Refused
 from mcp_memory.core.types import CanvasRow, NewTurn, Record
-from mcp_memory.store.protocol import FollowedLog, NewRef, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import FollowedLog, NewRef
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LOG = FollowedLog(

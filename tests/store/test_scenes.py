@@ -15,8 +15,8 @@ from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.types import Scene
 from mcp_memory.store import files
 from mcp_memory.store.citations import left_of
-from mcp_memory.store.protocol import Conflict, NewAtom, SceneEdit, Store
-from mcp_memory.store.values import SceneChanges
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict, NewAtom, SceneChanges, SceneEdit
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from mcp_memory.store.protocol import Spend, Spent, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Spend, Spent
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 CALL = Spend(at=NOON, purpose="rerank", model="openai/m", prompt_tokens=900, completion_tokens=20, cost=0.25)

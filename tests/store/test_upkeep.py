@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.protocol import Filters, Store
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Filters
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 

@@ -17,9 +17,22 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import NewTurn, Role, Stage
-from mcp_memory.store.protocol import Backlog, Change, Conflict, Done, Imported, NewAtom, StageState, Store, Work
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.values import Extraction, Merge, PersonaPage, SceneChanges
+from mcp_memory.store.values import (
+    Backlog,
+    Change,
+    Conflict,
+    Done,
+    Extraction,
+    Imported,
+    Merge,
+    NewAtom,
+    PersonaPage,
+    SceneChanges,
+    StageState,
+    Work,
+)
 
 T = TypeVar("T")
 

@@ -16,9 +16,8 @@ from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.integrations.importers.records import AGENTS
 from mcp_memory.service.compression.compress import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
-from mcp_memory.store.protocol import NewAtom
 from mcp_memory.store.sqlite import open_store, unreadable
-from mcp_memory.store.values import Extraction, Token
+from mcp_memory.store.values import Extraction, NewAtom, Token
 from tests.integrations.importers.agents import followed, written
 from tests.portable.homes import CLOCK, lived_in
 from tests.upkeep.conftest import LOG

@@ -38,7 +38,7 @@ from mcp_memory.integrations.importers.report import (
 )
 from mcp_memory.longterm.turns import MAX_TURN_BYTES
 from mcp_memory.service.memory import Memory
-from mcp_memory.store.protocol import FollowedLog
+from mcp_memory.store.values import FollowedLog
 
 OVER = 300
 """Tokens, rather over- than underestimated: the size from which a result is kept."""

@@ -51,7 +51,7 @@ from mcp_memory.integrations.importers.report import FileReport, HistorySize, Pr
 from mcp_memory.longterm.explicit_atoms import explicit_atom
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.memory.administration import StatementToImport
-from mcp_memory.store.protocol import Imported, NewAtom
+from mcp_memory.store.values import Imported, NewAtom
 
 Progress = Callable[[str, int, int], None]
 """Receives what is being done, the bytes of the file behind the reader, and all of its bytes."""

@@ -29,7 +29,7 @@ from mcp_memory.integrations.importers.records import (
     ImportProblem,
     SkippedParts,
 )
-from mcp_memory.store.protocol import FollowedLog
+from mcp_memory.store.values import FollowedLog
 
 _ENDINGS = (".jsonl", ".json")
 _NO_LOGS = {"subagents", "tool-results", "tool-outputs", "node_modules", ".git"}

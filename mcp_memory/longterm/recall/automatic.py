@@ -35,7 +35,7 @@ from mcp_memory.longterm.search.ranking import without_speakers
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.models.embed.classifiers import leans_on_memory
-from mcp_memory.store.protocol import Filters
+from mcp_memory.store.values import Filters
 
 __all__ = ["RelevanceGate", "automatic_lines"]
 

@@ -38,7 +38,7 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.citations import cited, tidy, without
-from mcp_memory.store.protocol import Filters, Layer
+from mcp_memory.store.values import Filters, Layer
 from mcp_memory.suspicion import flags
 
 __all__ = [

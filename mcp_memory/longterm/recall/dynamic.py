@@ -43,7 +43,7 @@ from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids, source_of_tool, source_of_turn, turns_of_others
 from mcp_memory.store.citations import cited, plain
 from mcp_memory.store.naming import address
-from mcp_memory.store.protocol import Filters
+from mcp_memory.store.values import Filters
 from mcp_memory.suspicion import flags
 
 __all__ = [
@@ -182,7 +182,7 @@ def _found(
     for wanted in filter(None, (question, talk)):
         said = _unheld(desk, [row for row in weigh_rows(wanted, "turn", limit=many) if row.id not in there])
         held: list[WeighedRow] = []
-        if desk.store.size(desk.space, "atom"):
+        if desk.store.totals(desk.space, "atom").rows:
             held = weigh_rows(wanted, "atom", limit=_ATOMS)
             # An atom weighs at least as much as the turn that it was extracted from.
             weights = {row.id: row.weight for row in said}
@@ -353,7 +353,7 @@ def _scenes(wanted: RecallQuery, held: Sequence[WeighedRow]) -> list[RecallLine]
 def _outputs(wanted: RecallQuery, words: AbstractSet[str]) -> list[RecallLine]:
     """Return relevant lines of tool results; they need the weight that a turn would need."""
     desk = wanted.desk
-    if not desk.store.size(desk.space, "chunk"):
+    if not desk.store.totals(desk.space, "chunk").rows:
         return []
     read_as = parse_query(wanted.text, desk.now, relatives=False)
     hits = {

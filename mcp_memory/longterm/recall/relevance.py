@@ -40,7 +40,7 @@ from mcp_memory.language.words import base_terms, index_terms, query_terms
 from mcp_memory.longterm.search.ranking import rarity, without_speakers
 from mcp_memory.longterm.search.search import Ranked, SearchContext, speaker_intent
 from mcp_memory.models.embed.bundled import IDENTITY
-from mcp_memory.store.protocol import Filters, Layer, Vectors
+from mcp_memory.store.values import Filters, Layer, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -208,7 +208,7 @@ def _rarities(
     words = _words(text)
     found = desk.store.postings(desk.space, layer, words, filters=Filters())
     rows = {one.term: max(0, one.documents - sum(one.term in echo for echo in echoes)) for one in found}
-    total = max([_FEW, desk.store.size(desk.space, layer), *rows.values()])
+    total = max([_FEW, desk.store.totals(desk.space, layer).rows, *rows.values()])
     return {
         word: 0.0 if word in heard and word not in rows else rarity(rows.get(word, 0), total) / math.log(total + 2)
         for word in words

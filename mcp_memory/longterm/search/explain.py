@@ -18,7 +18,8 @@ from mcp_memory.longterm.search.results import ABOUT as SHARE
 from mcp_memory.longterm.search.results import allowed, results
 from mcp_memory.longterm.search.search import ParsedQuery, Ranked, Search, atom_turns, parse_query
 from mcp_memory.store.naming import address
-from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters, Layer, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -150,7 +151,7 @@ def _results(
     store: Store, space: str, question: ParsedQuery, filters: Filters
 ) -> tuple[tuple[str, Signals, bool], ...]:
     passing = allowed(filters)
-    if passing is None or not store.size(space, "chunk"):
+    if passing is None or not store.totals(space, "chunk").rows:
         return ()
     about, hits = (
         results(store, space, question, filters=passing, limit=_RESULTS, least=least) for least in (SHARE, 0)

@@ -25,7 +25,8 @@ from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
 from mcp_memory.longterm.search.search import ParsedQuery, Ranked, Search, atom_turns, parse_query
 from mcp_memory.store.citations import left_of
-from mcp_memory.store.protocol import Filters, Layer, Posting, Store, Vectors
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters, Layer, Posting, Vectors
 
 __all__ = [
     "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "current", "matching", "of_turns",
@@ -176,7 +177,7 @@ def of_turns(filters: Filters) -> Filters | None:
 def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
     """Return lines of tool results, on the first page: a few that are about the query; any, if only they are asked."""
     passing = allowed(filters) if page.first else None
-    if passing is None or not store.size(space, "chunk"):
+    if passing is None or not store.totals(space, "chunk").rows:
         return []
     question = parse_query(query, page.at, relatives=False)
     if filters.role == "tool":
@@ -306,7 +307,7 @@ def page_of(
     """Return the page that a cursor points to, or the first. InvalidInput for a cursor of another question."""
     question = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).digest()[:_QUESTION]
     if cursor is None:
-        newest = store.newest(space, "turn"), store.newest(space, "atom")
+        newest = store.totals(space, "turn").newest, store.totals(space, "atom").newest
         return PageState(question=question, at=at, newest=newest, listing=listing)
     page = _parse(cursor)
     if page.question != question:

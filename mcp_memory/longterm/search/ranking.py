@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_memory.language.words import fold
-from mcp_memory.store.protocol import Posting
 from mcp_memory.store.turn_metadata import TurnMetadata
+from mcp_memory.store.values import Posting
 
 if TYPE_CHECKING:
     import numpy as np

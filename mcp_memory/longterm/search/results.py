@@ -27,7 +27,8 @@ from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import base_terms
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.longterm.search.search import ParsedQuery
-from mcp_memory.store.protocol import Chunk, Filters, Posting, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Chunk, Filters, Posting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +92,7 @@ def results(
     store: Store, space: str, question: ParsedQuery, *, filters: Filters, limit: int, least: float = ABOUT
 ) -> list[ResultHit]:
     """Return the best lines of the results that hold so much of the question, at most two places of each result."""
-    total = store.size(space, "chunk")
+    total = store.totals(space, "chunk").rows
     if not question.words or not total:
         return []
     postings = store.postings(space, "chunk", question.words, filters=filters)

@@ -22,7 +22,8 @@ from mcp_memory.longterm.search import ranking
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
 from mcp_memory.models import stage
 from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
-from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters, Layer, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,7 +135,7 @@ class Search:
             for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
                 cosines[row] = max(score, cosines.get(row, -1.0))
         if outline is None:
-            total = self._store.size(space, "atom")
+            total = self._store.totals(space, "atom").rows
             return ranking.of_atoms(question, reading.result(), near, total=total), cosines
 
         def by_encoder() -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:

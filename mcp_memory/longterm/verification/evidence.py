@@ -19,7 +19,8 @@ from mcp_memory.longterm.search.search import atom_turns, parse_query
 from mcp_memory.store.citations import cited, links, uncovered
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.naming import NamedResult, address, named
-from mcp_memory.store.protocol import Filters, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters
 
 __all__ = ["call_of", "cites", "verify", "why"]
 

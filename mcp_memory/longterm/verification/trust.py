@@ -27,7 +27,8 @@ from mcp_memory.longterm.names import names_in
 from mcp_memory.longterm.verification.matching import word_list
 from mcp_memory.longterm.verification.support import accepted_offer, repeats, supports_rule, unsupported
 from mcp_memory.store.citations import marked
-from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store, Vectors
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters, Layer, NewAtom, Vectors
 from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
 
 __all__ = [
@@ -311,7 +312,7 @@ def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequ
 
 
 def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
-    if not store.size(space, layer):
+    if not store.totals(space, layer).rows:
         return []
     found: dict[int, float] = {}
     for one in store.postings(space, layer, words, filters=Filters()):

@@ -32,8 +32,8 @@ from mcp_memory.service.compression.plan import (
     sent_before,
 )
 from mcp_memory.service.compression.storing import MessageStorage
-from mcp_memory.store.protocol import Conflict, Store
-from mcp_memory.store.values import MessageEdit, Saving
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict, MessageEdit, Saving
 
 if TYPE_CHECKING:
     from mcp_memory.core.tokens import TokenCounter

@@ -31,7 +31,8 @@ from mcp_memory.shortterm.canvas.versions import current_state
 from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.shortterm.offload import MAX_BYTES, OffloadRequest, offload, raw
 from mcp_memory.shortterm.synopsis import synopsise
-from mcp_memory.store.protocol import NewRef, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import NewRef
 
 if TYPE_CHECKING:
     from mcp_memory.core.tokens import TokenCounter

@@ -20,8 +20,8 @@ from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Reviewed, Turn
 from mcp_memory.service.memory.retention import RetentionVerbs
 from mcp_memory.service.memory.verbs import in_thread, of_store
-from mcp_memory.store.protocol import Filters, NewAtom, Store
-from mcp_memory.store.values import RIGHTS, Held, Right, Token, Verdict
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import RIGHTS, Filters, Held, NewAtom, Right, Token, Verdict
 
 if TYPE_CHECKING:
     from mcp_memory.service.portable import Brought, Exported, Parcel

@@ -25,7 +25,8 @@ from mcp_memory.core.types import (
     Why,
 )
 from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
-from mcp_memory.store.protocol import Filters, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters
 
 Results = TypeVar("Results", TurnResults, MemoryResults)
 

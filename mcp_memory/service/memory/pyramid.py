@@ -10,8 +10,8 @@ from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store
-from mcp_memory.store.protocol import Conflict, Store
-from mcp_memory.store.values import SceneChanges
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict, SceneChanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

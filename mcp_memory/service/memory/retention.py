@@ -20,7 +20,8 @@ from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Forgotten
 from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store
-from mcp_memory.store.protocol import Conflict, Store, Tombstone
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict, Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

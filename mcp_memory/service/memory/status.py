@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from mcp_memory.core.types import Kind
     from mcp_memory.longterm.recall.bundle import Recalled
     from mcp_memory.longterm.search.explain import Explained
-    from mcp_memory.store.protocol import Change
-    from mcp_memory.store.values import Saved, Token
+    from mcp_memory.store.values import Change, Saved, Token
 
 
 _MANY = 10_000
@@ -88,7 +87,7 @@ class StatusVerbs(Verbs):
         """Explain the ranking of a memory search, and what recall would return. Raises InvalidInput without a query."""
         from mcp_memory.longterm.recall.bundle import recalled
         from mcp_memory.longterm.search.explain import explain
-        from mcp_memory.store.protocol import Filters
+        from mcp_memory.store.values import Filters
 
         if not query.strip():
             raise InvalidInput("The query is empty. Say what was, or would be, searched for.")

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.scheduler import Scheduler, SchedulerThread
-    from mcp_memory.store.protocol import EmbeddedStore, Vectors
+    from mcp_memory.store.protocol import EmbeddedStore
+    from mcp_memory.store.values import Vectors
 
 
 MAX_LIMIT = 50

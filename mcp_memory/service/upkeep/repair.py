@@ -26,7 +26,8 @@ from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, remake
 from mcp_memory.shortterm.canvas import versions
 from mcp_memory.store import files
-from mcp_memory.store.protocol import EmbeddedStore, TakenBack
+from mcp_memory.store.protocol import EmbeddedStore
+from mcp_memory.store.values import TakenBack
 
 __all__ = ["Repaired", "repair"]
 

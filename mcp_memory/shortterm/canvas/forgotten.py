@@ -19,7 +19,8 @@ from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, number_of
 from mcp_memory.shortterm.canvas.folding import members
 from mcp_memory.shortterm.canvas.placement import DEAD_END, StepNote
 from mcp_memory.shortterm.canvas.versions import current_state
-from mcp_memory.store.protocol import CanvasChange, CanvasVersion, Store, TakenStep
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import CanvasChange, CanvasVersion, TakenStep
 
 _ALL = 1_000_000
 

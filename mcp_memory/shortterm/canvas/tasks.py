@@ -27,7 +27,8 @@ from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, Canva
 from mcp_memory.shortterm.canvas.folding import nodes_of, opened
 from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, StepNote, latest, place
 from mcp_memory.shortterm.canvas.versions import current_state
-from mcp_memory.store.protocol import CanvasChange, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import CanvasChange
 
 if TYPE_CHECKING:
     from mcp_memory.shortterm.canvas.boundaries import BoundaryVerdict

@@ -14,7 +14,8 @@ from mcp_memory.core.types import CanvasRow, Group
 from mcp_memory.shortterm.canvas.edits import CanvasState, row_of, state_of, take_back
 from mcp_memory.shortterm.canvas.flowchart import padded
 from mcp_memory.shortterm.canvas.folding import members
-from mcp_memory.store.protocol import Conflict, Store
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict
 
 ATTEMPTS = 50
 _ALL = 1_000_000

@@ -25,12 +25,12 @@ import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.core.errors import DamagedRow, NoRoom, StoreUnavailable
 from mcp_memory.store import write_intents
-from mcp_memory.store.protocol import TakenBack
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import line_files, unreadable
 from mcp_memory.store.sqlite.crash_recovery import settle
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
 from mcp_memory.store.sqlite.upkeep import recovery
+from mcp_memory.store.values import TakenBack
 
 __all__ = ["BUSY_MS", "Database", "explained"]
 

@@ -17,7 +17,7 @@ from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, home_transaction
 from mcp_memory.store.sqlite.upkeep import compaction, recovery, repair, snapshots
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, Layer, Posting, Scored, TakenBack, VectorIndex, Vectors
+from mcp_memory.store.values import Filters, Layer, Posting, Scored, TakenBack, Totals, VectorIndex, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,7 @@ class SQLiteStore(SqlVerbs):
         self._db = database
         self._common = postings.CommonTerms()
         self._outlines = outlines.Outlines()
-        self._extents = outlines.Extents(self._outlines)
+        self._totals = outlines.TotalsCache(self._outlines)
         self._seen = vectors.Seen()
 
     def folder(self, space: str) -> Path:
@@ -75,11 +75,8 @@ class SQLiteStore(SqlVerbs):
 
     # search
 
-    def newest(self, space: str, layer: Layer) -> int:
-        return self._read(space, lambda tx: self._extents.of(tx, layer).newest)
-
-    def size(self, space: str, layer: Layer) -> int:
-        return self._read(space, lambda tx: self._extents.of(tx, layer).rows)
+    def totals(self, space: str, layer: Layer) -> Totals:
+        return self._read(space, lambda tx: self._totals.of(tx, layer))
 
     def postings(
         self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()

@@ -12,7 +12,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.history import ImportOptions, preview_file, source_of
 from mcp_memory.integrations.importers.report import FileReport, HistorySize, estimate_cost
 from mcp_memory.models.llm import price
-from mcp_memory.store.protocol import Imported
+from mcp_memory.store.values import Imported
 from tests.integrations.importers.conftest import jsonl, turn
 
 File = Callable[..., Path]

@@ -19,7 +19,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.history import source_of
 from mcp_memory.integrations.importers.report import FileReport
 from mcp_memory.service.memory import open_memory
-from mcp_memory.store.protocol import Imported
+from mcp_memory.store.values import Imported
 from tests.integrations.importers.conftest import NOW, Killed, brought, contents, jsonl, rows, turn
 
 File = Callable[..., Path]

@@ -12,8 +12,8 @@ from mcp_memory.core.errors import InvalidInput, Refused
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.forgetting import Purge
-from mcp_memory.store.protocol import Merging, NewAtom, Store
-from mcp_memory.store.values import Extraction, Merge
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom
 from mcp_memory.testing import FixedClock
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -24,9 +24,9 @@ from mcp_memory.longterm.forgetting import pages_without
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store import purge_search
 from mcp_memory.store.forgetting import Purge
-from mcp_memory.store.protocol import NewAtom, SceneEdit, Store, Vectors
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.values import PersonaPage, SceneChanges
+from mcp_memory.store.values import NewAtom, PersonaPage, SceneChanges, SceneEdit, Vectors
 from mcp_memory.testing import FixedClock
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -17,9 +17,9 @@ from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import Which
-from mcp_memory.store.protocol import Filters, NewAtom, SceneEdit, Store
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.values import SceneChanges
+from mcp_memory.store.values import Filters, NewAtom, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

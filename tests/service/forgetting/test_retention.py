@@ -10,7 +10,7 @@ from anyio import to_thread
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory
-from mcp_memory.store.protocol import NewAtom
+from mcp_memory.store.values import NewAtom
 from mcp_memory.testing import FixedClock
 
 

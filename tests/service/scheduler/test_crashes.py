@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.longterm.verification.evidence import verify
-from mcp_memory.store.protocol import Filters, Store
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Filters
 from mcp_memory.testing import FixedClock
 from tests.service.scheduler.rounds import EXPECTED, SESSIONS, THINGS, finish, record, working
 

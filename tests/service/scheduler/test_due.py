@@ -11,9 +11,9 @@ import pytest
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.scheduler import FIRST, DueStage, due
-from mcp_memory.store.protocol import Merging, NewAtom, Store
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.values import Extraction, Merge, SceneChanges
+from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, SceneChanges
 from mcp_memory.testing import FixedClock
 
 SPACE, SESSION = "default", "s"
@@ -209,7 +209,9 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     until = clock() + timedelta(hours=9)
     work = store.lease_job(SPACE, "scenes", None, '{"after": 0}', holder="h", until=until, now=clock())
     assert work is not None
-    store.commit(SPACE, work.id, SceneChanges(edits=[], upto=store.newest(SPACE, "atom")), outcome={}, now=clock())
+    store.commit(
+        SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
+    )
     assert not scenes_due()
     learn(20)
     assert not scenes_due()  # so soon after the last
@@ -217,7 +219,9 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     assert scenes_due()
     work = store.lease_job(SPACE, "scenes", None, '{"after": 20}', holder="h", until=until, now=clock())
     assert work is not None
-    store.commit(SPACE, work.id, SceneChanges(edits=[], upto=store.newest(SPACE, "atom")), outcome={}, now=clock())
+    store.commit(
+        SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
+    )
     learn(1)
     clock.advance(hours=23)
     assert not scenes_due()

@@ -3,7 +3,7 @@
 Turns are appended and never change, so cached columns stay valid; only the forgotten turns are queried each time.
 Columns are read from a covering index, `turn_outline`: 5 MB per 100,000 turns, without the texts.
 
-Extents: the number of rows of a space in each layer and its newest row, from which the rarity of terms is computed.
+Totals: the number of rows of a space in each layer and its newest row, from which the rarity of terms is computed.
 They count one space only: a total over all spaces would let the rows of one space change the scores of another.
 """
 
@@ -17,7 +17,7 @@ from mcp_memory.store.sql.transaction import Transaction, to_ms
 from mcp_memory.store.sqlite.index.terms import states_rule
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, Layer
+from mcp_memory.store.values import Filters, Layer, Totals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mcp_memory.core.types import Role
 
-__all__ = ["Extent", "Extents", "Outlines"]
+__all__ = ["Outlines", "TotalsCache"]
 
 _ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
 _A_FEW = 2_000  # new turns that are merged into cached columns; with more, all turns are read again
@@ -161,28 +161,21 @@ def _passing(tx: Transaction, outline: TurnMetadata, filters: Filters) -> NDArra
     return passes
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
-    rows: int
-    newest: int
-    """The number of the newest row; 0 without rows."""
-
-
-class Extents:
+class TotalsCache:
     """The cache of row counts, one per store; kept until a change, because counting reads all rows of a space."""
 
     def __init__(self, outlines: Outlines) -> None:
         self._outlines = outlines
-        self._known: dict[tuple[Layer, int], tuple[tuple[int, int], Extent]] = {}
+        self._known: dict[tuple[Layer, int], tuple[tuple[int, int], Totals]] = {}
 
-    def of(self, tx: Transaction, layer: Layer) -> Extent:
+    def of(self, tx: Transaction, layer: Layer) -> Totals:
         if layer == "turn":
             rows = self._outlines.of(tx, Filters()).rows
-            return Extent(len(rows), int(rows.max(initial=0)))
+            return Totals(rows=len(rows), newest=int(rows.max(initial=0)))
         newest = f"SELECT coalesce(max(id), 0) FROM {layer} WHERE space = :space"
         state = tx.get("SELECT coalesce(max(seq), 0) FROM change"), tx.get(newest)
         known = self._known.get((layer, tx.space))
         if known is None or known[0] != state:
             counted = tx.get(f"SELECT count(*) FROM {layer} WHERE space = :space")
-            known = self._known[layer, tx.space] = state, Extent(counted, state[1])
+            known = self._known[layer, tx.space] = state, Totals(rows=counted, newest=state[1])
         return known[1]

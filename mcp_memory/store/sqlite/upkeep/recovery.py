@@ -27,7 +27,6 @@ import apsw
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.text import iso
 from mcp_memory.store import files
-from mcp_memory.store.protocol import TakenBack
 from mcp_memory.store.sql import canvases, tombstones
 from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sql.line_rows import LineImport, Row, Statement, row_of, statement_of
@@ -36,6 +35,7 @@ from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
 from mcp_memory.store.sqlite.upkeep import repair
 from mcp_memory.store.sqlite.upkeep.comparison import LinesOfFile, of_file, results
+from mcp_memory.store.values import TakenBack
 
 __all__ = [
     "Lost",

@@ -14,7 +14,6 @@ import apsw
 
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
-from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sql import canvases, chunks, numbers, scenes
 from mcp_memory.store.sql.line_files import due, lines_of
 from mcp_memory.store.sql.terms import INDEXED, of_row
@@ -24,6 +23,7 @@ from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK
 from mcp_memory.store.sqlite.line_files import owner
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep.snapshots import line_files
+from mcp_memory.store.values import Layer
 
 __all__ = ["mend", "words"]
 
