@@ -36,6 +36,7 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
     spaces: Any = con.execute("SELECT name FROM space").fetchall()
     return [
         *(line for (name,) in spaces for line in _numbers(SqliteTransaction(con, home, name))),
+        *_quotes(con),
         *words(con),
         *_sketches(con),
         *_line_files(con, home, set_aside, everything=everything),
@@ -50,6 +51,20 @@ def _numbers(tx: SqliteTransaction) -> Iterator[str]:
 
 
 # --- indexes ----------------------------------------------------------------------------------------
+
+
+def _quotes(con: apsw.Connection) -> Iterator[str]:
+    """Give statements that lost their first evidence the quote that their own rows name."""
+    restored: Any = con.execute(
+        "INSERT INTO evidence (space, atom, turn, span_start, span_end, quote)"
+        " SELECT a.space, a.id, t.id, a.span_start, a.span_end,"
+        " substr(t.content, a.span_start + 1, a.span_end - a.span_start)"
+        " FROM atom a JOIN turn t ON t.space = a.space AND t.id = a.evidence"
+        f" WHERE {checks.WITHOUT_WORDS} AND t.purged_at IS NULL AND 0 <= a.span_start"
+        " AND a.span_start < a.span_end AND a.span_end <= length(t.content) RETURNING atom"
+    ).fetchall()
+    if restored:
+        yield f"The first evidence of {', '.join(f'a{atom}' for (atom,) in restored)} is restored."
 
 
 def words(con: apsw.Connection) -> Iterator[str]:
