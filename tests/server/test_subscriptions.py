@@ -203,7 +203,7 @@ async def test_a_client_that_stopped_reading_holds_up_no_other_space(
                 await begun.wait()
                 await memory.in_space("other").remember("So has the other.")
                 updates.written()
-                while "memory://atom/a2" not in await heard.receive():
+                while "memory://atom/a1" not in await heard.receive():
                     pass
             tasks.cancel_scope.cancel()
 
