@@ -117,6 +117,18 @@ def test_a_statement_is_not_drawn_again_from_its_words(store: Store, then: Calla
     assert found == ["Likes tea"]
 
 
+def test_a_statement_that_has_other_words_too_is_drawn(store: Store, then: Callable[[Store, str], None]) -> None:
+    said = "I have a rare illness, and I like tea."
+    store.append_turns("me", "s", [user(said)], now=NOON)
+    drawn(store, "s", draft("Has a rare illness", "t1", (0, 21), said[:21]))
+    then(store, forget(store, "a1"))
+    store.append_turns("me", "again", [user("Please read all of that again.")], now=NOON)
+    both = [Evidence(turn="t1", span=span, quote=said[slice(*span)]) for span in ((7, 21), (26, 37))]
+    assert drawn(store, "again", replace(draft("Tea against an illness", "t1", (0, 1), "I"), evidence=both)) == [
+        "Tea against an illness"
+    ]
+
+
 async def test_what_the_user_tells_again_is_a_new_telling(memory: Memory, clock: FixedClock) -> None:
     told = await memory.remember("Allergic to peanuts")
     done = await memory.forget([told.atom.id])
