@@ -135,7 +135,7 @@ def _masked(fields: Mapping[str, Any]) -> dict[str, Value]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Form:
+class _LineForm:
     """How a line becomes a row: by column, the field and its reader. `also` reads what takes several fields."""
 
     table: str
@@ -160,7 +160,7 @@ def _same(read: Read, *names: str) -> dict[str, tuple[str, Read]]:
 
 
 _FORMS = {
-    "turns": _Form(
+    "turns": _LineForm(
         table="turn",
         key={"id": ("turn", _id("t"))},
         session="session",
@@ -173,7 +173,7 @@ _FORMS = {
         },
         also=_dated,
     ),
-    "records": _Form(
+    "records": _LineForm(
         table="record",
         key={"id": ("record", _int)},
         session="session",
@@ -186,7 +186,7 @@ _FORMS = {
             **_same(_moment, "timestamp"),
         },
     ),
-    "versions of canvases": _Form(
+    "versions of canvases": _LineForm(
         table="canvas_version",
         key=_same(_int, "canvas", "version"),
         session="of",
@@ -197,19 +197,19 @@ _FORMS = {
             **_same(_optional(deltas.as_json), "delta"),
         },
     ),
-    "sessions": _Form(
+    "sessions": _LineForm(
         table="session",
         key={"name": ("session", _text)},
         columns={"active_canvas": ("active", _optional(_int)), "activated_at": ("activated", _optional(_int))},
     ),
-    "tombstones": _Form(
+    "tombstones": _LineForm(
         table="tombstone",
         key={"id": ("tombstone", _id("x"))},
         columns={**_same(_text, "reason"), **_same(_ms, "at"), **_same(_optional(_ms), "undone_at", "purged_at")},
         also=_took,
     ),
 }
-_RESULT = _Form(
+_RESULT = _LineForm(
     table="ref",
     key={"id": ("ref", _text)},
     columns={

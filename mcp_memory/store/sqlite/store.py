@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sql.transaction import HomeTransaction
 from mcp_memory.store.sql.verbs import SqlVerbs
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import outlines, postings, renewal, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA
-from mcp_memory.store.sqlite.transaction import SqliteTransaction, home_transaction
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep import compaction, recovery, repair, snapshots
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Layer, Posting, Scored, TakenBack, Totals, VectorIndex, Vectors
@@ -50,23 +50,17 @@ class SQLiteStore(SqlVerbs):
     def close(self) -> None:
         self._db.close()
 
-    def read(self, space: str, work: Callable[[Transaction], T]) -> T:
-        return self._read(space, work)
-
-    def write(self, space: str, work: Callable[[Transaction], T]) -> T:
-        return self._write(space, work)
-
-    def read_home(self, work: Callable[[HomeTransaction], T]) -> T:
-        return self._db.read(lambda con: work(home_transaction(con)))
-
-    def write_home(self, work: Callable[[HomeTransaction], T]) -> T:
-        return self._db.write(lambda con: work(home_transaction(con)))
-
-    def _read(self, space: str, work: Callable[[SqliteTransaction], T]) -> T:
+    def read(self, space: str, work: Callable[[SqliteTransaction], T]) -> T:
         return self._db.read(lambda con: work(SqliteTransaction(con, self._db.home, space)))
 
-    def _write(self, space: str, work: Callable[[SqliteTransaction], T]) -> T:
+    def write(self, space: str, work: Callable[[SqliteTransaction], T]) -> T:
         return self._db.write(lambda con: work(SqliteTransaction(con, self._db.home, space)))
+
+    def read_home(self, work: Callable[[HomeTransaction], T]) -> T:
+        return self._db.read(lambda con: work(HomeTransaction(con)))
+
+    def write_home(self, work: Callable[[HomeTransaction], T]) -> T:
+        return self._db.write(lambda con: work(HomeTransaction(con)))
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
@@ -76,12 +70,12 @@ class SQLiteStore(SqlVerbs):
     # search
 
     def totals(self, space: str, layer: Layer) -> Totals:
-        return self._read(space, lambda tx: self._totals.of(tx, layer))
+        return self.read(space, lambda tx: self._totals.of(tx, layer))
 
     def postings(
         self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
-        return self._read(
+        return self.read(
             space,
             lambda tx: postings.read(
                 tx, layer, wanted, filters=filters, also=also, common=self._common, outlines=self._outlines
@@ -89,10 +83,10 @@ class SQLiteStore(SqlVerbs):
         )
 
     def turn_metadata(self, space: str, *, filters: Filters) -> TurnMetadata:
-        return self._read(space, lambda tx: self._outlines.of(tx, filters))
+        return self.read(space, lambda tx: self._outlines.of(tx, filters))
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-        return self._read(
+        return self.read(
             space,
             lambda tx: vectors.nearest(tx, layer, query, filters=filters, limit=limit, outlines=self._outlines),
         )
@@ -100,7 +94,7 @@ class SQLiteStore(SqlVerbs):
     def vectors_of(
         self, space: str, layer: Layer, ids: Sequence[str], identity: str
     ) -> Mapping[str, NDArray[np.float32]]:
-        return self._read(space, lambda tx: vectors.of_rows(tx, layer, ids, identity))
+        return self.read(space, lambda tx: vectors.of_rows(tx, layer, ids, identity))
 
     def vector_indexes(self) -> list[VectorIndex]:
         return self._db.read(vectors.indexes)

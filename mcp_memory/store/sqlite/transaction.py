@@ -10,18 +10,14 @@ import apsw
 
 from mcp_memory.core.errors import Damaged
 from mcp_memory.store import files
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite.index import terms, vectors
 from mcp_memory.store.values import Layer, Vectors
 
-__all__ = ["SpaceFiles", "SpaceIndex", "SqliteTransaction", "home_transaction"]
+__all__ = ["SpaceFiles", "SpaceIndex", "SqliteTransaction"]
 
 _FENCE = b"---\n"
-
-
-def home_transaction(con: apsw.Connection) -> HomeTransaction:
-    return HomeTransaction(con)
 
 
 class SqliteTransaction(Transaction):
