@@ -321,15 +321,9 @@ class LineImport:
             values["session"] = tx.make_session(row.session)
         if row.table == "session":
             tx.make_session(str(row.key["name"]))
-        is_new = not self.is_there(row)
         if row.table == "canvas_version":
             self._put_canvas(row, values)
-        if is_new:
-            tx.insert(row.table, **row.key, **values)
-        else:
-            where = _pairs(row.key, " AND ")
-            sql = f"UPDATE {row.table} SET {_pairs(values, ', ')} WHERE space = :space AND {where}"
-            tx.run(sql, *values.values(), *row.key.values())
+        is_new = self._write(row.table, row.key, values)
         match row.table:
             case "turn":
                 self._put_turn(row, is_new=is_new)
@@ -339,20 +333,32 @@ class LineImport:
                 pass
 
     def is_there(self, row: Row) -> bool:
-        where = _pairs(row.key, " AND ")
-        return self.tx.one(f"SELECT 1 FROM {row.table} WHERE space = :space AND {where}", *row.key.values()) is not None
+        return self._has(row.table, row.key)
+
+    def _has(self, table: str, key: Mapping[str, Value]) -> bool:
+        sql = f"SELECT 1 FROM {table} WHERE space = :space AND {_pairs(key, ' AND ')}"
+        return self.tx.one(sql, *key.values()) is not None
+
+    def _write(self, table: str, key: Mapping[str, Value], values: Mapping[str, Value]) -> bool:
+        """Insert a row, or update it if it is there; return whether it is new."""
+        is_new = not self._has(table, key)
+        if is_new:
+            self.tx.insert(table, **key, **values)
+        else:
+            self._update(table, key, values)
+        return is_new
+
+    def _update(self, table: str, key: Mapping[str, Value], values: Mapping[str, Value]) -> None:
+        sql = f"UPDATE {table} SET {_pairs(values, ', ')} WHERE space = :space AND {_pairs(key, ' AND ')}"
+        self.tx.run(sql, *values.values(), *key.values())
 
     def put_statement(self, new: Statement) -> None:
         """Store an explicit statement whose note is there; its fact follows with `finish`."""
         tx = self.tx
         values = {**new.values, "folded": digests.folded(str(new.values["text"]))}
         note, text = int(str(values["evidence"])), str(values["text"])
-        if tx.one("SELECT 1 FROM atom WHERE space = :space AND id = ?", new.number):
-            columns = _pairs(values, ", ")
-            tx.run(f"UPDATE atom SET {columns} WHERE space = :space AND id = ?", *values.values(), new.number)
+        if not self._write("atom", {"id": new.number}, values):
             tx.index.remove("atom", [new.number])
-        else:
-            tx.insert("atom", id=new.number, **values)
         evidence_rows.add(tx, new.number, [(note, 0, len(text), text)])
         self._hold(f"a{new.number}", new.held, at=values["learned_at"])
         self._statements[new.number] = new
@@ -361,10 +367,7 @@ class LineImport:
         """End an atom by a later statement."""
         since = self.tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", older)
         if since is not None:
-            ended = by.ended({"valid_from": since})
-            self.tx.run(
-                f"UPDATE atom SET {_pairs(ended, ', ')} WHERE space = :space AND id = ?", *ended.values(), older
-            )
+            self._update("atom", {"id": older}, by.ended({"valid_from": since}))
 
     def finish(self) -> None:
         """Store facts and mentions, once it is known which statements ended or were forgotten; draw canvases."""
@@ -387,18 +390,14 @@ class LineImport:
 
     def _put_fact(self, atom: int, fact: dict[str, Value] | None) -> None:
         tx = self.tx
-        since, until, tombstone = tx.all(
-            "SELECT valid_from, valid_to, tombstone FROM atom WHERE space = :space AND id = ?", atom
-        )[0]
-        values = {**(fact or {}), "valid_from": since, "valid_to": until, "tombstone": tombstone}
         if fact is None:
             tx.run("DELETE FROM fact WHERE space = :space AND atom = ?", atom)
             return
-        values["entity_key"] = entities.key(str(fact["entity"]))
-        if tx.one("SELECT 1 FROM fact WHERE space = :space AND atom = ?", atom):
-            tx.run(f"UPDATE fact SET {_pairs(values, ', ')} WHERE space = :space AND atom = ?", *values.values(), atom)
-        else:
-            tx.insert("fact", atom=atom, **values)
+        since, until, tombstone = tx.all(
+            "SELECT valid_from, valid_to, tombstone FROM atom WHERE space = :space AND id = ?", atom
+        )[0]
+        values = {**fact, "valid_from": since, "valid_to": until, "tombstone": tombstone}
+        self._write("fact", {"atom": atom}, {**values, "entity_key": entities.key(str(fact["entity"]))})
 
     def _put_canvas(self, row: Row, values: Mapping[str, Value]) -> None:
         """Have a canvas be at this version, if it is not at a later one; `finish` gives it its text and groups."""

@@ -330,9 +330,8 @@ class _Recovery:
         if held is None:
             if row.table != "session" and self._rows.is_there(row):
                 raise ValueError
-        else:
-            if any(held[name] != fields[name] for name in _SAME[row.table]):
-                raise ValueError
+        elif any(held[name] != fields[name] for name in _SAME[row.table]):
+            raise ValueError
         self._rows.put(row)
         if number := row.values.get("canvas") or row.key.get("canvas"):
             self._canvases[lost].add(int(str(number)))
