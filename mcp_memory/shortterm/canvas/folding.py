@@ -138,6 +138,14 @@ def opened(groups: Groups, node: str) -> dict[str, Group]:
     return {id_: group for id_, group in groups.items() if node not in members(groups, id_)}
 
 
+def without_words(groups: Groups, nodes: Collection[str]) -> dict[str, Group]:
+    """Return the groups; those that hold one of the nodes have no title or summary."""
+    return {
+        id_: Group(group.nodes) if any(node in nodes for node in members(groups, id_)) else group
+        for id_, group in groups.items()
+    }
+
+
 def without(groups: Groups, gone: Collection[str]) -> dict[str, Group]:
     """Return the groups without some; those that held one of them hold its content."""
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from mcp_memory.core.errors import Damaged, NotFound
-from mcp_memory.core.types import FORGOTTEN, CanvasRow, Group
+from mcp_memory.core.types import FORGOTTEN, CanvasRow
+from mcp_memory.shortterm.canvas import folding
 from mcp_memory.shortterm.canvas.edits import CanvasState, row_of, state_of, take_back
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, number_of
-from mcp_memory.shortterm.canvas.folding import members
 from mcp_memory.shortterm.canvas.placement import DEAD_END, StepNote
 from mcp_memory.shortterm.canvas.versions import current_state
 from mcp_memory.store.protocol import Store
@@ -35,7 +35,7 @@ def _without_words(store: Store, space: str, row: CanvasRow, refs: Collection[st
     all_gone = all(step.record.forgotten for step in steps)
     try:
         state = _bare(current_state(store, space, row), steps, all_gone=all_gone)
-    except Damaged:  # what is torn says nothing then
+    except Damaged:  # a torn text has no words to keep
         state = CanvasState(canvas=Canvas(row.number, FORGOTTEN, row.status, now, now))
     changed = row_of(state, replace(row, label=FORGOTTEN if all_gone else row.label))
     return CanvasChange(row=changed, kind="forgotten", detail=json.dumps(sorted(set(refs))))
@@ -107,11 +107,7 @@ def _bare(state: CanvasState, steps: Sequence[TakenStep], *, all_gone: bool) -> 
         nodes=tuple(_retold(node, steps) if node.id in touched else node for node in state.canvas.nodes),
         edges=tuple(_without_label(edge, bare) for edge in state.canvas.edges),
     )
-    groups = {
-        id: group if touched.isdisjoint(members(state.groups, id)) else Group(group.nodes)
-        for id, group in state.groups.items()
-    }
-    return replace(state, canvas=canvas, groups=groups)
+    return replace(state, canvas=canvas, groups=folding.without_words(state.groups, touched))
 
 
 def _is_bare(node: Node) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from mcp_memory.core.errors import Damaged, NotFound, StoreUnavailable
-from mcp_memory.core.types import CanvasRow, Group
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.shortterm.canvas.edits import CanvasState, row_of, state_of, take_back
 from mcp_memory.shortterm.canvas.flowchart import padded
-from mcp_memory.shortterm.canvas.folding import members
+from mcp_memory.shortterm.canvas.folding import without_words
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict
 
@@ -73,7 +73,9 @@ def undo_patch(store: Store, space: str, number: int) -> CanvasRow:
         row = store.canvas(space, number)
         before, after = _last_patch(store, space, number)
         state = take_back(current_state(store, space, row), state_of(before), state_of(after))
-        changed = row_of(replace(state, groups=_without_forgotten(store, space, number, state)), row)
+        # What is forgotten by now gets no words back.
+        forgotten = {step.record.node_id for step in store.canvas_steps(space, number) if step.record.forgotten}
+        changed = row_of(replace(state, groups=without_words(state.groups, forgotten)), row)
         try:
             store.save_canvas(space, changed, expected=row.version, kind="undone", detail=str(after.version))
         except Conflict:
@@ -91,15 +93,6 @@ def _last_patch(store: Store, space: str, number: int) -> tuple[CanvasRow, Canva
         return store.canvas(space, number, version=last - 1), store.canvas(space, number, version=last)
     except NotFound:  # there is none, or a purge erased it
         raise NotFound(f"Canvas {padded(number)} has no patch to undo.") from None
-
-
-def _without_forgotten(store: Store, space: str, number: int, state: CanvasState) -> dict[str, Group]:
-    """Return the groups; what is forgotten by now gets no words back."""
-    gone = {step.record.node_id for step in store.canvas_steps(space, number) if step.record.forgotten}
-    return {
-        id_: group if gone.isdisjoint(members(state.groups, id_)) else Group(group.nodes)
-        for id_, group in state.groups.items()
-    }
 
 
 def _too_busy(number: int) -> StoreUnavailable:
