@@ -167,7 +167,7 @@ async def _serve_http(server: MemoryServer, app: ASGIApp, transport: str, host: 
     class Http(uvicorn.Server):
         @contextmanager
         def capture_signals(self) -> Generator[None]:
-            yield  # uvicorn would raise the signal anew before the store is closed; `_on_signal` takes it
+            yield  # uvicorn would raise the signal again before the store is closed; `_on_signal` takes it
 
     listener = _listen(host, port)
     http = Http(

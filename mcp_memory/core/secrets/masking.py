@@ -292,7 +292,7 @@ def _covered(text: str, secrets: Iterable[Secret]) -> str:
 
 
 def _replaced(text: str, cuts: Iterable[tuple[int, int, str]]) -> str:
-    """Return a text with each cut (from, to, what is put in its place) made; they are in order and apart."""
+    """Return a text with its cuts (start, end, replacement) made; they are in order and do not overlap."""
     pieces: list[str] = []
     at = 0
     for start, end, shown in cuts:

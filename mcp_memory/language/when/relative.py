@@ -275,7 +275,7 @@ def _by_weekday(context: Context) -> Meant | None:
         return None
     if _words("since").match(head):
         return _on(_last_weekday(context.today, weekday))
-    if _words("until").match(head):  # "it lasted until Tuesday" is told from another day
+    if _words("until").match(head):  # "it lasted until Tuesday" counts from another day
         return _on(_next_weekday(context.today, weekday)) if context.direction != "past" else None
     return _bare_weekday(context, weekday) if "FROM" in context.words else None
 
@@ -317,7 +317,7 @@ def _of_the_year(context: Context, month: int, number: int) -> Meant | None:
     today, direction = context.today, context.direction
     days = [day for year in (-1, 0, 1) if (day := _date(today.year + year, month, number))]
     near = _FAR
-    if "WEEKDAY" in context.words:  # it tells the year, whatever the sentence is about
+    if "WEEKDAY" in context.words:  # the weekday determines the year, whatever the sentence is about
         days = [day for day in days if day.weekday() == context.words["WEEKDAY"]]
     elif direction == "unsure":
         return None
@@ -364,7 +364,7 @@ _NEVER = {"DATE", "LATELY", "PAST", "SEASON", "QUARTER", "FEAST", "NTHOF", "FEW"
 _ONCE = {"DAY", "DAYPART", "AGO", "PRIOR", "MONTH"}
 """Even in a sentence about a habit these are one time: yesterday, last week, Friday 3 April."""
 _FOLLOWING = re.compile(r"siguiente|seguinte|предыдущ|ess[ea]$|ness[ea]$|前年|다음 해")
-"""Words that count from the day that is told of, not from the day on which it is told."""
+"""Words that count from the day of the event, not from the day of the message."""
 
 _KINDS: dict[str, Callable[[Context], Meant | None]] = {
     "ahead": _counted_ahead,

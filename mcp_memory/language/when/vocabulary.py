@@ -72,7 +72,7 @@ ANCHORS = frozenset(_ANCHORS.split())
 
 _VARIANTS = {"MON": "MONTH", "MAY": "MONTH", "WDAY": "WEEKDAY", "RELP": "REL"}  # they may only stand elsewhere
 CLASS: Mapping[str, str] = {letter: _VARIANTS.get(name, name) for name, letter in LETTER.items()}
-"""The class of each letter, variants as what they mean."""
+"""The class of each letter; a variant such as MON has the class that it is a variant of."""
 
 PREPOSITIONS = frozenset(LETTER[name] for name in ("IN", "ON", "AT", "FROM", "THE", "OF"))
 """Letters of what may stand around a phrase and is no part of it."""

@@ -42,7 +42,7 @@ __all__ = [
     "speaker_intent",
 ]
 
-_UNSAID = ("context_short", "tells", "beside")  # repeats `context`, or is no reason alone
+_UNSAID = ("context_short", "tells", "beside")  # they repeat `context`, or alone are not a reason
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
 
 

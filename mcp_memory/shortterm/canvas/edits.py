@@ -201,7 +201,7 @@ def complete(state: CanvasState, now: datetime, *, nodes: Collection[str] = ()) 
 
 
 def take_back(state: CanvasState, before: CanvasState, after: CanvasState) -> CanvasState:
-    """Return the state without what made `after` of `before`; what was changed again since stays as it is."""
+    """Return the state without the change from `before` to `after`; what was changed again since stays as it is."""
     old, new = before.canvas, after.canvas
     nodes = {
         node.id: _merged(node, _by_id(old).get(node.id), _by_id(new).get(node.id), "title", "summary", "status")

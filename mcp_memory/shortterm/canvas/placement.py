@@ -217,7 +217,7 @@ class CanvasStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepNote:
-    """What is kept with the record of a step: the title that it gave its node, and the key of its intent if unnamed."""
+    """The note stored with the record of a step: its title for the node, and the key of its intent if unnamed."""
 
     title: str = ""
     routine: str = ""
@@ -348,7 +348,7 @@ def _live_ends(canvas: Canvas) -> list[str]:
 
 
 def styled(edge: Edge, target: Node) -> Edge:
-    """Return an edge as what it leads to has it: dashed into a dead end, and with words then."""
+    """Return an edge in the style of its target: dashed and labelled into a dead end."""
     if target.status == "blocked":
         return replace(edge, label=edge.label or DEAD_END, dashed=True)
     return replace(edge, label="" if edge.label == DEAD_END else edge.label, dashed=False)
