@@ -17,7 +17,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Evidence, Fact, NewTurn, Source
 from mcp_memory.language.words import fold
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import citation_rows, digests, entities, evidence_rows, review, supersession, terms, turns
+from mcp_memory.store.sql import digests, entities, evidence_rows, review, supersession, turns, word_index
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.supersession import Supersession
 from mcp_memory.store.sql.transaction import (
@@ -72,7 +72,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     if same is not None and not set(found.ends) - {number_of(same.id, "a")}:
         evidence_rows.confirm(tx, number_of(same.id, "a"), quotes, confidence=atom.confidence)
         _vouch(tx, same, atom.source)
-        citation_rows.note_given(tx, same.id, atom.cites)
+        evidence_rows.note_given_citations(tx, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(tx, [same.id])[0], replaced=[], duplicate=True)
     if same is not None and not quotes:  # repeated in order to end others: it ends the atom with the same text too
         atom = replace(atom, supersedes=tuple(dict.fromkeys((*atom.supersedes, same.id))))
@@ -80,7 +80,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     number = tx.next("atom")
     quotes = quotes or [_write_note(tx, number, atom, found, now=now)]
     _insert(tx, number, atom, folded, quotes[0], found, now=now, work=work)
-    evidence_rows.add(tx, number, quotes)
+    evidence_rows.add_quotes(tx, number, quotes)
     review.note(tx, {f"a{number}": atom.held}, now=now)
     supersession.end(tx, found.ends, by=number, at=atom.valid_from, because=atom.because)
     about = list(atom.entities)
@@ -88,9 +88,9 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         about.append(atom.entity)
         _insert_fact(tx, number, atom, found)
     entities.mention(tx, number, about)
-    tx.index.put_terms("atom", [(number, terms.of_atom(atom.text))])
-    citation_rows.note(tx, f"a{number}", atom.text)
-    citation_rows.note_given(tx, f"a{number}", atom.cites)
+    tx.index.put_terms("atom", [(number, word_index.terms_of_atom(atom.text))])
+    evidence_rows.note_citations(tx, f"a{number}", atom.text)
+    evidence_rows.note_given_citations(tx, f"a{number}", atom.cites)
     ids = [f"a{number}", *(f"a{older}" for older in found.ends)]
     tx.touch(*(f"atom:{id}" for id in ids))
     written, *replaced = by_ids(tx, ids)

@@ -1,7 +1,11 @@
-"""The evidence of atoms: rows of `evidence`, each a turn, a span of its characters and the quote.
+"""What rows are based on: the quotes of turns behind atoms, and the tool results that turns and atoms cite.
 
-Quotes are checked against their turns before they are stored. Evidence from a forgotten turn is left out of answers;
-its rows stay, so that the forgetting can be undone.
+A row of `evidence` is a turn, a span of its characters and the quote. Quotes are checked against their turns before
+they are stored. Citations are made when turns and atoms are stored, of existing refs and nodes of the same space only;
+a node means the results of its records.
+
+Evidence and citations from, of or by forgotten rows are left out of answers; their rows stay, so that the forgetting
+can be undone.
 """
 
 from __future__ import annotations
@@ -9,12 +13,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Evidence
+from mcp_memory.core.types import Citation, Evidence
+from mcp_memory.store.naming import NamedResult, named
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of
 
-__all__ = ["Quote", "add", "all_there", "checked", "confirm", "last_said", "of_atoms"]
+__all__ = [
+    "Quote",
+    "add_quotes",
+    "all_there",
+    "checked",
+    "citations",
+    "cited_by",
+    "confirm",
+    "last_said",
+    "note_citations",
+    "note_given_citations",
+    "of_atoms",
+]
 
 Quote = tuple[int, int, int, str]
 """A row: the number of the turn, where the words begin and end, and they."""
@@ -72,7 +89,7 @@ def last_said(tx: Transaction, quotes: Sequence[Quote]) -> int:
     return tx.get(f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})", *turns)
 
 
-def add(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
+def add_quotes(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
     """Add quotes to an atom's evidence; tell whether any are new."""
     new = [
         tx.one(
@@ -87,8 +104,104 @@ def add(tx: Transaction, atom: int, quotes: Sequence[Quote]) -> bool:
 
 def confirm(tx: Transaction, atom: int, quotes: Sequence[Quote], *, confidence: float) -> None:
     """Add quotes of the same statement to an atom's evidence, and raise its confidence."""
-    if add(tx, atom, quotes):
+    if add_quotes(tx, atom, quotes):
         known: float = tx.get("SELECT confidence FROM atom WHERE space = :space AND id = ?", atom)
         surer = max(known, min(_CERTAIN, 1 - (1 - known) * (1 - confidence)))
         tx.run("UPDATE atom SET confidence = ? WHERE space = :space AND id = ?", surer, atom)
         tx.touch(f"atom:a{atom}")
+
+
+# --- citations of tool results ----------------------------------------------------------------------
+
+
+Lines = tuple[int, int] | None
+
+
+def note_citations(tx: Transaction, source: str, text: str) -> None:
+    """Store citations of all existing results that a text names."""
+    _insert_citations(tx, source, [one for name in named(text) for one in _named_refs(tx, name)])
+
+
+def note_given_citations(tx: Transaction, source: str, given: Sequence[str]) -> None:
+    """Store the citations that a caller gave for a source. NotFound names one that is malformed or unknown."""
+    rows: list[tuple[str, Lines]] = []
+    for one in given:
+        found = [row for name in named(one) for row in _named_refs(tx, name)]
+        if not found:
+            raise NotFound(
+                f"There is no result {one_line(one, 60)!r} to cite. Name a ref, its lines or a node: "
+                "r-9f2c1a7b3d4e, r-9f2c1a7b3d4e:120-134, 003-N4. Nothing was stored."
+            )
+        rows += found
+    _insert_citations(tx, source, rows)
+
+
+def citations(tx: Transaction, sources: Sequence[str]) -> dict[str, list[Citation]]:
+    if not sources or not tx.one("SELECT 1 FROM citation WHERE space = :space LIMIT 1"):
+        return {}
+    found = {source: _cited(tx, source) for source in dict.fromkeys(sources)}
+    return {source: cites for source, cites in found.items() if cites}
+
+
+def _cited(tx: Transaction, source: str) -> list[Citation]:
+    """Return the citations of a source; for an atom, also those of its turns. Equal lines are listed once."""
+    sources = [source]
+    if source.startswith("a"):
+        turns = tx.column(
+            "SELECT DISTINCT turn FROM evidence WHERE space = :space AND atom = ? ORDER BY turn",
+            number_of(source, "a"),
+        )
+        sources += [f"t{turn}" for turn in turns]
+    found: dict[object, Citation] = {}
+    for one in (one for name in sources for one in _citations(tx, "source", name)):
+        found.setdefault((one.ref, one.lines), one)
+    return list(found.values())
+
+
+def cited_by(tx: Transaction, ref: str) -> list[Citation]:
+    direct = _citations(tx, "ref", ref)
+    derived: list[Citation] = []
+    for one in direct:
+        if one.source.startswith("t"):
+            atoms = tx.column(
+                "SELECT DISTINCT e.atom FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
+                " WHERE e.space = :space AND e.turn = ? AND a.tombstone IS NULL ORDER BY e.atom",
+                number_of(one.source, "t"),
+            )
+            derived += [Citation(source=f"a{atom}", ref=one.ref, lines=one.lines) for atom in atoms]
+    return list(dict.fromkeys([*direct, *derived]))
+
+
+def _citations(tx: Transaction, column: str, value: str) -> list[Citation]:
+    rows = tx.all(
+        "SELECT c.source, c.ref, c.first_line, c.last_line FROM citation c"
+        " JOIN ref r ON r.space = c.space AND r.id = c.ref"
+        f" WHERE c.space = :space AND c.{column} = ? AND r.tombstone IS NULL ORDER BY c.source, c.ref, c.first_line",
+        value,
+    )
+    found = [Citation(source=source, ref=ref, lines=(first, last) if first else None)
+             for source, ref, first, last in rows]  # fmt: skip
+    live = {source: _is_live(tx, source) for source in {one.source for one in found}}
+    return [one for one in found if live[one.source]]
+
+
+def _is_live(tx: Transaction, source: str) -> bool:
+    table = "turn" if source.startswith("t") else "atom"
+    sql = f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NULL"
+    return tx.one(sql, int(source[1:])) is not None
+
+
+def _named_refs(tx: Transaction, name: NamedResult) -> list[tuple[str, Lines]]:
+    if name.target.startswith("r-"):
+        sql = "SELECT id FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL"
+    else:
+        sql = "SELECT DISTINCT ref FROM record WHERE space = :space AND node = ? ORDER BY ref"
+    return [(ref, name.lines) for ref in tx.column(sql, name.target)]
+
+
+def _insert_citations(tx: Transaction, source: str, rows: Sequence[tuple[str, Lines]]) -> None:
+    tx.many(
+        "INSERT INTO citation (space, source, ref, first_line, last_line) VALUES (:space, ?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        [(source, ref, *(lines or (0, 0))) for ref, lines in rows],
+    )

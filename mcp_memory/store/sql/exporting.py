@@ -15,7 +15,7 @@ from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
 from mcp_memory.store.citations import left_of, without
-from mcp_memory.store.sql import canvases, entities, evidence_rows, scenes
+from mcp_memory.store.sql import canvases, entities, evidence_rows, pages
 from mcp_memory.store.sql.review import THERE
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms
 
@@ -247,7 +247,7 @@ def _scenes(tx: Transaction, known: Known) -> Iterator[model.ExportedScene]:
     rows = tx.all("SELECT slug, version, work IS NOT NULL FROM scene WHERE space = :space ORDER BY slug, version")
     by_model = {(slug, version): bool(made) for slug, version, made in rows}
     for slug in dict.fromkeys(slug for slug, _ in by_model):
-        for version in reversed(scenes.versions(tx, slug)):
+        for version in reversed(pages.scene_versions(tx, slug)):
             left = left_of(version, gone)
             if version.atoms and not left.atoms:
                 continue  # all of its words were forgotten

@@ -1,24 +1,43 @@
 """Forgetting: a tombstone excludes rows from every search and listing; undoing it restores them.
 
-`forget_reach` computes which other rows are forgotten too; `digests` recognise them when they are given again. Rows
-and files stay: evidence is not rewritten before it is purged. Index entries are deleted, and restored by the undo
-(vectors and the chunks of results by the next background indexing).
+`matching` selects rows by words, session and time. `reach_of` adds every row that is forgotten with the named ids: an
+explicit statement goes with its note, an extracted one with the last of its evidence turns. The dry run and the
+forgetting both call it, so the preview always matches the result.
+
+`digests` recognise forgotten rows when they are given again. Rows and files stay: evidence is not rewritten before it
+is purged. Index entries are deleted, and restored by the undo (vectors and the chunks of results by the next background
+indexing).
+
+Each forgetting, undoing and purging appends a line to `tombstones.jsonl`, without any forgotten words; of lines with
+the same `tombstone` the last one counts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line
-from mcp_memory.store.forgetting import How, Reach
-from mcp_memory.store.sql import canvases, chunks, digests, forget_reach, scenes, terms, tombstones
-from mcp_memory.store.sql.transaction import Transaction, number_of, to_ms
+from mcp_memory.core.text import iso, one_line
+from mcp_memory.store import files
+from mcp_memory.store.forgetting import How, Reach, Which
+from mcp_memory.store.sql import canvases, digests, pages, word_index
+from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, named_rows, number_of, to_ms
 from mcp_memory.store.values import CanvasChange, Layer, Tombstone
 
-__all__ = ["forget", "undo"]
+__all__ = [
+    "TOMBSTONES_FILE",
+    "forget",
+    "log_tombstones",
+    "matching",
+    "reach_of",
+    "tombstone_lines",
+    "tombstone_of",
+    "tombstones",
+    "undo",
+]
 
 _TABLES = ("turn", "atom", "fact", "ref")
 
@@ -33,7 +52,7 @@ def forget(
     redrawn: Sequence[CanvasChange] = (),
 ) -> Tombstone:
     tx.make_space()
-    reach = forget_reach.of(tx, ids)
+    reach = reach_of(tx, ids)
     number = tx.next("tombstone")
     took = json.dumps({"ids": [*reach.ids, *reach.notes], "how": how})
     tx.insert("tombstone", id=number, reason=reason, at=to_ms(now), took=took)
@@ -41,9 +60,9 @@ def forget(
     digests.add(tx, number)
     canvases.change(tx, redrawn)
     tx.touch(*_topics(tx, number))
-    tombstones.log(tx, [number])
-    scenes.write_files(tx)
-    return tombstones.by_id(tx, number)
+    log_tombstones(tx, [number])
+    pages.write_scene_files(tx)
+    return tombstone_of(tx, number)
 
 
 def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()) -> Tombstone:
@@ -55,7 +74,7 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
         raise NotFound(f"What was forgotten under x{number} was purged: nothing of it is left to bring back.")
     _refuse_second_truth(tx, number)
     _refuse_groundless(tx, number)
-    ids, topics = tombstones.by_id(tx, number).ids, _topics(tx, number)
+    ids, topics = tombstone_of(tx, number).ids, _topics(tx, number)
     _reindex(tx, "turn", number)
     _reindex(tx, "atom", number)
     for table in _TABLES:
@@ -64,9 +83,9 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
     tx.run("UPDATE tombstone SET undone_at = ? WHERE space = :space AND id = ?", to_ms(now), number)
     canvases.change(tx, redrawn)
     tx.touch(*topics)
-    tombstones.log(tx, [number])
-    scenes.write_files(tx)
-    undone = tombstones.by_id(tx, number)
+    log_tombstones(tx, [number])
+    pages.write_scene_files(tx)
+    undone = tombstone_of(tx, number)
     return Tombstone(id=undone.id, ids=ids, reason=undone.reason, at=undone.at, how=undone.how, undone=True)
 
 
@@ -86,7 +105,7 @@ def _mark(tx: Transaction, reach: Reach, tombstone: int) -> None:
     )
     for ref in reach.refs:
         tx.run("UPDATE ref SET tombstone = ? WHERE space = :space AND id = ?", tombstone, ref)
-        chunks.forget(tx, ref)
+        word_index.forget_chunks(tx, ref)
 
 
 def _reindex(tx: Transaction, layer: Layer, tombstone: int) -> None:
@@ -94,7 +113,7 @@ def _reindex(tx: Transaction, layer: Layer, tombstone: int) -> None:
     said = "AND role <> 'note'" if layer == "turn" else ""
     rows = tx.all(f"SELECT {columns} FROM {layer} WHERE space = :space AND tombstone = ? {said} ORDER BY id", tombstone)
     for number, text, name in rows:
-        tx.index.put_terms(layer, [(number, terms.of_row(layer, text, name))])
+        tx.index.put_terms(layer, [(number, word_index.terms_of_row(layer, text, name))])
 
 
 def _is_husk(tx: Transaction, tombstone: int) -> bool:
@@ -142,4 +161,252 @@ def _topics(tx: Transaction, tombstone: int) -> list[str]:
         " UNION ALL SELECT 'atom:a' || id FROM atom WHERE space = :space AND tombstone = ?"
         " UNION ALL SELECT 'ref:' || id FROM ref WHERE space = :space AND tombstone = ?",
         *(tombstone, tombstone, tombstone),
+    )
+
+
+# --- the rows to forget -----------------------------------------------------------------------------
+
+
+_SESSION = "(SELECT id FROM session WHERE space = :space AND name = ?)"
+
+
+def matching(tx: Transaction, which: Which) -> list[str]:
+    return [
+        *named_rows(_matching_rows(tx, "turn", which), "t"),
+        *named_rows(_matching_rows(tx, "atom", which), "a"),
+        *_matching_results(tx, which),
+    ]
+
+
+def _matching_rows(tx: Transaction, layer: Layer, which: Which) -> Iterator[int]:
+    """Yield the numbers of matching rows, ascending. Atoms match by session and time of their notes."""
+    conditions, values = ["r.space = :space", "r.tombstone IS NULL"], list[Value]()
+    told, joined = "r", ""
+    if layer == "turn":
+        conditions.append("r.role <> 'note'")
+    elif which.session is not None or which.since or which.until:
+        told, joined = "n", "JOIN turn n ON n.space = r.space AND n.id = r.evidence AND n.role = 'note'"
+    if which.session is not None:
+        conditions.append(f"{told}.session = {_SESSION}")
+        values.append(which.session)
+    for moment, condition in ((which.since, ">="), (which.until, "<")):
+        if moment is not None:
+            conditions.append(f"{told}.said_at {condition} ?")
+            values.append(to_ms(moment))
+    sql = f"SELECT r.id FROM {layer} r {joined} WHERE {' AND '.join(conditions)}"
+    if which.terms:
+        found = tx.index.with_all_terms(layer, which.terms)
+        yield from sorted(number for (number,) in tx.among(f"{sql} AND r.id IN ({{}})", found, *values))
+    else:
+        yield from tx.column(f"{sql} ORDER BY r.id", *values)
+
+
+def _matching_results(tx: Transaction, which: Which) -> list[str]:
+    """Return refs in which all the words are near each other, because a result is forgotten as a whole."""
+    conditions, values = ["f.space = :space", "f.tombstone IS NULL"], list[Value]()
+    if which.session is not None:
+        conditions.append(
+            "(f.session = ? OR f.id IN (SELECT o.ref FROM record o WHERE o.space = f.space AND"
+            f" o.session = {_SESSION}))"
+        )
+        values += [which.session, which.session]
+    for moment, condition in ((which.since, ">="), (which.until, "<")):
+        if moment is not None:
+            conditions.append(f"CAST(round(unixepoch(f.timestamp, 'subsec') * 1000) AS INTEGER) {condition} ?")
+            values.append(to_ms(moment))
+    sql = f"SELECT f.id FROM ref f WHERE {' AND '.join(conditions)} ORDER BY f.timestamp, f.id"
+    found: list[str] = tx.column(sql, *values)
+    if not which.terms:
+        return found
+    held = tx.among(
+        "SELECT DISTINCT ref FROM chunk WHERE space = :space AND id IN ({})",
+        tx.index.with_all_terms("chunk", which.terms),
+    )
+    refs = {ref for (ref,) in held}
+    return [ref for ref in found if ref in refs]
+
+
+# --- the rows that are forgotten with them ----------------------------------------------------------
+
+
+def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
+    wanted = list(dict.fromkeys(id.strip() for id in ids))
+    if not wanted:
+        raise InvalidInput("There is nothing to forget: name ids such as t12, a5 or r-9f2c1a7b3d4e.")
+    missing = [id for id in wanted if not _is_there(tx, id)]
+    if missing:
+        shown = ", ".join(one_line(id, 40) for id in missing[:10])
+        raise NotFound(f"Not in this space, or forgotten already: {shown}. Nothing was forgotten; call again without.")
+    named_turns = {int(id[1:]) for id in wanted if id[0] == "t"}
+    named_atoms = {int(id[1:]) for id in wanted if id[0] == "a"}
+    refs = [id for id in wanted if id[0] == "r"]
+    turns, atoms = set(named_turns), set(named_atoms)
+    while True:
+        notes, groundless = _notes(tx, atoms), _groundless(tx, turns)
+        if notes <= turns and groundless <= atoms:
+            break
+        turns |= notes
+        atoms |= groundless
+    notes = _selected(tx, "SELECT id FROM turn WHERE space = :space AND role = 'note' AND id IN ({})", turns)
+    return Reach(
+        turns=named_rows(sorted(turns - notes), "t"),
+        atoms=named_rows(sorted(atoms), "a"),
+        refs=refs,
+        notes=named_rows(sorted(notes), "t"),
+        along=named_rows(sorted(atoms - named_atoms), "a"),
+        facts=len(tx.among("SELECT atom FROM fact WHERE space = :space AND tombstone IS NULL AND atom IN ({})", atoms)),
+        records=len(tx.among("SELECT id FROM record WHERE space = :space AND ref IN ({})", refs)),
+        scenes=_scenes(tx, set(named_rows(atoms, "a"))),
+        said_in=named_rows(sorted(_said_in(tx, atoms) - turns), "t"),
+    )
+
+
+def _is_there(tx: Transaction, id: str) -> bool:
+    if id.startswith("r-"):
+        return tx.one("SELECT 1 FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", id) is not None
+    if id[:1] not in ("t", "a") or not id[1:].isdecimal() or not id.isascii():
+        raise InvalidInput(f"{one_line(id, 40)!r} is not an id. Ids look like t12, a5 or r-9f2c1a7b3d4e.")
+    table = "turn" if id[0] == "t" else "atom"
+    sql = f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NULL"
+    return tx.one(sql, int(id[1:19])) is not None
+
+
+def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
+    """Return the notes of these atoms that are evidence of no other atom."""
+    notes = _selected(
+        tx,
+        "SELECT DISTINCT t.id FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
+        " WHERE e.space = :space AND t.role = 'note' AND t.tombstone IS NULL AND e.atom IN ({})",
+        atoms,
+    )
+    also = tx.among(
+        "SELECT e.turn, e.atom FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
+        " WHERE e.space = :space AND a.tombstone IS NULL AND e.turn IN ({})",
+        notes,
+    )
+    return notes - {turn for turn, atom in also if atom not in atoms}
+
+
+def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
+    """Return the atoms whose evidence is only in these turns."""
+    atoms = _selected(
+        tx,
+        "SELECT DISTINCT a.id FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
+        " WHERE e.space = :space AND a.tombstone IS NULL AND e.turn IN ({})",
+        turns,
+    )
+    also = tx.among(
+        "SELECT e.atom, e.turn FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
+        " WHERE e.space = :space AND t.tombstone IS NULL AND e.atom IN ({})",
+        atoms,
+    )
+    return atoms - {atom for atom, turn in also if turn not in turns}
+
+
+def _said_in(tx: Transaction, atoms: Collection[int]) -> set[int]:
+    """Return the turns with the words of the atoms' evidence; notes and forgotten turns are left out."""
+    return _selected(
+        tx,
+        "SELECT DISTINCT e.turn FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
+        " WHERE e.space = :space AND t.tombstone IS NULL AND t.role <> 'note' AND e.atom IN ({})",
+        atoms,
+    )
+
+
+def _scenes(tx: Transaction, atoms: set[str]) -> list[str]:
+    rows = tx.all(
+        "SELECT s.slug, s.atoms FROM scene s WHERE s.space = :space AND s.action <> 'delete'"
+        " AND s.version = (SELECT max(version) FROM scene WHERE space = s.space AND slug = s.slug) ORDER BY s.slug"
+    )
+    return [slug for slug, named in rows if not atoms.isdisjoint(json.loads(named))]
+
+
+def _selected(tx: Transaction, sql: str, of: Collection[int]) -> set[int]:
+    return {number for (number,) in tx.among(sql, sorted(of))}
+
+
+# --- tombstones and their file ----------------------------------------------------------------------
+
+
+TOMBSTONES_FILE = "tombstones.jsonl"
+
+_COLUMNS = "reason, at, undone_at, purged_at, took"
+
+
+def tombstone_of(tx: Transaction, number: int) -> Tombstone:
+    """Return a tombstone with the ids of its rows; notes, which go with their atoms, are not listed."""
+    reason, at, undone, purged, took = tx.all(
+        f"SELECT {_COLUMNS} FROM tombstone WHERE space = :space AND id = ?", number
+    )[0]
+    return Tombstone(
+        id=f"x{number}",
+        ids=_ids_taken(tx, number, notes=False),
+        reason=reason,
+        at=from_ms(at),
+        how=_took(took)["how"],
+        undone=undone is not None,
+        purged=purged is not None,
+    )
+
+
+def tombstones(tx: Transaction) -> list[Tombstone]:
+    return [tombstone_of(tx, number) for number in _tombstone_numbers(tx)]
+
+
+def log_tombstones(tx: Transaction, tombstones: Sequence[int]) -> None:
+    """Append the current state of these tombstones to the space's file."""
+    tx.files.append(
+        TOMBSTONES_FILE,
+        [_tombstone_line(tx, number) for number in tombstones],
+        rewrite=lambda: tombstone_lines(tx),
+        whole=True,
+    )
+
+
+def tombstone_lines(tx: Transaction) -> Iterator[bytes]:
+    """Yield the lines of `tombstones.jsonl`, one for each tombstone."""
+    for number in _tombstone_numbers(tx):
+        yield _tombstone_line(tx, number)
+
+
+def _tombstone_numbers(tx: Transaction) -> list[int]:
+    return tx.column("SELECT id FROM tombstone WHERE space = :space ORDER BY id")
+
+
+def _tombstone_line(tx: Transaction, number: int) -> bytes:
+    reason, at, undone, purged, took = tx.all(
+        f"SELECT {_COLUMNS} FROM tombstone WHERE space = :space AND id = ?", number
+    )[0]
+    digests = tx.column("SELECT digest FROM forgotten WHERE space = :space AND tombstone = ? ORDER BY digest", number)
+    ids: list[str] = _took(took)["ids"] or _ids_taken(tx, number, notes=True)
+    return files.json_line(
+        {
+            "tombstone": f"x{number}",
+            "at": _iso(at),
+            "reason": reason,
+            "how": _took(took)["how"],
+            "ids": ids,
+            "undone_at": _iso(undone),
+            "purged_at": _iso(purged),
+            "digests": [bytes(one).hex() for one in digests],
+        }
+    )
+
+
+def _iso(ms: int | None) -> str | None:
+    return None if ms is None else iso(from_ms(ms).astimezone(UTC))
+
+
+def _took(took: str | None) -> dict[str, Any]:
+    """Return the ids in a tombstone's row, and how they were selected."""
+    return {"ids": [], "how": "ids", **(json.loads(took) if took else {})}
+
+
+def _ids_taken(tx: Transaction, number: int, *, notes: bool) -> list[str]:
+    said = "" if notes else "AND role <> 'note'"
+    return tx.column(
+        f"SELECT 't' || id FROM turn WHERE space = :space AND tombstone = ? {said} UNION ALL"
+        " SELECT 'a' || id FROM atom WHERE space = :space AND tombstone = ? UNION ALL"
+        " SELECT id FROM ref WHERE space = :space AND tombstone = ?",
+        *(number, number, number),
     )

@@ -27,12 +27,12 @@ from mcp_memory.store.sql import (
     digests,
     entities,
     evidence_rows,
+    pages,
     records,
     refs,
-    scenes,
     supersession,
-    terms,
     turns,
+    word_index,
 )
 from mcp_memory.store.sql.exporting import origin
 from mcp_memory.store.sql.transaction import Transaction, Value, number_of, optional_ms, to_ms
@@ -465,7 +465,7 @@ def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: i
     if current is None:
         return
     since, until, by, because, confidence = current
-    changed = evidence_rows.add(tx, number, _quotes(context, row))
+    changed = evidence_rows.add_quotes(tx, number, _quotes(context, row))
     successor = context.name(row.superseded_by)
     if until is None and row.valid_to is not None:
         until, changed = max(since, to_ms(row.valid_to)), True
@@ -544,7 +544,7 @@ def _insert_atom(
         work=context.job("merge") if row.by_model else None,
         source=row.source,
     )
-    evidence_rows.add(tx, number, quotes)
+    evidence_rows.add_quotes(tx, number, quotes)
     for older in found.ends:
         _end(tx, older, by=number, at=to_ms(row.valid_from))
     if row.fact is not None:
@@ -561,7 +561,7 @@ def _insert_atom(
             valid_to=found.until,
         )
     entities.mention(tx, number, row.entities)
-    tx.index.put_terms("atom", [(number, terms.of_atom(row.text))])
+    tx.index.put_terms("atom", [(number, word_index.terms_of_atom(row.text))])
     tx.touch(f"atom:a{number}", *(f"atom:a{older}" for older in found.ends))
     context.note(row.id, row.learned_at, row.origins, f"a{number}")
     context.stored += 1
@@ -770,7 +770,7 @@ def _import_scene(context: ImportContext, versions: Sequence[model.ExportedScene
     context.known += len(versions) - len(new)
     if new:
         context.tx.touch("persona", f"scene:{slug}")
-        scenes.write_files(context.tx)
+        pages.write_scene_files(context.tx)
 
 
 def _scene_id(row: model.ExportedScene) -> str:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Stage
-from mcp_memory.store.sql.leases import LONGEST
+from mcp_memory.store.sql.home import LONGEST_LEASE
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
 from mcp_memory.store.values import Backlog, Conflict, Done, Outcome, StageState, Work
 
@@ -108,7 +108,7 @@ def lease(
     tx.make_space()
     session_no = _session(tx, session)
     left = _left(tx, stage, session_no)
-    if left is not None and now < left.until <= now + LONGEST:
+    if left is not None and now < left.until <= now + LONGEST_LEASE:
         if left.state == "open" and left.holder == holder and left.basis == basis:
             return _prolonged(tx, left, until)
         anothers = left.state == "open" and left.holder != holder

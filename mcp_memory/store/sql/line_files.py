@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, date
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.store.sql import canvases, records, tombstones, turns
+from mcp_memory.store.sql import canvases, forgetting, records, turns
 from mcp_memory.store.sql.transaction import Transaction, from_ms
 
 __all__ = ["due", "lines_of"]
@@ -24,7 +24,7 @@ def due(tx: Transaction) -> list[str]:
         *(f"conversations/{from_ms(day * 86_400_000).astimezone(UTC):%Y-%m-%d}.jsonl" for day in days),
         *(f"offload-{session}.jsonl" for session in sessions),
         *([canvases.FILE] if tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1") else []),
-        *([tombstones.FILE] if tx.one("SELECT 1 FROM tombstone WHERE space = :space LIMIT 1") else []),
+        *([forgetting.TOMBSTONES_FILE] if tx.one("SELECT 1 FROM tombstone WHERE space = :space LIMIT 1") else []),
     ]
 
 
@@ -35,8 +35,8 @@ def lines_of(tx: Transaction, path: str) -> Iterable[bytes]:
             return turns.day_lines(tx, date.fromisoformat(name.removesuffix(".jsonl")))
         case [canvases.FILE]:
             return canvases.lines(tx)
-        case [tombstones.FILE]:
-            return tombstones.lines(tx)
+        case [forgetting.TOMBSTONES_FILE]:
+            return forgetting.tombstone_lines(tx)
         case [name] if name.startswith("offload-"):
             return records.lines(tx, name.removeprefix("offload-").removesuffix(".jsonl"))
         case _:

@@ -17,8 +17,8 @@ from typing import Any
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import deltas
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import canvases, chunks, citation_rows, digests, entities, evidence_rows, numbers
-from mcp_memory.store.sql.transaction import Transaction, Value, to_ms
+from mcp_memory.store.sql import canvases, digests, entities, evidence_rows, word_index
+from mcp_memory.store.sql.transaction import Transaction, Value, catch_up_counters, to_ms
 
 __all__ = [
     "KINDS",
@@ -359,7 +359,7 @@ class LineImport:
         note, text = int(str(values["evidence"])), str(values["text"])
         if not self._write("atom", {"id": new.number}, values):
             tx.index.remove("atom", [new.number])
-        evidence_rows.add(tx, new.number, [(note, 0, len(text), text)])
+        evidence_rows.add_quotes(tx, new.number, [(note, 0, len(text), text)])
         self._hold(f"a{new.number}", new.held, at=values["learned_at"])
         self._statements[new.number] = new
 
@@ -372,7 +372,7 @@ class LineImport:
     def finish(self) -> None:
         """Store facts and mentions, once it is known which statements ended or were forgotten; draw canvases."""
         tx = self.tx
-        numbers.catch_up(tx)
+        catch_up_counters(tx)
         for number in self._canvases:
             canvases.draw(tx, number)
         self._canvases.clear()
@@ -416,7 +416,7 @@ class LineImport:
         if not is_new:
             self.tx.index.remove("turn", [int(id[1:])])
         elif fields["role"] != "note":
-            citation_rows.note(self.tx, id, fields["content"])
+            evidence_rows.note_citations(self.tx, id, fields["content"])
         self._hold(id, fields.get("held", ()), at=row.values["learned_at"])
 
     def _hold(self, id: str, why: Sequence[str], *, at: Value) -> None:
@@ -473,7 +473,7 @@ class LineImport:
                 *(id, _moment(at)),
             )
         tx.run("UPDATE ref SET tombstone = ? WHERE space = :space AND id = ?", row.key["id"], id)
-        chunks.forget(tx, id)
+        word_index.forget_chunks(tx, id)
 
 
 def _pairs(values: Iterable[str], between: str) -> str:

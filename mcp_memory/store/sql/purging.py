@@ -23,7 +23,7 @@ from mcp_memory.store import files
 from mcp_memory.store.citations import cited, left_of
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import canvases, digests, line_files, scenes, tombstones
+from mcp_memory.store.sql import canvases, digests, forgetting, line_files, pages
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, marks, number_of, to_ms
 
 __all__ = ["note_proven", "purge", "unproven"]
@@ -64,12 +64,12 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     _sweep(tx, Traces(texts))
     _erase_from_canvases(tx, gone.refs)
     tx.many("UPDATE tombstone SET purged_at = ? WHERE space = :space AND id = ?", [(at, number) for number in numbers])
-    tombstones.log(tx, numbers)
+    forgetting.log_tombstones(tx, numbers)
     for path in [*(f"conversations/{day}.jsonl" for day in days), *(f"offload-{name}.jsonl" for name in sessions)]:
         tx.files.rewrite(path, line_files.lines_of(tx, path))
     if gone.refs:
         tx.files.rewrite(canvases.FILE, canvases.lines(tx))
-    scenes.write_files(tx)
+    pages.write_scene_files(tx)
     if numbers:
         tx.run(
             "INSERT INTO lease (name, holder, until) VALUES (?, 'unfinished', 0) ON CONFLICT DO NOTHING",
@@ -250,7 +250,7 @@ def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
     A slug may reveal the scene's subject: if every version is left empty, it is removed too.
     """
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space"):
-        for version in scenes.versions(tx, slug):
+        for version in pages.scene_versions(tx, slug):
             if gone.isdisjoint(version.atoms) and gone.isdisjoint(cited(version.body)):
                 continue
             left = left_of(version, gone)
@@ -264,7 +264,7 @@ def _erase_from_scenes(tx: Transaction, gone: set[str]) -> None:
                 json.dumps(left.entities, ensure_ascii=False),
                 *(slug, version.version),
             )
-        if not any(version.body for version in scenes.versions(tx, slug)):
+        if not any(version.body for version in pages.scene_versions(tx, slug)):
             tx.files.remove(f"scenes/{slug}.md")
             tx.run("DELETE FROM scene WHERE space = :space AND slug = ?", slug)
             tx.run("DELETE FROM change WHERE space = :space AND topic = ?", f"scene:{slug}")

@@ -11,8 +11,7 @@ from typing import Any
 from mcp_memory.core.types import FORGOTTEN, CanvasRow, Record
 from mcp_memory.store import files
 from mcp_memory.store.sql import canvases as canvas_rows
-from mcp_memory.store.sql import chunks as chunk_rows
-from mcp_memory.store.sql import jobs, savings
+from mcp_memory.store.sql import jobs, savings, word_index
 from mcp_memory.store.sql import refs as ref_rows
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
 from mcp_memory.store.values import CanvasChange, OffloadedResult, Summaries, TakenStep, ThinRecord
@@ -52,7 +51,7 @@ def commit_step(
     if result is not None:
         ref = ref_rows.put(tx, result.new)
         if result.chunks is not None:
-            chunk_rows.put(tx, ref.id, result.chunks, terms, start=0, complete=True)
+            word_index.put_chunks(tx, ref.id, result.chunks, terms, start=0, complete=True)
         call = record.tool_call_id
         earlier = call and listed(tx, session=record.session, tool_call_id=call, ref=ref.id, limit=1)
         if earlier:

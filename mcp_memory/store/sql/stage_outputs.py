@@ -1,25 +1,38 @@
-"""What the stages of the pyramid and of the canvas store, each with the end of its job and its cursor."""
+"""What the stages of the pyramid and of the canvas store, each with the end of its job and its cursor.
+
+Extracted atoms wait as drafts to be merged with the stored ones. Each draft is a row with a `NewAtom` as JSON; moments
+are in milliseconds. A draft with a forgotten turn as evidence is hidden until the forgetting is undone.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
-from typing import assert_never
+from typing import Any, assert_never
 
-from mcp_memory.store.sql import canvases, drafts, jobs, personas, records, scenes
-from mcp_memory.store.sql.transaction import Transaction
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line, well_formed
+from mcp_memory.core.types import Evidence
+from mcp_memory.store.sql import atoms, canvases, digests, entities, evidence_rows, jobs, pages, records, supersession
+from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number_of, numbers_of, optional_ms, to_ms
 from mcp_memory.store.values import (
     CanvasPatch,
     Committed,
+    Draft,
     Extraction,
     Merge,
+    NewAtom,
     Outcome,
     PersonaPage,
     SceneChanges,
     StageOutput,
     Summaries,
+    WrittenAtom,
 )
 
-__all__ = ["commit"]
+__all__ = ["commit", "drafts"]
 
 
 def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: Outcome, now: datetime) -> Committed:
@@ -27,13 +40,13 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
     job = None if work is None else jobs.finish(tx, work, outcome=outcome, now=now)
     match output:
         case Extraction():
-            drafts.add(tx, job, output)
+            _add_drafts(tx, job, output)
         case Merge():
-            return Committed(atoms=drafts.merge(tx, job, output, now=now))
+            return Committed(atoms=_merge_drafts(tx, job, output, now=now))
         case SceneChanges():
-            scenes.change(tx, job, output, now=now)
+            pages.change_scenes(tx, job, output, now=now)
         case PersonaPage():
-            return Committed(version=personas.put(tx, job, output, now=now))
+            return Committed(version=pages.put_persona(tx, job, output, now=now))
         case CanvasPatch():
             canvases.patch(tx, job, output.changes)
         case Summaries():
@@ -41,3 +54,100 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
         case _:
             assert_never(output)
     return Committed()
+
+
+def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None:
+    jobs.extracted(tx, job, upto=extracted.upto, scene=extracted.scene)
+    entities.learn(tx, extracted.aliases)
+    for draft in extracted.drafts:
+        _check(draft)
+        if not _was_forgotten(tx, draft, evidence_rows.checked(tx, draft.evidence)):
+            tx.insert("draft", id=tx.next("draft"), work=job, atom=_to_json(draft))
+
+
+def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
+    rows = tx.all("SELECT id, atom FROM draft WHERE space = :space ORDER BY id")
+    waiting = ((number, _from_json(atom)) for number, atom in rows)
+    there = (Draft(id=f"d{number}", atom=atom) for number, atom in waiting
+             if evidence_rows.all_there(tx, atom.evidence))  # fmt: skip
+    return [draft for draft, _ in zip(there, range(limit), strict=False)]
+
+
+def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetime) -> list[WrittenAtom]:
+    rows = {one.draft: row for row, one in enumerate(one for one in done.merged if one.atom is not None)}
+    written: dict[str, WrittenAtom] = {}
+    for one in done.merged:
+        draft = _waiting(tx, one.draft)
+        if draft is None or not (one.atom is None or evidence_rows.all_there(tx, one.atom.evidence)):
+            continue  # forgotten in the meantime; the rest of it is asked about again
+        extracted = one.atom or draft
+        if _was_forgotten(tx, extracted, evidence_rows.checked(tx, extracted.evidence)):
+            pass
+        elif one.atom is None:
+            if not _confirm(tx, draft, one.onto):
+                continue
+        else:
+            _check(one.atom)
+            atom = replace(one.atom, supersedes=supersession.still_open(tx, one.atom.supersedes))
+            written[one.draft] = atoms.put(tx, atom, now=now, work=job)
+        tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(one.draft, "d"))
+    new = {draft: number_of(made.atom.id, "a") for draft, made in written.items() if not made.duplicate}
+    if done.vectors is not None and new:
+        tx.index.put_vectors("atom", list(new.values()), done.vectors, rows=[rows[draft] for draft in new])
+    return list(written.values())
+
+
+def _waiting(tx: Transaction, draft: str) -> NewAtom | None:
+    text = tx.get("SELECT atom FROM draft WHERE space = :space AND id = ?", number_of(draft, "d"))
+    atom = None if text is None else _from_json(text)
+    return atom if atom is not None and evidence_rows.all_there(tx, atom.evidence) else None
+
+
+def _was_forgotten(tx: Transaction, atom: NewAtom, quotes: Sequence[evidence_rows.Quote]) -> bool:
+    """Tell whether a statement, or all of its evidence, was forgotten after it was said."""
+    said = evidence_rows.last_said(tx, quotes) if quotes else 0
+    return digests.covered(tx, quotes) or (
+        digests.forgotten_statement(tx, digests.folded(atom.text), said=said) is not None
+    )
+
+
+def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:
+    """Add a draft's evidence to atoms that say the same; return False if all of them have ended meanwhile.
+
+    If they were forgotten, the draft is dropped, so that the statement is not learned again.
+    """
+    quotes = evidence_rows.checked(tx, draft.evidence)
+    numbers = numbers_of(onto, "a")
+    rows = tx.all(
+        f"SELECT id, valid_to IS NULL FROM atom WHERE space = :space AND id IN ({marks(numbers)})"
+        " AND tombstone IS NULL",
+        *numbers,
+    )
+    for number, is_open in rows:
+        if is_open:
+            evidence_rows.confirm(tx, number, quotes, confidence=draft.confidence)
+    return not rows or any(is_open for _, is_open in rows)
+
+
+def _check(atom: NewAtom) -> None:
+    """Raise InvalidInput if an extracted statement has no evidence or is not well-formed text."""
+    if not atom.evidence:
+        raise InvalidInput(f"{one_line(atom.text, 80)!r} rests on nothing: name the turn and its words.")
+    if not well_formed(_to_json(atom)):
+        raise InvalidInput(f"{one_line(atom.text, 80)!r} or its fact has a lone surrogate, which is not text.")
+
+
+def _to_json(atom: NewAtom) -> str:
+    fields = {**asdict(atom), "valid_from": to_ms(atom.valid_from), "valid_to": optional_ms(atom.valid_to)}
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _from_json(text: str) -> NewAtom:
+    fields: dict[str, Any] = json.loads(text)
+    words: list[dict[str, Any]] = fields["evidence"]
+    fields["evidence"] = tuple(Evidence(turn=w["turn"], span=(*w["span"],), quote=w["quote"]) for w in words)
+    fields |= {name: tuple(fields.get(name, ())) for name in ("supersedes", "entities", "cites", "held")}
+    fields["valid_from"] = from_ms(fields["valid_from"])
+    if fields["valid_to"] is not None:
+        fields["valid_to"] = from_ms(fields["valid_to"])
+    return NewAtom(**fields)

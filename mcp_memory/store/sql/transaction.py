@@ -23,6 +23,8 @@ __all__ = [
     "Index",
     "Transaction",
     "Value",
+    "catch_up_counters",
+    "counters_behind",
     "from_ms",
     "marks",
     "named_rows",
@@ -342,3 +344,28 @@ def numbers_of(ids: Iterable[str], prefix: str) -> list[int]:
 def marks(values: Sequence[object]) -> str:
     """Return `?, ?, ?` for that many values; `NULL`, which equals no value, for none."""
     return ", ".join("?" * len(values)) or "NULL"
+
+
+_NUMBERED = (
+    *("session", "tombstone", "turn", "atom", "entity_name", "work", "draft", "record", "chunk", "saving"),
+    "message_edit",
+)
+
+
+def counters_behind(tx: Transaction) -> list[str]:
+    """Return the tables with rows beyond their counter."""
+    return [
+        table
+        for table in _NUMBERED
+        if (tx.get(f"SELECT max(id) FROM {table} WHERE space = :space") or 0) > tx.last(table)
+    ]
+
+
+def catch_up_counters(tx: Transaction) -> None:
+    """Have every counter go on behind the last row that there is."""
+    for table in counters_behind(tx):
+        tx.run(
+            f"INSERT INTO number (space, kind, last) SELECT space, ?, max(id) FROM {table} WHERE space = :space"
+            " GROUP BY space ON CONFLICT (space, kind) DO UPDATE SET last = excluded.last",
+            table,
+        )

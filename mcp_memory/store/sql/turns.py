@@ -1,4 +1,4 @@
-"""L0: turns with their index terms, vectors and journal lines."""
+"""L0: turns with their index terms, vectors and journal lines; the imported files and logs that they come from."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Literal
 from mcp_memory.core.types import NewTurn, Role, SessionInfo, Turn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import citation_rows, digests, review, terms
+from mcp_memory.store.sql import digests, evidence_rows, review, word_index
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
-from mcp_memory.store.values import Appended, Vectors
+from mcp_memory.store.values import Appended, FollowedLog, Imported, Vectors
 
 __all__ = [
     "append",
@@ -20,10 +20,16 @@ __all__ = [
     "context_windows",
     "count_forgotten",
     "day_lines",
+    "followed_logs",
+    "imported_files",
     "insert",
+    "known_client_ids",
     "last",
+    "note_followed_log",
+    "note_imported_file",
     "of_session",
     "sessions",
+    "stored_calls",
     "write_journal",
 ]
 
@@ -105,11 +111,11 @@ def insert(
             told=None if told is None else json.dumps(told),
         )
     spoken = [turn for turn in stored if turn.role != "note"]  # a note is found through its atom, which says the same
-    found = (None if turn.role == "note" else terms.of_turn(turn.content, turn.name) for turn in stored)
+    found = (None if turn.role == "note" else word_index.terms_of_turn(turn.content, turn.name) for turn in stored)
     tx.index.put_terms("turn", list(enumerate(found, start=first_id)))
     review.note(tx, {row.id: turn.held for row, turn in zip(stored, new, strict=True)}, now=now)
     for turn in spoken:
-        citation_rows.note(tx, turn.id, turn.content)
+        evidence_rows.note_citations(tx, turn.id, turn.content)
     return stored
 
 
@@ -272,3 +278,64 @@ def _turn(row: Sequence[Any]) -> Turn:
         learned_at=from_ms(learned_at),
         sha256=bytes(digest).hex(),
     )
+
+
+# --- imports and logs of clients --------------------------------------------------------------------
+
+
+def imported_files(tx: Transaction) -> list[Imported]:
+    rows = tx.all("SELECT path, sha256, modified, turns, at FROM imported WHERE space = :space ORDER BY at DESC, path")
+    return [
+        Imported(path=path, sha256=sha256, modified=modified, turns=turns, at=from_ms(at))
+        for path, sha256, modified, turns, at in rows
+    ]
+
+
+def note_imported_file(tx: Transaction, file: Imported) -> None:
+    """Record that all turns of a file are stored. Equal content at another path replaces the recorded path."""
+    tx.make_space()
+    tx.run(
+        "INSERT INTO imported (space, sha256, path, modified, turns, at) VALUES (:space, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (space, sha256) DO UPDATE SET path = excluded.path, modified = excluded.modified,"
+        " turns = excluded.turns, at = excluded.at",
+        *(file.sha256, file.path, file.modified, file.turns, to_ms(file.at)),
+    )
+
+
+def followed_logs(tx: Transaction, *, path: str | None = None) -> list[FollowedLog]:
+    rows = tx.all(
+        "SELECT path, client, session, offset, head, tail, state, at FROM followed WHERE space = :space"
+        f" {'' if path is None else 'AND path = ?'} ORDER BY at DESC, path",
+        *(() if path is None else (path,)),
+    )
+    names = ("path", "client", "session", "offset", "head", "tail", "state")
+    return [FollowedLog(**dict(zip(names, row, strict=True)), at=from_ms(at)) for *row, at in rows]
+
+
+def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
+    tx.make_space()
+    tx.run("DELETE FROM followed WHERE space = :space AND path = ?", log.path)
+    tx.insert(
+        "followed",
+        path=log.path,
+        client=log.client,
+        session=log.session,
+        offset=log.offset,
+        head=log.head,
+        tail=log.tail,
+        state=log.state,
+        at=to_ms(log.at),
+    )
+
+
+def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
+    """Return those of the ids that a turn of any session has, and whether it is forgotten."""
+    query = "SELECT client_id FROM turn WHERE space = :space {} AND client_id IN ({{}})"
+    here = {id for (id,) in tx.among(query.format("AND tombstone IS NULL"), ids)}
+    return {id: id not in here for (id,) in tx.among(query.format(""), ids)}
+
+
+def stored_calls(tx: Transaction, session: str, ids: Sequence[str]) -> set[str]:
+    query = "SELECT tool_call_id FROM {} WHERE space = :space AND session = ? AND tool_call_id IN ({{}})"
+    found = (*tx.among(query.format("record"), ids, tx.session(session)), *tx.among(query.format("ref"), ids, session))
+    return {id for (id,) in found}

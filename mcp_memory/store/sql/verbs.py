@@ -9,33 +9,24 @@ from typing import Protocol, TypeVar
 from mcp_memory.core.types import CanvasRow, Record
 from mcp_memory.store.sql import atoms as atom_rows
 from mcp_memory.store.sql import canvases as canvas_rows
-from mcp_memory.store.sql import chunks as chunk_rows
-from mcp_memory.store.sql import (
-    citation_rows,
-    exporting,
-    forget_reach,
-    forgetting,
-    importing,
-    imports,
-    leases,
-    purging,
-    stage_outputs,
-)
-from mcp_memory.store.sql import counts as space_counts
-from mcp_memory.store.sql import drafts as draft_rows
 from mcp_memory.store.sql import entities as entity_rows
+from mcp_memory.store.sql import (
+    evidence_rows,
+    exporting,
+    forgetting,
+    home,
+    importing,
+    pages,
+    purging,
+    retention,
+    stage_outputs,
+    word_index,
+)
 from mcp_memory.store.sql import jobs as job_rows
-from mcp_memory.store.sql import matching as matching_rows
-from mcp_memory.store.sql import personas as persona_rows
 from mcp_memory.store.sql import records as record_rows
 from mcp_memory.store.sql import refs as ref_rows
-from mcp_memory.store.sql import retention as policy_rows
 from mcp_memory.store.sql import review as quarantine_rows
 from mcp_memory.store.sql import savings as saving_rows
-from mcp_memory.store.sql import scenes as scene_rows
-from mcp_memory.store.sql import spends as spend_rows
-from mcp_memory.store.sql import tokens as token_rows
-from mcp_memory.store.sql import tombstones as tombstone_rows
 from mcp_memory.store.sql import turns as turn_rows
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, reads, reads_home, writes, writes_home
 from mcp_memory.store.values import NewChunk, OffloadedResult
@@ -64,12 +55,12 @@ class SqlVerbs(Protocol):
     context_windows = reads(turn_rows.context_windows)
     sessions = reads(turn_rows.sessions)
     count_forgotten = reads(turn_rows.count_forgotten)
-    known_client_ids = reads(imports.known_client_ids)
-    stored_calls = reads(imports.stored_calls)
-    imported_files = reads(imports.files)
-    note_imported_file = writes(imports.note_file)
-    followed_logs = reads(imports.logs)
-    note_followed_log = writes(imports.note_log)
+    known_client_ids = reads(turn_rows.known_client_ids)
+    stored_calls = reads(turn_rows.stored_calls)
+    imported_files = reads(turn_rows.imported_files)
+    note_imported_file = writes(turn_rows.note_imported_file)
+    followed_logs = reads(turn_rows.followed_logs)
+    note_followed_log = writes(turn_rows.note_followed_log)
 
     # knowledge
     add_atom = writes(atom_rows.add)
@@ -80,16 +71,16 @@ class SqlVerbs(Protocol):
     evidence = reads(atom_rows.evidence)
     atoms_since = reads(atom_rows.since)
     superseded_by = reads(atom_rows.superseded_by)
-    scenes = reads(scene_rows.listed)
-    scene_versions = reads(scene_rows.versions)
-    persona = reads(persona_rows.current)
-    persona_versions = reads(persona_rows.versions)
-    citations = reads(citation_rows.by_sources)
-    cited_by = reads(citation_rows.of_ref)
+    scenes = reads(pages.scenes)
+    scene_versions = reads(pages.scene_versions)
+    persona = reads(pages.persona)
+    persona_versions = reads(pages.persona_versions)
+    citations = reads(evidence_rows.citations)
+    cited_by = reads(evidence_rows.cited_by)
 
     def write_persona_file(self, space: str, /, page: str) -> None:
-        if not self.read(space, lambda tx: persona_rows.is_written(tx, page)):
-            self.write(space, lambda tx: persona_rows.write_file(tx, page))
+        if not self.read(space, lambda tx: pages.is_persona_written(tx, page)):
+            self.write(space, lambda tx: pages.write_persona_file(tx, page))
 
     # jobs
     backlog = reads(job_rows.backlog)
@@ -102,25 +93,25 @@ class SqlVerbs(Protocol):
     park_job = writes(job_rows.park)
     release_job = writes(job_rows.release)
     stage_logs = reads(job_rows.done)
-    drafts = reads(draft_rows.drafts)
+    drafts = reads(stage_outputs.drafts)
     commit = writes(stage_outputs.commit)
-    lease = writes_home(leases.lease)
-    release_lease = writes_home(leases.release)
-    pause = writes_home(leases.pause)
-    resume = writes_home(leases.resume)
-    paused = reads_home(leases.paused)
+    lease = writes_home(home.lease)
+    release_lease = writes_home(home.release_lease)
+    pause = writes_home(home.pause)
+    resume = writes_home(home.resume)
+    paused = reads_home(home.paused)
 
     # tasks
     put_ref = writes(ref_rows.put)
     ref = reads(ref_rows.ref)
     read_ref = reads(ref_rows.read)
-    unindexed_ref = reads_home(chunk_rows.unindexed)
-    refs_waiting = reads_home(chunk_rows.waiting)
-    chunks = reads(chunk_rows.by_ids)
+    unindexed_ref = reads_home(word_index.unindexed_ref)
+    refs_waiting = reads_home(word_index.refs_waiting)
+    chunks = reads(word_index.chunks_by_id)
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
-        terms = chunk_rows.cut(new)  # before the transaction, for which others would wait
-        return self.write(space, lambda tx: chunk_rows.put(tx, ref, new, terms, start=start, complete=complete))
+        terms = word_index.terms_of_chunks(new)  # before the transaction, for which others would wait
+        return self.write(space, lambda tx: word_index.put_chunks(tx, ref, new, terms, start=start, complete=complete))
 
     def commit_step(
         self,
@@ -133,7 +124,7 @@ class SqlVerbs(Protocol):
         step: str | None = None,
         result: OffloadedResult | None = None,
     ) -> tuple[Record, bool]:
-        terms = chunk_rows.cut(result.chunks or ()) if result else ()  # before the transaction
+        terms = word_index.terms_of_chunks(result.chunks or ()) if result else ()  # before the transaction
         work = partial(record_rows.commit_step, record=record, canvas=canvas, expected=expected, step=step)
         return self.write(space, lambda tx: work(tx, result=result, terms=terms))
 
@@ -159,20 +150,20 @@ class SqlVerbs(Protocol):
     savings = reads(saving_rows.savings)
 
     # retention
-    matching = reads(matching_rows.of)
-    reach = reads(forget_reach.of)
+    matching = reads(forgetting.matching)
+    reach = reads(forgetting.reach_of)
     forget = writes(forgetting.forget)
     undo_forget = writes(forgetting.undo)
-    tombstones = reads(tombstone_rows.listed)
+    tombstones = reads(forgetting.tombstones)
     purge = writes(purging.purge)
     unverified_purges = reads_home(purging.unproven)
     note_verified = writes_home(purging.note_proven)
-    policies = reads(policy_rows.listed)
-    put_policy = writes(policy_rows.put)
-    due_policies = writes(policy_rows.due)
-    overdue = reads(policy_rows.overdue)
-    count_overdue = reads(policy_rows.count_overdue)
-    note_retained = writes(policy_rows.note)
+    policies = reads(retention.listed)
+    put_policy = writes(retention.put)
+    due_policies = writes(retention.due)
+    overdue = reads(retention.overdue)
+    count_overdue = reads(retention.count_overdue)
+    note_retained = writes(retention.note)
     quarantine = writes(quarantine_rows.quarantine)
     quarantined = reads(quarantine_rows.listed)
     count_quarantined = reads(quarantine_rows.count)
@@ -186,15 +177,15 @@ class SqlVerbs(Protocol):
     note_origins = writes(importing.note_origins)
 
     # admin
-    add_spend = writes_home(spend_rows.add)
-    spent = reads_home(spend_rows.sums)
-    add_token = writes_home(token_rows.add)
-    token = reads_home(token_rows.by_id)
-    tokens = reads_home(token_rows.listed)
-    revoke_token = writes_home(token_rows.revoke)
-    note_token_used = writes_home(token_rows.note_used)
-    spaces = reads_home(space_counts.spaces)
-    counts = reads(space_counts.counts)
-    grown = reads(space_counts.grown)
-    last_change = reads_home(space_counts.last_change)
-    changes = reads_home(space_counts.changes)
+    add_spend = writes_home(home.add_spend)
+    spent = reads_home(home.spent)
+    add_token = writes_home(home.add_token)
+    token = reads_home(home.token)
+    tokens = reads_home(home.tokens)
+    revoke_token = writes_home(home.revoke_token)
+    note_token_used = writes_home(home.note_token_used)
+    spaces = reads_home(home.spaces)
+    counts = reads(home.counts)
+    grown = reads(home.grown)
+    last_change = reads_home(home.last_change)
+    changes = reads_home(home.changes)

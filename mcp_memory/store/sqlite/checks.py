@@ -15,11 +15,11 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import digests, numbers, scenes
+from mcp_memory.store.sql import digests, pages
 from mcp_memory.store.sql.canvases import path_of as canvases_path
 from mcp_memory.store.sql.entities import key as entity_key
-from mcp_memory.store.sql.terms import INDEXED
-from mcp_memory.store.sql.transaction import from_ms
+from mcp_memory.store.sql.transaction import counters_behind, from_ms
+from mcp_memory.store.sql.word_index import INDEXED
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite import unreadable as forms
@@ -64,7 +64,7 @@ def problems(con: apsw.Connection) -> list[str]:
         if lacking := con.execute(f"SELECT count(*) FROM {layer} WHERE {wanted} AND {missing}").get:
             found.append(f"{lacking} {layer}s are not in the word index.")
     for name in names.values():
-        for table in numbers.behind(SqliteTransaction(con, Path(), name)):
+        for table in counters_behind(SqliteTransaction(con, Path(), name)):
             found.append(
                 f"{name}: the last number of {table} rows is lost. `mcp-memory doctor --repair` finds it again."
             )
@@ -206,8 +206,7 @@ def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
 
 
 def _scene_problems(tx: SqliteTransaction) -> Iterator[str]:
-    pages = dict(scenes.files_of(tx))
-    for path, due in pages.items():
+    for path, due in pages.scene_files(tx):
         content = tx.files.read(path)
         if due is None and content is not None:
             yield f"{path} is left of a scene that was deleted; the next writing of scenes removes it."
@@ -221,11 +220,11 @@ def _scene_problems(tx: SqliteTransaction) -> Iterator[str]:
 
 def stray_scenes(tx: SqliteTransaction) -> list[Path]:
     """Return the files in the format of scenes that belong to no scene."""
-    pages = dict(scenes.files_of(tx))
+    due = dict(pages.scene_files(tx))
     return [
         path
         for path in sorted((tx.folder / "scenes").glob("*.md"))
-        if f"scenes/{path.name}" not in pages and files.is_scene_file(files.content_of(path) or b"")
+        if f"scenes/{path.name}" not in due and files.is_scene_file(files.content_of(path) or b"")
     ]
 
 

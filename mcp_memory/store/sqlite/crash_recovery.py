@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 import apsw
 
 from mcp_memory.store import files, write_intents
-from mcp_memory.store.sql import canvases, scenes
+from mcp_memory.store.sql import canvases, pages
 from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
@@ -47,7 +47,7 @@ def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, written: writ
         case ("spaces", space, "scenes", _):
             tx = SqliteTransaction(con, home, space)
             if tx.space:
-                scenes.write_files(tx)
+                pages.write_scene_files(tx)
         case ("spaces", space, "refs", name):
             tx = SqliteTransaction(con, home, space)
             if tx.one("SELECT 1 FROM ref WHERE space = :space AND path = ?", f"refs/{name}") is None:

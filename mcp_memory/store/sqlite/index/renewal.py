@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import apsw
 
 from mcp_memory.core.text import spoken
-from mcp_memory.store.sql.terms import INDEXED, of_atom, of_spoken
+from mcp_memory.store.sql.word_index import INDEXED, terms_of_atom, terms_of_spoken
 from mcp_memory.store.sqlite.index import terms
 from mcp_memory.store.sqlite.index.terms import cover, gaps
 from mcp_memory.store.values import Layer
@@ -82,7 +82,7 @@ def next_batch(con: apsw.Connection, *, limit: int) -> Batch | None:
 
 def cut(batch: Batch) -> list[list[str]]:
     """Return the terms of a batch's rows, in their order."""
-    terms_of = of_spoken if batch.layer == "turn" else of_atom
+    terms_of = terms_of_spoken if batch.layer == "turn" else terms_of_atom
     return [terms_of(text) for _, text in batch.rows]
 
 

@@ -1,4 +1,4 @@
-"""The word index: an FTS5 table per layer, of the terms of `store.sql.terms`; `postings` reads them.
+"""The word index: an FTS5 table per layer, of the terms of `store.sql.word_index`; `postings` reads them.
 
 The table `term_range` has ranges of a space's row numbers with the version of `text.index_terms` they were indexed
 with.
@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.language.words import TERMS_VERSION
-from mcp_memory.store.sql.terms import INDEXED, RULE
+from mcp_memory.store.sql.word_index import INDEXED, RULE
 from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
 from mcp_memory.store.values import Layer
 

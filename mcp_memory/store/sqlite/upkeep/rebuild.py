@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.store.sql import numbers
+from mcp_memory.store.sql.transaction import catch_up_counters
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.index import terms
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
@@ -71,7 +71,7 @@ def build(new: Path, home: Path, *, is_alone: bool) -> Built:
                 terms.cover(con, layer, space, 1, last)
         names: Any = con.execute("SELECT name FROM space").fetchall()
         for (name,) in names:
-            numbers.catch_up(SqliteTransaction(con, home, name))
+            catch_up_counters(SqliteTransaction(con, home, name))
         if guard:
             con.execute(guard)
         con.execute("COMMIT")

@@ -27,7 +27,7 @@ import apsw
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.text import iso
 from mcp_memory.store import files
-from mcp_memory.store.sql import canvases, tombstones
+from mcp_memory.store.sql import canvases, forgetting
 from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sql.line_rows import LineImport, Row, Statement, row_of, statement_of
 from mcp_memory.store.sqlite import line_files
@@ -207,7 +207,7 @@ class _Recovery:
             if isinstance(one.told, Row) and not self._rows.is_there(one.told):
                 self._rows.put(one.told)
         self._turns()
-        for name in (canvases.FILE, "offload-", tombstones.FILE):
+        for name in (canvases.FILE, "offload-", forgetting.TOMBSTONES_FILE):
             for lost in self._lost:
                 if lost.path.startswith(name):
                     self._others(lost)

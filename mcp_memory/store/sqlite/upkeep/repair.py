@@ -14,9 +14,10 @@ import apsw
 
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
-from mcp_memory.store.sql import canvases, chunks, numbers, scenes
+from mcp_memory.store.sql import canvases, pages, word_index
 from mcp_memory.store.sql.line_files import due, lines_of
-from mcp_memory.store.sql.terms import INDEXED, of_row
+from mcp_memory.store.sql.transaction import catch_up_counters, counters_behind
+from mcp_memory.store.sql.word_index import INDEXED, terms_of_row
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.index import sketch, terms
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK
@@ -45,8 +46,8 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
 
 
 def _numbers(tx: SqliteTransaction) -> Iterator[str]:
-    if behind := numbers.behind(tx):
-        numbers.catch_up(tx)
+    if behind := counters_behind(tx):
+        catch_up_counters(tx)
         yield f"{tx.name}: numbers of {', '.join(behind)} rows go on behind the last that there is."
 
 
@@ -85,7 +86,7 @@ def words(con: apsw.Connection) -> Iterator[str]:
         f" WHERE c.space << {ID_BITS} | c.id NOT IN (SELECT id FROM chunk_terms_docsize)"
     ).fetchall()
     for space, ref in torn:
-        chunks.forget(SqliteTransaction(con, Path(), space), ref)
+        word_index.forget_chunks(SqliteTransaction(con, Path(), space), ref)
     if torn:
         yield f"{len(torn)} results are indexed anew in the background."
 
@@ -103,7 +104,7 @@ def _index(con: apsw.Connection, layer: Layer) -> int:
         if not rows:
             return count
         for space, number, text, name in rows:
-            terms.insert(con, layer, space, [(number, of_row(layer, text, name))])
+            terms.insert(con, layer, space, [(number, terms_of_row(layer, text, name))])
         after, count = rows[-1][:2], count + len(rows)
 
 
@@ -164,8 +165,8 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
         drawn: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (number,)).fetchall()
         wanted = {folder / canvases.path_of(canvas, label): text.encode() for canvas, label, text in drawn}
         tx = SqliteTransaction(con, home, name)
-        pages = {folder / path: page for path, page in scenes.files_of(tx)}
-        for path, content in {**wanted, **pages}.items():
+        scenes = {folder / path: page for path, page in pages.scene_files(tx)}
+        for path, content in {**wanted, **scenes}.items():
             if files.content_of(path) == content and (content is not None or not files.is_there(path)):
                 continue
             if files.is_there(path):

@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store.forgetting import How
-from mcp_memory.store.sql import digests, tombstones
+from mcp_memory.store.sql import digests, forgetting
 from mcp_memory.store.sql.transaction import to_ms
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
@@ -40,7 +40,7 @@ def returned(database: Path, spaces: Path) -> list[Returned]:
     """Return the rows of a database that the tombstones of a later state name."""
     found: list[Returned] = []
     with opened(database) as con:
-        for folder in sorted(path for path in spaces.iterdir() if (path / tombstones.FILE).is_file()):
+        for folder in sorted(path for path in spaces.iterdir() if (path / forgetting.TOMBSTONES_FILE).is_file()):
             tx = SqliteTransaction(con, spaces.parent, folder.name)
             if tx.space:
                 found += _of_space(tx)
@@ -49,7 +49,7 @@ def returned(database: Path, spaces: Path) -> list[Returned]:
 
 def _of_space(tx: SqliteTransaction) -> Iterator[Returned]:
     last: dict[str, bytes] = {}
-    for line in read_regular(tx.folder / tombstones.FILE).splitlines():
+    for line in read_regular(tx.folder / forgetting.TOMBSTONES_FILE).splitlines():
         try:
             last[str(json.loads(line)["tombstone"])] = line
         except (ValueError, KeyError, TypeError):

@@ -15,7 +15,7 @@ import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.store.sql import canvases, scenes
+from mcp_memory.store.sql import canvases, pages
 from mcp_memory.store.sql.line_files import lines_of as line_files_of_rows
 from mcp_memory.store.sqlite import unreadable as forms
 from mcp_memory.store.sqlite.migrations import SCHEMA
@@ -83,8 +83,8 @@ def take(con: apsw.Connection, to: Path) -> None:
     """Copy the database that `con` has open to a new file, as it is now. Readers and writers go on meanwhile."""
     copy = apsw.Connection(str(to))
     try:
-        with copy.backup("main", con, "main") as pages:
-            pages.step()
+        with copy.backup("main", con, "main") as copying:
+            copying.step()
         copy.execute("PRAGMA journal_mode = DELETE").fetchall()
     finally:
         copy.close()
@@ -173,7 +173,7 @@ def named(con: apsw.Connection) -> Iterator[NamedFile]:
         rows = con.execute("SELECT number, label, text FROM canvas WHERE space = ? ORDER BY number", (number,))
         for canvas, label, text in rows:
             yield NamedFile(space=space, number=number, path=canvases.path_of(canvas, label), content=text.encode())
-        for path, due in scenes.files_of(SqliteTransaction(con, Path(), space)):
+        for path, due in pages.scene_files(SqliteTransaction(con, Path(), space)):
             if due is not None:
                 yield NamedFile(space=space, number=number, path=path, content=due)
 

@@ -1,28 +1,73 @@
-"""The word index of tool results: indexed runs of their lines, and the progress of each ref.
+"""What the word index has: the terms of turns and atoms, and chunks of tool results, which are runs of their lines.
 
-A projection: it can be rebuilt from the refs. `ref.indexed` is the version of the terms of all chunks of a ref; 0
-before the first; negative while only the chunks up to some byte are indexed, so that a kill in the middle of a large
-result costs one batch. Chunks of a ref are added in order, and a batch that does not follow the last one is refused,
-so that two processes do no work twice. A forgotten ref has no chunks.
+A projection: it can be rebuilt from the rows and refs. The terms of a turn include a mark if it states a rule.
+
+`ref.indexed` is the version of the terms of all chunks of a ref; 0 before the first; negative while only the chunks up
+to some byte are indexed, so that a kill in the middle of a large result costs one batch. Chunks of a ref are added in
+order, and a batch that does not follow the last one is refused, so that two processes do no work twice. A forgotten ref
+has no chunks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from mcp_memory.core.text import spoken
+from mcp_memory.language.standing_rules import standing_rules
 from mcp_memory.language.words import TERMS_VERSION, index_terms
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, numbers_of
-from mcp_memory.store.values import Chunk, NewChunk, UnindexedRef
+from mcp_memory.store.values import Chunk, Layer, NewChunk, UnindexedRef
 
-__all__ = ["by_ids", "cut", "forget", "put", "unindexed", "waiting"]
+__all__ = [
+    "INDEXED",
+    "RULE",
+    "chunks_by_id",
+    "forget_chunks",
+    "put_chunks",
+    "refs_waiting",
+    "terms_of_atom",
+    "terms_of_chunks",
+    "terms_of_row",
+    "terms_of_spoken",
+    "terms_of_turn",
+    "unindexed_ref",
+]
+
+RULE = "\ue000rule"
+"""A term that no text has: it marks turns in which somebody states a standing rule."""
+
+INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
+"""The rows of a layer that the word index holds. A note is found through its atom."""
 
 
-def waiting(tx: HomeTransaction) -> int:
+def terms_of_turn(content: str, name: str | None) -> list[str]:
+    return terms_of_spoken(spoken(content, name))
+
+
+def terms_of_row(layer: Layer, text: str, name: str | None) -> list[str]:
+    """Return the terms of a row's text; only turns have a name."""
+    return terms_of_turn(text, name) if layer == "turn" else terms_of_atom(text)
+
+
+def terms_of_spoken(text: str) -> list[str]:
+    """Return the terms of a turn in the form of `text.spoken`, with a mark if it states a standing rule."""
+    found = index_terms(text)
+    return [*found, RULE] if standing_rules(text) else found
+
+
+def terms_of_atom(text: str) -> list[str]:
+    return index_terms(text)
+
+
+# --- chunks of tool results -------------------------------------------------------------------------
+
+
+def refs_waiting(tx: HomeTransaction) -> int:
     """Count the results that are not fully indexed."""
     return tx.get("SELECT count(*) FROM ref WHERE indexed < ? AND tombstone IS NULL", TERMS_VERSION)
 
 
-def unindexed(tx: HomeTransaction, *, passing: Iterable[tuple[str, str]] = ()) -> UnindexedRef | None:
+def unindexed_ref(tx: HomeTransaction, *, passing: Iterable[tuple[str, str]] = ()) -> UnindexedRef | None:
     passed = set(passing)
     rows = tx.all(
         "SELECT s.name, r.id, CASE r.indexed WHEN ? THEN (SELECT max(byte_end) FROM chunk c WHERE c.space = r.space"
@@ -34,12 +79,12 @@ def unindexed(tx: HomeTransaction, *, passing: Iterable[tuple[str, str]] = ()) -
     return next((one for one in found if (one.space, one.ref) not in passed), None)
 
 
-def cut(new: Sequence[NewChunk]) -> list[list[str]]:
+def terms_of_chunks(new: Sequence[NewChunk]) -> list[list[str]]:
     """Return the terms of chunks, each term once: the ranking needs only the rows that have it."""
     return [list(dict.fromkeys(index_terms(chunk.text))) for chunk in new]
 
 
-def put(
+def put_chunks(
     tx: Transaction,
     ref: str,
     new: Sequence[NewChunk],
@@ -53,7 +98,7 @@ def put(
     if indexed is None or indexed == TERMS_VERSION:
         return False
     if indexed != -TERMS_VERSION:
-        _delete(tx, ref)
+        _delete_chunks(tx, ref)
     if (tx.get("SELECT max(byte_end) FROM chunk WHERE space = :space AND ref = ?", ref) or 0) != start:
         return False
     first = tx.next("chunk", len(new))
@@ -68,17 +113,17 @@ def put(
     return True
 
 
-def forget(tx: Transaction, ref: str) -> None:
+def forget_chunks(tx: Transaction, ref: str) -> None:
     """Remove a ref from the index; if it is restored, it is indexed again."""
-    _delete(tx, ref)
+    _delete_chunks(tx, ref)
     tx.run("UPDATE ref SET indexed = 0 WHERE space = :space AND id = ?", ref)
 
 
-def _delete(tx: Transaction, ref: str) -> None:
+def _delete_chunks(tx: Transaction, ref: str) -> None:
     tx.index.remove("chunk", tx.column("DELETE FROM chunk WHERE space = :space AND ref = ? RETURNING id", ref))
 
 
-def by_ids(tx: Transaction, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
+def chunks_by_id(tx: Transaction, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
     """Return chunks with their raw bytes, in the given order. Chunks of torn or missing files are left out."""
     numbers = numbers_of(ids, "c")
     rows = tx.all(

@@ -1,0 +1,201 @@
+"""The pages that stages write, with their versions: scenes (L2) and the persona (L3), the page about the user.
+
+The rows are authoritative: versions are added, never changed, and a deletion adds a version too. Files are a
+projection. Those of scenes are written before the rows are committed, so a kill leaves at worst a file that is newer
+than its row, or one without a scene; each commit makes all files of scenes match the rows. Other files are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, assert_never
+
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.types import PersonaVersion, Scene
+from mcp_memory.store import files
+from mcp_memory.store.citations import left_of
+from mcp_memory.store.sql import jobs
+from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, numbers_of, to_ms
+from mcp_memory.store.values import Conflict, PersonaPage, SceneChanges, SceneEdit
+
+__all__ = [
+    "PERSONA_FILE",
+    "change_scenes",
+    "is_persona_written",
+    "persona",
+    "persona_versions",
+    "put_persona",
+    "scene_files",
+    "scene_versions",
+    "scenes",
+    "write_persona_file",
+    "write_scene_files",
+]
+
+_SCENE = "slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at"
+_NEWEST_SCENES = (
+    f"SELECT {_SCENE} FROM scene s WHERE space = :space"
+    " AND version = (SELECT max(version) FROM scene WHERE space = s.space AND slug = s.slug)"
+)
+
+
+def change_scenes(tx: Transaction, job: int | None, changes: SceneChanges, *, now: datetime) -> None:
+    if job is not None:
+        jobs.move(tx, "scenes", changes.upto, now=now)
+    if changes.wanted is not None:
+        jobs.request(tx, "persona", changes.wanted)
+    for edit in changes.edits:
+        _insert_scene(tx, edit, job=job, now=now)
+    if changes.edits:
+        tx.touch("persona", *(f"scene:{edit.slug}" for edit in changes.edits))
+    write_scene_files(tx)
+
+
+def write_scene_files(tx: Transaction) -> None:
+    """Write or delete the files of all scenes so that they match the rows, without forgotten words."""
+    for path, content in scene_files(tx):
+        if content is None:
+            tx.files.remove(path)
+        elif tx.files.read(path) != content:
+            tx.files.write(path, content)
+
+
+def _insert_scene(tx: Transaction, edit: SceneEdit, *, job: int | None, now: datetime) -> None:
+    newest = _newest_version(tx, safe_name(edit.slug, what="name of a scene"))
+    is_current = edit.slug in {scene.slug for scene in scenes(tx)}
+    if edit.version is not None and (newest is None or newest.version != edit.version):
+        raise Conflict(f"{edit.slug} was written anew in the meantime.")
+    match edit.action:
+        case "create" if is_current:
+            raise InvalidInput(f"There is a scene {edit.slug!r} already. Update it, or choose another name.")
+        case "update" | "delete" if not is_current:
+            raise NotFound(f"There is no scene {one_line(edit.slug, 60)!r} to {edit.action}. Nothing was stored.")
+        case "restore" if newest is None:
+            raise NotFound(f"There never was a scene {one_line(edit.slug, 60)!r} to restore. Nothing was stored.")
+        case "create" | "update" | "delete" | "restore" | "merge":
+            pass
+        case _:
+            assert_never(edit.action)
+    goes_on = newest is not None and (is_current or edit.action == "restore")
+    tx.insert(
+        "scene",
+        slug=edit.slug,
+        version=newest.version + 1 if newest else 1,
+        action=edit.action,
+        title=edit.title or (newest.title if newest else edit.slug),
+        summary=edit.summary,
+        body=edit.body,
+        heat=edit.heat,
+        atoms=json.dumps(list(edit.atoms)),
+        entities=json.dumps(list(edit.entities), ensure_ascii=False),
+        reason=edit.reason,
+        created=to_ms(newest.created if newest and goes_on else now),
+        at=to_ms(now),
+        work=job,
+    )
+
+
+def scenes(tx: Transaction) -> list[Scene]:
+    """Return the scenes that are neither deleted nor completely forgotten, hottest first."""
+    rows = tx.all(f"{_NEWEST_SCENES} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug")
+    found = [_scene(row) for row in rows]
+    return [scene for scene in found if not scene.atoms or len(_forgotten_atoms(tx, scene)) < len(set(scene.atoms))]
+
+
+def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
+    rows = tx.all(f"SELECT {_SCENE} FROM scene WHERE space = :space AND slug = ? ORDER BY version DESC", slug)
+    return [_scene(row) for row in rows]
+
+
+def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
+    """Yield the path of every scene there ever was, with the content of its file; None if it must not exist."""
+    current = {scene.slug: left_of(scene, _forgotten_atoms(tx, scene)) for scene in scenes(tx)}
+    for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space ORDER BY slug"):
+        yield f"scenes/{slug}.md", files.scene_file(current[slug]) if slug in current else None
+
+
+def _forgotten_atoms(tx: Transaction, scene: Scene) -> set[str]:
+    numbers = numbers_of(scene.atoms, "a")
+    sql = f"SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL AND id IN ({marks(numbers)})"
+    return {f"a{number}" for number in tx.column(sql, *numbers)}
+
+
+def _newest_version(tx: Transaction, slug: str) -> Scene | None:
+    row = tx.one(f"{_NEWEST_SCENES} AND slug = ?", slug)
+    return None if row is None else _scene(row)
+
+
+def _scene(row: Any) -> Scene:
+    slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at = row
+    return Scene(
+        slug=slug,
+        title=title,
+        summary=summary,
+        body=body,
+        heat=heat,
+        atoms=tuple(json.loads(atoms)),
+        entities=tuple(json.loads(entities)),
+        version=version,
+        action=action,
+        reason=reason,
+        created=from_ms(created),
+        updated=from_ms(at),
+    )
+
+
+# --- the persona ------------------------------------------------------------------------------------
+
+
+PERSONA_FILE = "persona.md"
+
+
+def persona(tx: Transaction) -> PersonaVersion | None:
+    return next(iter(_personas(tx, "LIMIT 1")), None)
+
+
+def persona_versions(tx: Transaction) -> list[PersonaVersion]:
+    return _personas(tx)
+
+
+def _personas(tx: Transaction, limit: str = "") -> list[PersonaVersion]:
+    rows = tx.all(
+        f"SELECT version, text, at, work, reason FROM persona WHERE space = :space ORDER BY version DESC {limit}"
+    )
+    return [
+        PersonaVersion(version=version, text=text, at=from_ms(at), by_model=work is not None, reason=reason or "")
+        for version, text, at, work, reason in rows
+    ]
+
+
+def put_persona(tx: Transaction, job: int | None, page: PersonaPage, *, now: datetime) -> int:
+    """Store a page as the next version and return its number; without a job, only if its text is new."""
+    if job is not None:
+        jobs.move(tx, "persona", page.upto, now=now)
+    elif (newest := persona(tx)) is not None and newest.text == page.text:
+        return newest.version
+    version: int = tx.get("SELECT coalesce(max(version), 0) + 1 FROM persona WHERE space = :space")
+    tx.insert(
+        "persona",
+        version=version,
+        text=page.text,
+        at=to_ms(now),
+        reason=page.reason,
+        work=job,
+    )
+    tx.touch("persona")
+    return version
+
+
+def is_persona_written(tx: Transaction, page: str) -> bool:
+    """Tell whether the file already has the page."""
+    try:
+        return tx.files.read(PERSONA_FILE) == page.encode("utf-8", "backslashreplace")
+    except OSError:  # not readable: writing it again says why
+        return False
+
+
+def write_persona_file(tx: Transaction, page: str) -> None:
+    tx.files.write(PERSONA_FILE, page.encode("utf-8", "backslashreplace"))
