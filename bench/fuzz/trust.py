@@ -20,8 +20,7 @@ from mcp_memory.integrations.importers.records import SkippedParts
 from mcp_memory.language import hidden_characters
 from mcp_memory.service.portable import is_parcel
 from mcp_memory.service.portable import opened as parcel
-from mcp_memory.service.portable.form import KINDS, MANIFEST
-from mcp_memory.service.portable.lines import line_of, row_of
+from mcp_memory.service.portable.form import KINDS, MANIFEST, line_of, row_of
 from mcp_memory.service.upkeep import archive
 from mcp_memory.suspicion import flags, marks, sifted
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from mcp_memory.service.upkeep.backup import Backup
     from mcp_memory.service.upkeep.rebuild import Rebuilt
     from mcp_memory.service.upkeep.restore import Restored
-    from mcp_memory.store.protocol import EmbeddedStore
     from mcp_memory.store.values import Token
 
 
@@ -103,6 +101,7 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> No
     mcp-memory backup --verify backups/mcp-memory-1a2b3c4d-20260301T090000000Z.zip
     """
     from mcp_memory.service.upkeep import backup as upkeep
+    from mcp_memory.service.upkeep.maintenance import store_for_upkeep
 
     home = settings().home
     if verify is not None:
@@ -113,7 +112,8 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> No
         found = upkeep.listed(to or upkeep.folder_of(home))
         print_answer([_fields(one) for one in found], _listing(found))
         return
-    with _store(home, "backup") as store:
+    _must_be_there(home)
+    with store_for_upkeep(home, "backup") as store:
         made = upkeep.back_up(store, home, to=to, keep=keep, now=datetime.now().astimezone())
     assert made.manifest is not None
     print_answer(_fields(made), _backed_up(made, made.manifest))
@@ -133,18 +133,6 @@ def _exit_lacking(lacking: Sequence[str]) -> NoReturn:
     for one in () if wants_json() else lacking:
         click.echo(f"not in it, for the memory had lost it: {visible(one)}")
     sys.exit(1 if lacking else 0)
-
-
-@contextmanager
-def _store(home: Path, what: str) -> Generator[EmbeddedStore]:
-    """Open the store of a home for upkeep, and note this process there as doing `what`."""
-    from mcp_memory.core import process_registry
-    from mcp_memory.service.upkeep.engine import open_store
-
-    _must_be_there(home)
-    noted = process_registry.register(home, what=what)
-    with closing(noted) if noted else nullcontext(), closing(open_store(home)) as store:
-        yield store
 
 
 def _must_be_there(home: Path) -> None:
@@ -281,7 +269,8 @@ def compact() -> None:
     \b
     mcp-memory compact
     """
-    from mcp_memory.service.upkeep.compact import compact as upkeep
+    from mcp_memory.service.upkeep.maintenance import compact as upkeep
+    from mcp_memory.service.upkeep.maintenance import store_for_upkeep
 
     home = settings().home
     _must_be_there(home)
@@ -289,7 +278,7 @@ def compact() -> None:
         dropped, kept = ask(lambda memory: memory.drop_old_vectors()), None
     except Refused as error:
         dropped, kept = [], str(error)
-    with _store(home, "compact") as store:
+    with store_for_upkeep(home, "compact") as store:
         done = upkeep(store, home)
     freed = f"{size(done.before - done.after)} given back" if done.after < done.before else "nothing to give back"
     lines = [f"deleted the vectors of {one}" for one in dropped]

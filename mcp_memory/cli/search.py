@@ -12,7 +12,7 @@ from mcp_memory.cli.terminal import columns, day, one_line, page, plural, printe
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import TurnHit
 from mcp_memory.service.excerpts import passages
-from mcp_memory.store.naming import address
+from mcp_memory.store.citations import address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

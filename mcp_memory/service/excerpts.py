@@ -42,7 +42,7 @@ from mcp_memory.language.words import query_terms
 from mcp_memory.longterm.search.pages import after
 from mcp_memory.longterm.search.ranking import CLOSE
 from mcp_memory.service.render import as_json, render
-from mcp_memory.store.naming import address
+from mcp_memory.store.citations import address
 from mcp_memory.suspicion import flags, revealed
 
 BUDGETS: dict[Detail, int] = {"concise": 3_000, "detailed": 6_000}

@@ -1,31 +1,37 @@
-"""Citations in pages: atoms as `(a12, a57)` and links as `[[Name]]`; removal of forgotten atoms from pages and scenes.
+"""Names of what a text is based on: atoms and links in pages, tool results in turns and statements.
 
-A citation supports the words before it in its line, back to the previous citation; the last one of a line also
-supports the rest of the line. So forgetting an atom removes exactly the words that only this atom supports.
+Pages cite atoms as `(a12, a57)` and link pages as `[[Name]]`. A citation supports the words before it in its line, back
+to the previous citation; the last one of a line also supports the rest of the line. So forgetting an atom removes
+exactly the words that only this atom supports.
 
 A scene's title and summary have no citations. They are kept if the remaining text has the same words, otherwise they
 are derived from it. The slug stays, because it is the scene's address.
 
-Pure functions on text; they do not check that the atoms exist.
+Texts name tool results as `r-9f2c1a7b3d4e`, with lines as `r-9f2c1a7b3d4e:120-134`, or by their node, `003-N4`.
+
+Pure functions on text; they do not check that the atoms and results exist.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Scene
 from mcp_memory.language.words import base_terms, fold, query_terms
 
 __all__ = [
+    "NamedResult",
+    "address",
     "cited",
     "covered",
     "gist",
     "left_of",
     "links",
     "marked",
+    "named",
     "plain",
     "renamed",
     "tails",
@@ -245,3 +251,48 @@ def gist(body: str) -> str:
 
 def _says(said: str, words: str) -> bool:
     return set(query_terms(words)) <= set(base_terms(said))
+
+
+# --- names of tool results --------------------------------------------------------------------------
+
+
+_RESULT = re.compile(
+    r"(?<![\w-])(?:(?P<ref>r-[0-9a-f]{12,64})(?::(?P<first>[1-9]\d{0,8})(?:[-–](?P<last>[1-9]\d{0,8}))?)?"
+    r"|(?P<node>\d{3,6}-N\d{1,6}))(?![\w])",
+    re.ASCII,
+)
+_MOST_RESULTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NamedResult:
+    """A ref or node that a text names, and the first and last of its lines, from 1, if given."""
+
+    target: str
+    lines: tuple[int, int] | None = None
+
+
+def named(text: str) -> list[NamedResult]:
+    """Return the results that a text names, in order, each once; at most the first hundreds."""
+    if "r-" not in text and "-N" not in text:  # nearly every turn: the pattern takes ten times as long
+        return []
+    found: dict[NamedResult, None] = {}
+    for match in _RESULT.finditer(text):
+        found[NamedResult(match["node"] or match["ref"], _lines_of(match))] = None
+        if len(found) == _MOST_RESULTS:
+            break
+    return list(found)
+
+
+def address(ref: str, lines: tuple[int, int] | None) -> str:
+    """Return a ref with its lines in the form that `named` reads."""
+    if lines is None:
+        return ref
+    return f"{ref}:{lines[0]}" if lines[0] == lines[1] else f"{ref}:{lines[0]}-{lines[1]}"
+
+
+def _lines_of(match: re.Match[str]) -> tuple[int, int] | None:
+    if match["first"] is None:
+        return None
+    first, last = int(match["first"]), int(match["last"] or match["first"])
+    return min(first, last), max(first, last)

@@ -5,7 +5,7 @@ file that is newer than its row, a line without a row, or a result without a ref
 keeps a mark, `<home>/unsettled/<process>-<thread>-<lot>`, with a line for each file: `=` and its path if it is written
 whole; `+`, its committed length in bytes, `:` and its path if it is appended to. The transaction deletes the mark
 after its commit. Transactions on a home are serial, so a mark found at the start of one was left by one that has
-failed; `sqlite.crash_recovery` then restores its files from the rows.
+failed; `sqlite.upkeep.recovery` then restores its files from the rows.
 
 A mark is not flushed to the disk: it survives a kill of the process, not a power cut, whose damage `doctor` finds.
 """

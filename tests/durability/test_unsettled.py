@@ -19,9 +19,9 @@ from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.shortterm.canvas.versions import amend
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.sqlite.crash_recovery import settle
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.store.sqlite.upkeep.recovery import settle_files
 from mcp_memory.store.write_intents import left, note
 from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said
 
@@ -50,7 +50,7 @@ def cut_short(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home where a process died in the middle of each kind of write, after the file and before the commit."""
     store = open_store(filled)
     monkeypatch.setattr(Transaction, "touch", killed)
-    monkeypatch.setattr("mcp_memory.store.sqlite.database.settle", settles_nothing)
+    monkeypatch.setattr("mcp_memory.store.sqlite.upkeep.recovery.settle_files", settles_nothing)
     for write in (lambda: capture(store, "never"), lambda: keep(store, b"never"), lambda: fold(store)):
         with pytest.raises(Killed):
             write()
@@ -99,7 +99,7 @@ def test_a_mark_stands_until_what_settled_it_is_committed(cut_short: Path) -> No
     marks = sorted(left(cut_short))
     con = apsw.Connection(str(cut_short / "memory.db"))
     con.execute("BEGIN IMMEDIATE")
-    assert sorted(settle(con, cut_short, marks)) == marks
+    assert sorted(settle_files(con, cut_short, marks)) == marks
     con.close()  # killed before its commit
     assert sorted(left(cut_short)) == marks
     store = open_store(cut_short)

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.service.portable import is_parcel, opened
-from mcp_memory.service.portable.form import KINDS
-from mcp_memory.service.portable.lines import line_of, row_of
+from mcp_memory.service.portable.form import KINDS, line_of, row_of
 from tests.portable.homes import export, lived_in, repacked
 
 Change = Callable[[dict[str, bytes]], None]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import Citation, Evidence, NewTurn
-from mcp_memory.store.naming import NamedResult, address, named
+from mcp_memory.store.citations import NamedResult, address, named
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import Filters, NewAtom, NewChunk, NewRef

@@ -15,7 +15,6 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.index import renewal
 from mcp_memory.store.sqlite.index import terms as term_ranges
 from mcp_memory.store.sqlite.index.rowids import rowid
 from mcp_memory.store.values import Filters, NewAtom
@@ -105,7 +104,7 @@ def test_a_batch_that_fails_leaves_every_row_as_it_was(old: Store, monkeypatch: 
     def full(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(renewal, "cover", full)
+    monkeypatch.setattr(term_ranges, "cover", full)
     with pytest.raises(KeyboardInterrupt):
         old.renew_terms(limit=7)
     assert (old.stale_terms(), found(old, "old")) == (20, set(range(1, 21)))
@@ -117,11 +116,11 @@ def test_a_batch_that_fails_leaves_every_row_as_it_was(old: Store, monkeypatch: 
 def test_two_processes_may_renew_the_same_rows(home: Path) -> None:
     aged(home, SAID)
     one, other = Database(home), open_store(home)
-    batch = one.read(lambda con: renewal.next_batch(con, limit=7))
+    batch = one.read(lambda con: term_ranges.next_batch(con, limit=7))
     assert batch is not None
     other.append_turns("me", "s", [NewTurn(role="user", content="Das Haus am See")], now=NOW)
     renew(other)
-    one.write(lambda con: renewal.commit(con, batch, renewal.cut(batch)))
+    one.write(lambda con: term_ranges.commit_batch(con, batch, term_ranges.terms_of_batch(batch)))
     one.close()
     renew(other)
     assert (other.stale_terms(), found(other, "old"), found(other, "haus")) == (0, set(), set(range(1, 22)))
@@ -132,11 +131,11 @@ def test_what_is_forgotten_meanwhile_stays_out_and_what_is_brought_back_comes_in
     aged(home, SAID)
     one, other = Database(home), open_store(home)
     gone = other.forget("me", ["t3"], reason="", now=NOW)
-    batch = one.read(lambda con: renewal.next_batch(con, limit=50))
+    batch = one.read(lambda con: term_ranges.next_batch(con, limit=50))
     assert batch is not None
     other.forget("me", ["t5"], reason="", now=NOW)
     other.undo_forget("me", gone.id, now=NOW)
-    one.write(lambda con: renewal.commit(con, batch, renewal.cut(batch)))
+    one.write(lambda con: term_ranges.commit_batch(con, batch, term_ranges.terms_of_batch(batch)))
     one.close()
     renew(other)
     assert (other.stale_terms(), found(other, "old"), found(other, "haus")) == (0, set(), set(range(1, 21)) - {5})
@@ -163,7 +162,7 @@ def test_a_kill_while_the_index_was_not_merging_is_made_good_by_the_next_to_open
     renew(later)
     later.close()
     database = Database(home)
-    assert database.read(renewal.unsettled) == []
+    assert database.read(term_ranges.unsettled_layers) == []
     database.close()
 
 

@@ -41,8 +41,7 @@ from mcp_memory.longterm.search.search import Ranked, SearchContext, parse_query
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids, source_of_tool, source_of_turn, turns_of_others
-from mcp_memory.store.citations import cited, plain
-from mcp_memory.store.naming import address
+from mcp_memory.store.citations import address, cited, plain
 from mcp_memory.store.values import Filters
 from mcp_memory.suspicion import flags
 

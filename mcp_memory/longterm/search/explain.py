@@ -17,7 +17,7 @@ from mcp_memory.longterm.search.rerank import FIRST
 from mcp_memory.longterm.search.results import ABOUT as SHARE
 from mcp_memory.longterm.search.results import allowed, results
 from mcp_memory.longterm.search.search import ParsedQuery, Ranked, Search, atom_turns, parse_query
-from mcp_memory.store.naming import address
+from mcp_memory.store.citations import address
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Vectors
 

@@ -22,8 +22,7 @@ from mcp_memory.core.regular_files import open_regular
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.packed_files import TORN, Member, is_archive, measured
-from mcp_memory.service.portable.form import FORMAT, KINDS, MANIFEST, VERSION, data_name
-from mcp_memory.service.portable.lines import row_of
+from mcp_memory.service.portable.form import FORMAT, KINDS, MANIFEST, VERSION, data_name, row_of
 from mcp_memory.store import export_model as model
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.files import read_ref_file

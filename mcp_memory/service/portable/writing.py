@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import IO
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
-from mcp_memory.service.portable import pages
-from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of
-from mcp_memory.service.portable.lines import line_of
+from mcp_memory.service.portable import form
+from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of, line_of
 from mcp_memory.store import export_model as model
 from mcp_memory.store.protocol import EmbeddedStore
 
@@ -129,9 +128,9 @@ class _Tree:
         """Write what only the last rows tell."""
         for name, row in self._standing.items():
             if isinstance(row, model.ExportedPersona):
-                self._add(name, pages.persona_page(row))
+                self._add(name, form.persona_page(row))
             elif row.action != "delete":
-                self._add(name, pages.scene_page(row))
+                self._add(name, form.scene_page(row))
 
     def _keep(self, space: str, row: model.ExportedRef) -> bool:
         """Copy the file of a result as it stands. One that is not whole is left out, and named."""
@@ -146,10 +145,10 @@ class _Tree:
 
     def _say(self, space: str, row: model.ExportedTurn) -> None:
         name = self._named(f"spaces/{space}/sessions/", row.session, ".md")
-        head = "" if name in self._begun else pages.session_head(row.session)
+        head = "" if name in self._begun else form.session_head(row.session)
         self._begun.add(name)
         self._page = self._onto(self._page, name)
-        self._page[1].write((head + pages.spoken(row)).encode("utf-8", "backslashreplace"))
+        self._page[1].write((head + form.turn_on_page(row)).encode("utf-8", "backslashreplace"))
 
     def _named(self, folder: str, name: str, ending: str) -> str:
         """Return a member's name; those that differ in case alone get names that differ on every system.

@@ -2,8 +2,8 @@
 
     backup     one file with all of a home, made while others write      archive         its format, read with suspicion
     restore    a home made from a backup                                 quarantine_dir  keeps files that were replaced
-    rebuild    a new database that agrees with the files, and the proof  compact         releases unused space
+    rebuild    a new database that agrees with the files, and the proof  maintenance     releases unused space
     repair     repairs the problems that `doctor` finds
 
-`engine` is the only import of the embedded store, whose files all of this is about.
+All of this is about the files of the embedded store; another engine has its own upkeep.
 """

@@ -26,9 +26,10 @@ from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, BackupManifest, Writer
-from mcp_memory.service.upkeep.engine import explained, snapshots
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
+from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.upkeep import snapshots
 
 __all__ = ["Backup", "back_up", "folder_of", "listed", "verify"]
 

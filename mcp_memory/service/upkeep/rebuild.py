@@ -24,19 +24,15 @@ from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.service.upkeep.backup import folder_of, listed, verify
-from mcp_memory.service.upkeep.engine import (
-    Unreadable,
-    comparison,
-    database_rebuild,
-    explained,
-    open_store,
-    salvage,
-    snapshots,
-    why_read_only,
-)
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.home import why_read_only
+from mcp_memory.store.sqlite.unreadable import Unreadable
+from mcp_memory.store.sqlite.upkeep import comparison, snapshots
+from mcp_memory.store.sqlite.upkeep import rebuild as database_rebuild
 
 __all__ = ["Agreement", "Rebuilt", "agreement", "personas", "rebuild", "remake"]
 
@@ -286,7 +282,7 @@ def _standing(home: Path, staging: Path) -> _Before:
     if not copy.exists():
         return _Before(path=None, source=None, damage=damage)
     open_store(stands_in).close()
-    unreadable = salvage.salvage(copy, stands_in / DATABASE)
+    unreadable = database_rebuild.salvage(copy, stands_in / DATABASE)
     if not any(snapshots.described(stands_in / DATABASE).counts.values()):
         return _Before(path=None, source=None, damage=damage)
     return _Before(path=stands_in / DATABASE, source="database", damage=damage, unreadable=unreadable)

@@ -21,12 +21,15 @@ from mcp_memory.core.regular_files import read_regular
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.service.upkeep.backup import folder_of, listed
-from mcp_memory.service.upkeep.engine import IDENTITY, explained, open_store, snapshots
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, remake
 from mcp_memory.shortterm.canvas import versions
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.home import IDENTITY
+from mcp_memory.store.sqlite.upkeep import snapshots
 from mcp_memory.store.values import TakenBack
 
 __all__ = ["Repaired", "repair"]

@@ -25,10 +25,12 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, BackupManifest
 from mcp_memory.service.upkeep.backup import verify
-from mcp_memory.service.upkeep.engine import explained, open_store, restored_rows
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import personas
 from mcp_memory.store import files
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.upkeep import snapshots
 
 __all__ = ["Again", "Restored", "restore"]
 
@@ -95,7 +97,7 @@ def _forgotten_again(staging: Path, home: Path) -> list[Again]:
     if not later or not any(later[-1].glob("*/tombstones.jsonl")):
         return []
     open_store(staging).close()  # brings it to this schema
-    found = restored_rows.returned(staging / DATABASE, later[-1])
+    found = snapshots.returned(staging / DATABASE, later[-1])
     return [
         Again(
             space=one.space,
@@ -107,7 +109,7 @@ def _forgotten_again(staging: Path, home: Path) -> list[Again]:
     ]
 
 
-async def _forget(home: Path, one: restored_rows.Returned) -> str:
+async def _forget(home: Path, one: snapshots.Returned) -> str:
     async with open_memory(
         home=home, space=one.space, embedder="none", llm="none", rerank=False, now=lambda: one.at
     ) as memory:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Citation, Evidence
-from mcp_memory.store.naming import NamedResult, named
+from mcp_memory.store.citations import NamedResult, named
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of
 
 __all__ = [

@@ -2,10 +2,9 @@
 
     store        the verbs, each a transaction             database        the file, its writer and readers
     home         the folder and its permissions            migrations      the schema, step by step
-    transaction  SQL and files of one transaction          crash_recovery  files of uncommitted transactions
-    line_files   journals kept in step with rows           checks          problems of rows and files
-    index        terms and vectors for the search          unreadable      values that cannot be read
-    upkeep       rebuild, repair, compaction, snapshots
+    transaction  SQL and files of one transaction          line_files      journals kept in step with rows
+    index        terms and vectors for the search          checks          problems of rows and files
+    upkeep       recovery, rebuild, repair, snapshots      unreadable      values that cannot be read
 
 Each module has plain functions over a connection; `SQLiteStore` gives them transactions and the verbs' names.
 """

@@ -27,7 +27,6 @@ from mcp_memory.core.errors import DamagedRow, NoRoom, StoreUnavailable
 from mcp_memory.store import write_intents
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import line_files, unreadable
-from mcp_memory.store.sqlite.crash_recovery import settle
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
 from mcp_memory.store.sqlite.upkeep import recovery
 from mcp_memory.store.values import TakenBack
@@ -99,7 +98,9 @@ class Database:
                         self.taken_back += _in_transaction(con, self._take_back)
                 except _Unsettled:
                     write_intents.take_away(
-                        _in_transaction(con, lambda con: settle(con, self.home, write_intents.left(self.home)))
+                        _in_transaction(
+                            con, lambda con: recovery.settle_files(con, self.home, write_intents.left(self.home))
+                        )
                     )
             with write_intents.noting(self.home):  # what cannot be settled now holds up no write
                 return _in_transaction(con, work)

@@ -12,7 +12,7 @@ from mcp_memory.store.sql.transaction import HomeTransaction
 from mcp_memory.store.sql.verbs import SqlVerbs
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.index import outlines, postings, renewal, vectors
+from mcp_memory.store.sqlite.index import outlines, postings, terms, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep import compaction, recovery, repair, snapshots
@@ -123,18 +123,18 @@ class SQLiteStore(SqlVerbs):
     # index terms
 
     def stale_terms(self) -> int:
-        return self._db.read(renewal.stale)
+        return self._db.read(terms.stale_terms)
 
     def renew_terms(self, *, limit: int) -> bool:
-        batch = self._db.read(lambda con: renewal.next_batch(con, limit=limit))
+        batch = self._db.read(lambda con: terms.next_batch(con, limit=limit))
         if batch is not None:
-            found = renewal.cut(batch)
-            self._db.write(lambda con: renewal.commit(con, batch, found))
-            self._db.write(lambda con: renewal.merge(con, batch.layer))
+            found = terms.terms_of_batch(batch)
+            self._db.write(lambda con: terms.commit_batch(con, batch, found))
+            self._db.write(lambda con: terms.merge_segments(con, batch.layer))
             return True
-        left = self._db.read(renewal.unsettled)
+        left = self._db.read(terms.unsettled_layers)
         if left:
-            self._db.write(lambda con: renewal.settle(con, left[0]))
+            self._db.write(lambda con: terms.settle_segments(con, left[0]))
         return bool(left)
 
     # secure delete

@@ -1,7 +1,7 @@
 """The indexes of the search: terms and their postings, vectors, and turn metadata.
 
-    terms     the terms of rows, and their version            postings  rows by term
-    renewal   rows reindexed after a change of version        outlines  metadata of all turns of a space
+    terms     the terms of rows, their version, reindexing    postings  rows by term
+    outlines  metadata of all turns of a space
     vectors   the vectors of rows                             scan      exact nearest rows
     sketch    coarse vectors, for a faster search             rowids    row numbers of the index tables
 

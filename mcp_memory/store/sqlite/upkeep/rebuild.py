@@ -1,7 +1,8 @@
 """Rebuild: a new database with the rows of the old one, or its substitute, that agrees with the files of the home.
 
-The old database is whole and not open elsewhere: a copy, or the readable rows of a torn one. Its rows are written to a
-new file. Rows that differ from the files or are missing come from the files (`comparison`); the word index is rebuilt.
+The old database is whole and not open elsewhere: a copy, or the rows that `salvage` read around the torn pages of one.
+Its rows are written to a new file. Rows that differ from the files or are missing come from the files (`comparison`);
+indexes, vectors and other derived tables are left out and rebuilt.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mcp_memory.store.sqlite.upkeep.comparison import take_all
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
 from mcp_memory.store.values import Layer
 
-__all__ = ["Built", "build", "lacking", "of_the_database_alone"]
+__all__ = ["Built", "build", "lacking", "of_the_database_alone", "salvage"]
 
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 
@@ -148,3 +149,53 @@ def _resolved(con: apsw.Connection, table: str, parent: str, key: int) -> Iterat
     else:
         rows = con.execute(f"DELETE FROM {table} AS t WHERE {gone} RETURNING 1").fetchall()
         yield from (table for _ in rows)
+
+
+# --- the readable rows of a torn database -----------------------------------------------------------
+
+
+_MADE_ANEW = {"migration", "term_range", "chunk", "vector_index"}
+"""Tables that are not carried from one database to another."""
+
+
+def salvage(torn: Path, into: Path) -> list[str]:
+    """Copy what can be read to a new, empty database; return the tables of which a part could not be, and why."""
+    unreadable: list[str] = []
+    with opened(into, write=True) as new:
+        new.execute("PRAGMA foreign_keys = OFF; BEGIN")
+        for table in _tables(new):
+            new.execute(f"DELETE FROM {table}")
+            columns = [str(name) for (name,) in new.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+            if why := _salvaged_table(torn, new, table, columns):
+                unreadable.append(f"{table} ({why})")
+        new.execute("COMMIT")
+    return unreadable
+
+
+def _tables(con: apsw.Connection) -> list[str]:
+    """Return the tables that hold rows of ours, in the order of their names."""
+    names = con.execute(
+        "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        " AND name NOT GLOB '*_terms_*' ORDER BY name"
+    )
+    return [str(name) for (name,) in names if name not in _MADE_ANEW]
+
+
+def _salvaged_table(torn: Path, new: apsw.Connection, table: str, columns: Iterable[str]) -> str | None:
+    why = None
+    for order in ("", "ORDER BY rowid DESC"):
+        # A connection that met a torn page gives errors from then on.
+        try:
+            with opened(torn) as con:
+                held = {str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+                names = [name for name in columns if name in held]
+                if not names:
+                    return None
+                marks = ", ".join("?" * len(names))
+                insert = f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({marks})"
+                for row in con.execute(f"SELECT {', '.join(names)} FROM {table} NOT INDEXED {order}"):
+                    new.execute(insert, row)
+            return why
+        except apsw.Error as error:
+            why = str(error)
+    return why

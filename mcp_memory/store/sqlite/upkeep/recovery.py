@@ -1,14 +1,21 @@
-"""Lines that the files of a home have and its database lacks, taken back into the database.
+"""Recovery of a home whose database and files differ after a crash, or after the database lost its latest part.
 
-A database falls behind its files where its log of writes was deleted or torn, or where an older copy took its place.
-What the files have was acknowledged: it is evidence. Each line comes back under its own number where that is free.
-A turn or a statement whose number was given again since gets a new one; a line of another kind that cannot come back is
-kept in a file beside, which `linefiles.problems` names.
+Lines that the files have and the database lacks are taken back into the database. It falls behind its files where its
+log of writes was deleted or torn, or where an older copy took its place. What the files have was acknowledged: it is
+evidence. Each line comes back under its own number where that is free. A turn or a statement whose number was given
+again since gets a new one; a line of another kind that cannot come back is kept in a file beside, which
+`line_files.problems` names.
+
+Files of a transaction that never committed are restored from the rows (`settle_files`). That runs while no other
+transaction writes, so the rows have exactly the acknowledged state. Line files are cut to their committed length; files
+that were replaced are written from their rows, or deleted if they have none. A file that cannot be restored now keeps
+its mark and is tried again before the next transaction.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from collections import Counter, defaultdict
@@ -19,15 +26,15 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import groupby
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import apsw
 
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.text import iso
-from mcp_memory.store import files
-from mcp_memory.store.sql import canvases, forgetting
+from mcp_memory.store import files, write_intents
+from mcp_memory.store.sql import canvases, forgetting, pages
 from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sql.line_rows import LineImport, Row, Statement, row_of, statement_of
 from mcp_memory.store.sqlite import line_files
@@ -46,6 +53,7 @@ __all__ = [
     "name_again",
     "noted",
     "set_aside",
+    "settle_files",
     "take_back",
 ]
 
@@ -357,3 +365,69 @@ _SAME = {
     "session": (),
 }
 """By table, what two lines about the same row have in common."""
+
+
+# --- files of uncommitted transactions --------------------------------------------------------------
+
+
+logger = logging.getLogger(__name__)
+
+
+def settle_files(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> list[Path]:
+    """Restore the files that these marks name; return the marks to delete after the commit."""
+    settled: list[Path] = []
+    for mark in marks:
+        try:
+            for path, written in write_intents.paths_of(mark).items():
+                _settle_file(con, home, path, written)
+            settled.append(mark)
+        except OSError as error:
+            logger.warning("a write that was cut short cannot be tidied up yet: %s", error)
+    return settled
+
+
+def _settle_file(con: apsw.Connection, home: Path, path: PurePosixPath, written: write_intents.Written) -> None:
+    target = home / path
+    for beside in target.parent.glob(f".{target.name.replace('[', '[[]')}.*.tmp"):
+        beside.unlink(missing_ok=True)
+    match path.parts:
+        case ("spaces", space, "mmds", name):
+            _settle_canvas(SqliteTransaction(con, home, space), name)
+        case ("spaces", space, "scenes", _):
+            tx = SqliteTransaction(con, home, space)
+            if tx.space:
+                pages.write_scene_files(tx)
+        case ("spaces", space, "refs", name):
+            tx = SqliteTransaction(con, home, space)
+            if tx.one("SELECT 1 FROM ref WHERE space = :space AND path = ?", f"refs/{name}") is None:
+                target.unlink(missing_ok=True)
+        case ("spaces", space, *rest) if target.suffix == ".jsonl":
+            _settle_lines(SqliteTransaction(con, home, space), "/".join(rest), written)
+        case _:
+            pass  # no row has its content: leave it
+
+
+def _settle_canvas(tx: SqliteTransaction, name: str) -> None:
+    """Write the file of a canvas from its row, and delete its files under other names; `name` is one of them."""
+    number = name.partition("-")[0]
+    row = tx.one(
+        "SELECT label, text FROM canvas WHERE space = :space AND number = ?", int(number) if number.isdecimal() else 0
+    )
+    due = None if row is None else tx.folder / canvases.path_of(int(number), row[0])
+    for path in (tx.folder / "mmds").glob(f"{number}-*.mmd"):
+        if path != due:
+            path.unlink(missing_ok=True)
+    if row is not None and due is not None:
+        files.write_whole(due, row[1].encode())
+
+
+def _settle_lines(tx: SqliteTransaction, path: str, written: write_intents.Written) -> None:
+    known = line_files.committed(tx.con, tx.space, path)
+    # A database that has lost its latest part knows of less than was committed: those lines are evidence.
+    committed = max(known or 0, written.length)
+    if tx.space and known is not None and written.whole:
+        tx.files.rewrite(path, lines_of(tx, path))
+    elif not committed:
+        (tx.folder / path).unlink(missing_ok=True)
+    elif files.beyond(tx.folder / path, committed):
+        files.append(tx.folder / path, (), committed=committed)

@@ -1,18 +1,22 @@
-"""`compact`: releases unused space to the disk while others work.
+"""Maintenance of a home that others may have open: its store opened for upkeep, and `compact`.
 
-The word index is merged in shares and the write-ahead log is emptied. Vacuuming keeps others from writing for a while,
-so a large database waits until no other process holds the home.
+`compact` releases unused space to the disk while others work. The word index is merged in shares and the write-ahead
+log is emptied. Vacuuming keeps others from writing for a while, so a large database waits until no other process holds
+the home.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_memory.core.process_registry import other_processes
+from mcp_memory.core.process_registry import other_processes, register
 from mcp_memory.store.protocol import EmbeddedStore
+from mcp_memory.store.sqlite import open_store
 
-__all__ = ["Compacted", "compact"]
+__all__ = ["Compacted", "compact", "store_for_upkeep"]
 
 _LARGE = 500_000_000  # bytes; a rewrite takes some 5 s, and writers that wait give up after 30
 _WORTH = 0.02
@@ -25,6 +29,14 @@ class Compacted:
     before: int
     after: int
     postponed: str | None = None
+
+
+@contextmanager
+def store_for_upkeep(home: Path, what: str) -> Generator[EmbeddedStore]:
+    """Open the store of a home, and note this process there as doing `what`."""
+    noted = register(home, what=what)
+    with closing(noted) if noted else nullcontext(), closing(open_store(home)) as store:
+        yield store
 
 
 def compact(store: EmbeddedStore, home: Path) -> Compacted:
