@@ -105,6 +105,9 @@ class Database:
             with write_intents.noting(self.home):  # what cannot be settled now holds up no write
                 return _in_transaction(con, work)
 
+    def _settle_files(self, con: apsw.Connection) -> list[Path]:
+        return recovery.settle_files(con, self.home, write_intents.left(self.home))
+
     def _when_settled(self, con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` unless there is a mark. Checked inside the transaction: its writer may have died just before."""
         if write_intents.left(self.home):
