@@ -28,11 +28,9 @@ from bench.injections import Line, forms, lines
 from bench.sets import Turn, read_set
 from mcp_memory.cli.evaluation.report import rate
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.core.text import one_line
+from mcp_memory.core.text import hides, one_line, plain
 from mcp_memory.core.types import Source
-from mcp_memory.language.hidden_characters import hides, plain
-from mcp_memory.suspicion import flags
-from mcp_memory.suspicion.marks import breaks_out, poses_in
+from mcp_memory.suspicion import breaks_out, flags, poses_in
 
 __all__ = ["held", "judged", "table"]
 

@@ -19,11 +19,11 @@ from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Group
 from mcp_memory.language.when import parse_time, spans_in
-from mcp_memory.longterm.extraction_reply import Extracted
 from mcp_memory.longterm.merge_resolution import MergeReply as Decisions
 from mcp_memory.longterm.persona import PersonaReply as Page
 from mcp_memory.longterm.scene_edits import SceneReply as Scenes
 from mcp_memory.longterm.search.rerank import Order
+from mcp_memory.longterm.statements import Extracted
 from mcp_memory.longterm.times import dated, holds
 from mcp_memory.models.llm import parse as parse_reply
 from mcp_memory.models.llm import without_fence

@@ -14,15 +14,15 @@ from bench.fuzz.target import Target, is_short, text_of
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.secrets import find, holds_secret, mask, mask_bytes, mask_lines
+from mcp_memory.core.text import plain
 from mcp_memory.core.types import Source
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.records import SkippedParts
-from mcp_memory.language import hidden_characters
 from mcp_memory.service.portable import is_parcel
 from mcp_memory.service.portable import opened as parcel
 from mcp_memory.service.portable.form import KINDS, MANIFEST, line_of, row_of
 from mcp_memory.service.upkeep import archive
-from mcp_memory.suspicion import flags, marks, sifted
+from mcp_memory.suspicion import TAG, breaks_out, defused, flags, sifted
 
 __all__ = ["TARGETS"]
 
@@ -101,8 +101,8 @@ def _suspicion(data: bytes) -> None:
     for source in get_args(Source):
         flags(text, source)
     assert sifted(text).count("\n") == text.count("\n")
-    marks.breaks_out(text)
-    assert marks.TAG not in hidden_characters.plain(marks.defused(text)).casefold(), "the name of the tag"
+    breaks_out(text)
+    assert TAG not in plain(defused(text)).casefold(), "the name of the tag"
 
 
 def _config(data: bytes) -> None:

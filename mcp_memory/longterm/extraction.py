@@ -22,15 +22,14 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import fold, languages_of
-from mcp_memory.longterm.extraction_reply import Extracted, ExtractedStatement, NamedEntity
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, names_table, with_told
 from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity
 from mcp_memory.longterm.turns import own_words, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
-from mcp_memory.models.metered import ModelQuestion
+from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Backlog, Extraction, Work
 

@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Source, Turn
-from mcp_memory.language.quoted import FILL, own_part
+from mcp_memory.language.sentences import FILL, own_part
 from mcp_memory.language.words import base_terms, query_terms
-from mcp_memory.longterm.explicit_atoms import relation_name
-from mcp_memory.longterm.extraction_reply import ExtractedStatement, Quoted
 from mcp_memory.longterm.names import Names, is_person, name_words
+from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
 from mcp_memory.longterm.times import dated, holds
 from mcp_memory.longterm.turns import own_words
 from mcp_memory.longterm.verification.support import accepted_offer, relates, supports_rule, swaps_a_value, unsupported
@@ -39,7 +38,8 @@ from mcp_memory.longterm.verification.trust import (
     with_allowed_kind,
 )
 from mcp_memory.store.values import NewAtom
-from mcp_memory.suspicion import drops, flags, worded
+from mcp_memory.suspicion import flags, worded
+from mcp_memory.suspicion.injected_instructions import drops
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.extraction import TurnBatch

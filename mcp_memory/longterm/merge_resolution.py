@@ -34,7 +34,7 @@ from mcp_memory.longterm.verification.trust import (
     quarantined,
     with_allowed_kind,
 )
-from mcp_memory.models.stage import Applied
+from mcp_memory.models.metered import Applied
 from mcp_memory.store.values import Draft, Merging, NewAtom
 from mcp_memory.suspicion import flags
 

@@ -34,9 +34,8 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
 from mcp_memory.models.llm import without_fence
-from mcp_memory.models.metered import ModelQuestion
+from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped, without
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Filters, PersonaPage, Work

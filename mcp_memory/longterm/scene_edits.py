@@ -23,7 +23,7 @@ from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.scenes import MERGED_INTO, USER, find_scene, free_slug, slug_of
 from mcp_memory.longterm.verification.trust import attributed
 from mcp_memory.models.llm import without_fence
-from mcp_memory.models.stage import Applied
+from mcp_memory.models.metered import Applied
 from mcp_memory.store.citations import (
     cited,
     covered,

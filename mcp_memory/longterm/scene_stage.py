@@ -29,9 +29,8 @@ from mcp_memory.longterm.scenes import (
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
-from mcp_memory.models.metered import ModelQuestion
+from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, SceneChanges, Work

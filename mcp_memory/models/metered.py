@@ -1,4 +1,4 @@
-"""Calls to the configured language model: typed replies, retries, deadlines, and the usage ledger.
+"""Questions to the configured language model: typed replies, retries, deadlines, the usage ledger; and stages.
 
 `MeteredModel.complete` is the only way to a language model, so three things hold for every caller. Each call is a row
 of the ledger, answered or not, before anything is done with the answer. Past the caps of the hour and the day, and
@@ -7,13 +7,20 @@ is retried, a reply that does not fit goes back with the reason, both within the
 
 The caps are checked before a call, against the usage so far and an estimate of the prompt; the reply comes on top, and
 processes that ask at the same moment do not see each other. Hours and days are those of UTC.
+
+A stage (`StageDefinition`) is one of the long-term layers, or of a task's canvas. `plan` reads the rows past the
+stage's cursor and returns a small basis; it asks no model and writes nothing. `question` puts the basis into words,
+from rows alone, so that it can be asked again after a restart; None if a model has nothing to decide. `apply` checks
+the reply and commits rows, cursor and log together. The question is answered by a model through litellm, or by the
+connected agent. Parts of a reply that cannot be kept (a quote that is not in its turn) are dropped and listed in
+`Applied.refused`. A reply that cannot be used at all raises InvalidInput, worded for its author, and nothing is stored.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -23,7 +30,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
 from mcp_memory.core.text import one_line
 from mcp_memory.core.tokens import estimate_tokens
-from mcp_memory.core.types import Spend, Spent
+from mcp_memory.core.types import Spend, Spent, Stage
 from mcp_memory.models.llm import LLM, ChatMessage, LiteLLM, ModelPrompt, parse
 
 R = TypeVar("R", bound=BaseModel)
@@ -209,3 +216,54 @@ class _UnusableReply(Exception):
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(reason)
         self.text, self.reason = text, reason
+
+
+S = TypeVar("S")
+C = TypeVar("C", bound="StageContext[Any]")
+C_contra = TypeVar("C_contra", bound="StageContext[Any]", contravariant=True)
+B = TypeVar("B", bound=BaseModel)
+B_co = TypeVar("B_co", bound=BaseModel, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageContext(Generic[S]):
+    """Store, space, time and settings for a stage; `S` is the type of the store."""
+
+    store: S
+    space: str
+    now: datetime
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """Result of a reply: sentences about kept and refused parts, and counts for the log."""
+
+    outcome: dict[str, int]
+    kept: list[str] = field(default_factory=list[str])
+    refused: list[str] = field(default_factory=list[str])
+
+
+class PlanFunction(Protocol[C_contra, B_co]):
+    """`session` is for extraction alone. `smaller`: how many times to halve the basis, after failed attempts."""
+
+    def __call__(self, context: C_contra, /, *, session: str | None, smaller: int) -> B_co | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageDefinition(Generic[C, B, R]):
+    """One stage: its basis, the schema of its reply, and its three functions."""
+
+    name: Stage
+    basis: type[B]
+    reply: type[R]
+    plan: PlanFunction[C, B]
+    question: Callable[[C, B], ModelQuestion[R] | None]
+    apply: Callable[[C, Any, B, R | None], Applied]
+    """Takes the leased job of the store. The reply is None where there was no question.
+
+    Raises InvalidInput, and Conflict where it came too late.
+    """
+
+
+AnyStage = StageDefinition[Any, Any, Any]

@@ -43,10 +43,9 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.logs import SafeText, event
 from mcp_memory.core.secrets import mask, mask_values
 from mcp_memory.core.text import one_line
-from mcp_memory.server.auth.authorization import current, needed, needed_by, of_request, shown, using
+from mcp_memory.server.authorization import current, needed, needed_by, of_request, shown, using
 from mcp_memory.server.prompts import PROMPTS, get_prompt
-from mcp_memory.server.resources import FIXED, TEMPLATES, list_resources, read_resource
-from mcp_memory.server.subscriptions import Updates
+from mcp_memory.server.resources import FIXED, TEMPLATES, Updates, list_resources, read_resource
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.service.shared_memory import SharedMemory
 from mcp_memory.store.values import Right

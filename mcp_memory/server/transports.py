@@ -38,9 +38,9 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import Refused
 from mcp_memory.core.logs import SafeText, set_up
+from mcp_memory.server import authorization
 from mcp_memory.server.app import MemoryServer, build_server
-from mcp_memory.server.auth import hosts
-from mcp_memory.server.auth.authentication import AuthenticationMiddleware, Credentials
+from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.service.jsonrpc import error_reply, repaired_message
@@ -79,7 +79,7 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
     if transport == "stdio":
         anyio.run(_serve_stdio, server)
     else:
-        if hosts.is_reachable(host, settings.allowed_hosts) and not anyio.run(_has_tokens, settings):
+        if authorization.is_reachable(host, settings.allowed_hosts) and not anyio.run(_has_tokens, settings):
             raise Refused(
                 f"{host} can be reached from other machines, so clients must prove who they are: make a token for each "
                 "with `mcp-memory token create`, or set MCP_MEMORY_TOKEN to a long random secret, or MCP_MEMORY_OAUTH_"
@@ -94,14 +94,14 @@ def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: 
 
     Raises InvalidInput for a setting that cannot be.
     """
-    security = hosts.security(host, settings.allowed_hosts)
+    security = authorization.security(host, settings.allowed_hosts)
     if transport == "sse":
         app = server.sse_app(host=host, max_request_body_size=MAX_BODY, transport_security=security)
     else:
         app = server.streamable_http_app(
             host=host, max_request_body_size=MAX_BODY, transport_security=security, max_sessions=_SESSIONS
         )
-    reachable = hosts.is_reachable(host, settings.allowed_hosts)
+    reachable = authorization.is_reachable(host, settings.allowed_hosts)
     credentials = Credentials(settings, server.memory.get, reachable=reachable)
     return AuthenticationMiddleware(app, credentials, security=security, a_minute=settings.rate_limit)
 

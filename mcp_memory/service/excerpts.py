@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.text import one_line, spoken
+from mcp_memory.core.text import one_line, revealed, spoken
 from mcp_memory.core.tokens import TokenCounter
 from mcp_memory.core.types import (
     AtomHit,
@@ -43,7 +43,7 @@ from mcp_memory.longterm.search.pages import after
 from mcp_memory.longterm.search.ranking import CLOSE
 from mcp_memory.service.render import as_json, render
 from mcp_memory.store.citations import address
-from mcp_memory.suspicion import flags, revealed
+from mcp_memory.suspicion import flags
 
 BUDGETS: dict[Detail, int] = {"concise": 3_000, "detailed": 6_000}
 _BYTES_A_TOKEN = 3

@@ -16,7 +16,7 @@ from urllib.parse import quote as encoded
 
 from pydantic_core import to_jsonable_python
 
-from mcp_memory.core.text import one_line
+from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import (
     ATTRIBUTION,
     Atom,
@@ -43,7 +43,6 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.shortterm.calls import stand_in
-from mcp_memory.suspicion import revealed
 
 Answer = (
     Bundle

@@ -42,8 +42,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Stage
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.llm import parse
-from mcp_memory.models.metered import MeteredModel, ModelQuestion
-from mcp_memory.models.stage import AnyStage, Applied
+from mcp_memory.models.metered import AnyStage, Applied, MeteredModel, ModelQuestion
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Backlog, Conflict, Done, Draft, PersonaPage, StageState, Work

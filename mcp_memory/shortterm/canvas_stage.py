@@ -23,9 +23,8 @@ from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Group
 from mcp_memory.models.llm import ChatMessage
-from mcp_memory.models.metered import ModelQuestion
+from mcp_memory.models.metered import Applied, ModelQuestion, StageContext, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageContext, StageDefinition
 from mcp_memory.shortterm.canvas.edits import (
     CanvasState,
     EdgeLabel,

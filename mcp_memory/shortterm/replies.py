@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.models.stage import StageContext
+from mcp_memory.models.metered import StageContext
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Work
 

@@ -27,9 +27,8 @@ from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import decoded, one_line, well_formed
 from mcp_memory.core.types import CanvasRow
-from mcp_memory.models.metered import ModelQuestion
+from mcp_memory.models.metered import Applied, ModelQuestion, StageContext, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageContext, StageDefinition
 from mcp_memory.shortterm.calls import summary_line
 from mcp_memory.shortterm.canvas.flowchart import number_of, read, render
 from mcp_memory.shortterm.replies import commit, invented, numbers

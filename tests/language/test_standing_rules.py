@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.language.standing_rules import READ, Rule, standing_rules
+from mcp_memory.language.sentences import READ, Rule, standing_rules
 
 INSTRUCTIONS = """
 From now on, write dates as day, month, year.

@@ -11,8 +11,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, Kind, NewTurn, Stage
 from mcp_memory.longterm.persona import PERSONA, PersonaBasis, PersonaReply
 from mcp_memory.longterm.search.search import Search, SearchContext
-from mcp_memory.models.metered import ModelQuestion
-from mcp_memory.models.stage import Applied
+from mcp_memory.models.metered import Applied, ModelQuestion
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, PersonaPage, SceneChanges, SceneEdit, Work

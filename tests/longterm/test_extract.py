@@ -21,8 +21,7 @@ from mcp_memory.longterm.extraction import EXTRACT, ExtractionBasis
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.longterm.times import date_of, dated
 from mcp_memory.models.llm import parse
-from mcp_memory.models.metered import MeteredModel
-from mcp_memory.models.stage import Applied
+from mcp_memory.models.metered import Applied, MeteredModel
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import NewAtom, Work

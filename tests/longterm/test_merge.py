@@ -21,8 +21,7 @@ from mcp_memory.longterm.merging import MERGE, MergeBasis
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.embed.bundled import StaticEmbedder
 from mcp_memory.models.llm import parse
-from mcp_memory.models.metered import ModelQuestion
-from mcp_memory.models.stage import Applied
+from mcp_memory.models.metered import Applied, ModelQuestion
 from mcp_memory.store.sqlite import SQLiteStore, open_store
 from mcp_memory.store.values import Extraction, Filters, NewAtom, Vectors
 

@@ -23,8 +23,8 @@ from mcp_memory.longterm.scene_stage import SCENES, SceneBasis
 from mcp_memory.longterm.scenes import free_slug, slug_of
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.llm import parse
+from mcp_memory.models.metered import Applied
 from mcp_memory.models.prompts import prompt
-from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited, plain, tails, uncovered
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from mcp_memory.core.config import load_settings
-from mcp_memory.language.hidden_characters import plain
+from mcp_memory.core.text import plain
 from mcp_memory.server.app import build_server
 from mcp_memory.suspicion import sifted
 from tests.redteam.cases import CASES, Case

@@ -27,12 +27,10 @@ from mcp.types import ToolAnnotations
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.server import transports
+from mcp_memory.server import authentication, transports
 from mcp_memory.server.app import MemoryServer, build_server
-from mcp_memory.server.auth import authentication
-from mcp_memory.server.auth.authentication import SPACE_HEADER, ConcurrencyLimit, RateLimit
-from mcp_memory.server.auth.authorization import OWNER, Grant, of_request, part_of_status
-from mcp_memory.server.auth.hosts import is_reachable, security
+from mcp_memory.server.authentication import SPACE_HEADER, ConcurrencyLimit, RateLimit
+from mcp_memory.server.authorization import OWNER, Grant, is_reachable, of_request, part_of_status, security
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.server.transports import http_app, patient
 from mcp_memory.service.memory import Memory, open_memory

@@ -24,9 +24,9 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.server.auth import oauth
-from mcp_memory.server.auth.authentication import ApiClient as Asking
-from mcp_memory.server.auth.authentication import Credentials
+from mcp_memory.server import oauth
+from mcp_memory.server.authentication import ApiClient as Asking
+from mcp_memory.server.authentication import Credentials
 from tests.server.answers import answer_of, error_of
 from tests.server.authorization import SECRET, AuthorizationServer, authorizing
 from tests.server.served import bearer, served

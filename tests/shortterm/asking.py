@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_memory.core.config import Settings
 from mcp_memory.models.llm import parse
-from mcp_memory.models.stage import AnyStage, Applied, StageContext
+from mcp_memory.models.metered import AnyStage, Applied, StageContext
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Work
 from tests.shortterm.agent import START

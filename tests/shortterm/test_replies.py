@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.models.llm import parse
-from mcp_memory.models.stage import AnyStage
+from mcp_memory.models.metered import AnyStage
 from mcp_memory.shortterm.canvas.flowchart import read
 from mcp_memory.shortterm.canvas_stage import CANVAS
 from mcp_memory.shortterm.summary_stage import SUMMARIES

@@ -48,7 +48,7 @@ from mcp_memory.integrations.importers.records import (
     generic_records,
 )
 from mcp_memory.integrations.importers.report import FileReport, HistorySize, Price, State, Survey, estimate_cost
-from mcp_memory.longterm.explicit_atoms import explicit_atom
+from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.memory.administration import StatementToImport
 from mcp_memory.store.values import Imported, NewAtom

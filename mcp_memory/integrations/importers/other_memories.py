@@ -72,7 +72,7 @@ from mcp_memory.integrations.importers.records import (
     moment,
     object_of,
 )
-from mcp_memory.longterm.explicit_atoms import MAX_CHARS
+from mcp_memory.longterm.statements import MAX_CHARS
 
 _MOST_OF_A_NAME = 200
 

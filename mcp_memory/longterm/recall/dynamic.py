@@ -20,8 +20,8 @@ from typing import Literal, TypeVar, get_args
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
+from mcp_memory.language.sentences import standing_rules
 from mcp_memory.language.snippet import matches, snippet
-from mcp_memory.language.standing_rules import standing_rules
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
 from mcp_memory.longterm.recall.relevance import (
     ABOUT,

@@ -20,7 +20,7 @@ from mcp_memory.language import pattern_of, words_of
 from mcp_memory.language.words import base_terms, languages_of, query_terms, terms_of_each
 from mcp_memory.longterm.search import ranking
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
-from mcp_memory.models import stage
+from mcp_memory.models import metered
 from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Vectors
@@ -279,7 +279,7 @@ def _requests(language: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchContext(stage.StageContext[Store]):
+class SearchContext(metered.StageContext[Store]):
     """What the long-term side works with, for one space at one moment."""
 
     search: Search

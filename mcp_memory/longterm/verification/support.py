@@ -22,17 +22,25 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from mcp_memory.core.secrets.values import is_word
-from mcp_memory.language.negation import is_negative
-from mcp_memory.language.quoted import FILL, own_part
-from mcp_memory.language.standing_rules import READ, is_question, is_reported, sentences, standing_rules
+from mcp_memory.language.sentences import (
+    FILL,
+    READ,
+    is_negative,
+    is_question,
+    is_reported,
+    own_part,
+    sentences,
+    standing_rules,
+)
 from mcp_memory.language.words import function_words_of, languages_of
 from mcp_memory.longterm.turns import bare, phrases_of
-from mcp_memory.longterm.verification.contradictions import contradicted_part, dismisses
-from mcp_memory.longterm.verification.matching import (
+from mcp_memory.longterm.verification.comparison import (
     SHORT,
+    contradicted_part,
     cosines,
     dense,
     differ,
+    dismisses,
     known_terms,
     nearest,
     parts_of,

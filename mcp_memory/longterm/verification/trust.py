@@ -20,11 +20,10 @@ from itertools import chain, pairwise
 from typing import get_args
 
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
-from mcp_memory.language.quoted import FILL, own_part
-from mcp_memory.language.standing_rules import standing_rules
+from mcp_memory.language.sentences import FILL, own_part, standing_rules
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.names import names_in
-from mcp_memory.longterm.verification.matching import word_list
+from mcp_memory.longterm.verification.comparison import word_list
 from mcp_memory.longterm.verification.support import accepted_offer, repeats, supports_rule, unsupported
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store

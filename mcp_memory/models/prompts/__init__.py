@@ -10,7 +10,7 @@ import re
 from functools import cache
 from importlib import resources
 
-from mcp_memory.language.hidden_characters import revealed
+from mcp_memory.core.text import revealed
 from mcp_memory.models.llm import ChatMessage
 
 __all__ = ["fenced", "prompt"]

@@ -208,8 +208,8 @@ class LongtermVerbs(Verbs):
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Replaced statements
         are closed, never deleted.
         """
-        from mcp_memory.longterm.explicit_atoms import explicit_atom
-        from mcp_memory.longterm.similarity import similar
+        from mcp_memory.longterm.merging import similar
+        from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.verification.trust import checked_claim
 
         parts = self._parts

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mcp_memory.core.text import spoken
-from mcp_memory.language.standing_rules import standing_rules
+from mcp_memory.language.sentences import standing_rules
 from mcp_memory.language.words import TERMS_VERSION, index_terms
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, numbers_of
 from mcp_memory.store.values import Chunk, Layer, NewChunk, UnindexedRef

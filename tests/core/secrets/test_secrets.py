@@ -11,8 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.secrets import benign, caught, invented, left_of
-from mcp_memory.core.secrets import MASK, find, holds_secret, mask, mask_bytes, mask_lines, mask_values, states_secret
-from mcp_memory.core.secrets.masking import having
+from mcp_memory.core.secrets import (
+    MASK,
+    find,
+    having,
+    holds_secret,
+    mask,
+    mask_bytes,
+    mask_lines,
+    mask_values,
+    states_secret,
+)
 from mcp_memory.shortterm.calls import call_line, subject_of, title_of
 from mcp_memory.shortterm.summary_stage import sample
 

@@ -23,7 +23,7 @@ from pydantic import AnyHttpUrl
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.text import safe_name
-from mcp_memory.server.auth.hosts import is_loopback
+from mcp_memory.server.authorization import is_loopback
 from mcp_memory.store.values import RIGHTS, Right
 
 if TYPE_CHECKING:

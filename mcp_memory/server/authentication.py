@@ -40,8 +40,8 @@ from starlette.routing import Router
 
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.text import one_line
-from mcp_memory.server.auth import hosts, oauth
-from mcp_memory.server.auth.authorization import GRANT, Grant
+from mcp_memory.server import authorization, oauth
+from mcp_memory.server.authorization import GRANT, Grant
 from mcp_memory.store.values import Right
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ class AuthenticationMiddleware:
         """Return the answer to a request that is refused whatever its token. Raises _Rejected too."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"]) > _MOST_HEAD:
             raise _Rejected(431, "The headers of this request are too large.")
-        if not all(map(hosts.is_plain, Headers(scope=scope).getlist("host") + Headers(scope=scope).getlist("origin"))):
+        if not all(
+            map(authorization.is_plain, Headers(scope=scope).getlist("host") + Headers(scope=scope).getlist("origin"))
+        ):
             raise _Rejected(421, "This is no name of a host.")
         return await self._security.validate_request(Request(scope))
 

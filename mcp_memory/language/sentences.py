@@ -1,14 +1,25 @@
-"""Detect standing rules that a user states in passing: "no ORM, ever", "siezen, nie duzen", "I'm allergic to nuts".
+"""Sentences of a user's text: which are quoted, negative, questions, reported, or standing rules. Pure; never raises.
 
-`standing_rules` finds the sentences of a turn that instruct for good (kind `instruction`) or state a lasting limit of
-a person (kind `constraint`), by the grammar of sixteen languages and without a model. It is precise rather than
-complete: a rule found here is put in front of an agent. Stories ("I have never been there"), questions, orders of the
-moment ("don't commit that yet"), quotations and code are not rules, nor is what somebody else says, wants or imagines
-(`is_reported`); a person by their own name looks like a thing.
+`own_part` masks the words of others: quotations, code, mails, what follows "she wrote:" or "translate:". A mail is
+recognised by its headers, by a formal salutation, or by a salutation or a colon before a signature; one that addresses
+an assistant is the user's. A text to translate, summarise or correct is not the user's, up to the end of its quotation
+marks where it has some. When in doubt the words are the user's: a quotation of four words or fewer is a name or a
+title, one that they ask to remember is theirs, and so is a text that is pasted without any sign of it. Text after a
+mail counts as a part of it, because nothing marks where a mail ends. Sixteen languages (`data/quoted.txt`).
 
-Works on one sentence at a time. Subject and duration of a rule stay unknown: `strength` says how surely the wording is
-that of a lasting rule. Rules that are stated as plain facts ("table names are singular") are found only under a heading
-such as "rules:". Pure text; never raises.
+`is_negative` tells whether a sentence forbids, denies or leaves out, in twenty-seven languages (`data/negation.txt`).
+Two negations that stand apart cancel each other ("never … without"); those that stand together are one ("никогда не",
+"ne … jamais"). Verbs that leave out (avoid, stop, skip) count. Verbs that are negated inside a word, as in Turkish and
+Czech, are not recognised; of these languages only words are known.
+
+`standing_rules` finds rules that a user states in passing ("no ORM, ever", "siezen, nie duzen", "I'm allergic to
+nuts"): the sentences of a turn that instruct for good (kind `instruction`) or state a lasting limit of a person (kind
+`constraint`), by the grammar of sixteen languages. It is precise rather than complete: a rule found here is put in
+front of an agent. Stories ("I have never been there"), questions, orders of the moment ("don't commit that yet"),
+quotations and code are not rules, nor is what somebody else says, wants or imagines (`is_reported`); a person by their
+own name looks like a thing. It works on one sentence at a time. Subject and duration of a rule stay unknown: `strength`
+says how surely the wording is that of a lasting rule. Rules that are stated as plain facts ("table names are singular")
+are found only under a heading such as "rules:".
 
 `data/standing_rules/` has one file a language; `sv` is Swedish, Danish and Norwegian:
 
@@ -26,8 +37,88 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Literal, cast
 
-from mcp_memory.language import pattern_of, patterns_of
-from mcp_memory.language.quoted import FILL, own_part
+from mcp_memory.language import pattern_of, patterns_of, words_of
+from mcp_memory.language.words import languages_of
+
+FILL = "\u00a4"
+"""Replaces each character of others in `own_part`."""
+
+_FEWEST_WORDS = 5  # of a quotation
+_SPACE = re.compile(r"\s*")
+_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_quoted = partial(pattern_of, "mcp_memory.language", "data/quoted.txt")
+
+
+def own_part(text: str) -> str:
+    """Return the text in its length, with `FILL` for each character that is not the author's but for line ends."""
+    shown = list(text)
+    for start, end in _spans(text):
+        for place in range(start, end):
+            if shown[place] != "\n":
+                shown[place] = FILL
+    return "".join(shown)
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    for found in _quoted("BLOCKS").finditer(text):
+        yield found.span()
+    for found in _quoted("INLINE").finditer(text):
+        if _is_speech(found[0][1:-1]) and not _quoted("TO_KEEP").search(
+            text, max(0, found.start() - 80), found.start()
+        ):
+            yield found.span()
+    forwarded = _quoted("TO_THE_END").search(text)
+    if forwarded is not None:
+        yield forwarded.end() if forwarded[0].rstrip().endswith((":", "：")) else forwarded.start(), len(text)
+    mail = _mail(text)
+    if mail is not None:
+        yield mail, len(text)
+    for introduction in _quoted("INTRODUCED").finditer(text):
+        start = _SPACE.match(text, introduction.end()).end()  # pyright: ignore[reportOptionalMemberAccess]  # always one
+        places = (_quoted(kind).match(text, start) for kind in ("BLOCKS", "INLINE", "SINGLE"))
+        ending = next((found.end() for found in places if found), len(text))
+        yield start, ending
+        if ending == len(text):
+            return
+
+
+def _mail(text: str) -> int | None:
+    """Return where a mail without headers begins: at a formal salutation, or at any that a signature follows."""
+    signed = max((found.start() for found in _quoted("SIGNATURE").finditer(text)), default=-1)
+    for found in _quoted("SALUTATIONS").finditer(text):
+        if found["informal"] is None or found.end() <= signed:
+            return found.start()
+    return None
+
+
+def _is_speech(words: str) -> bool:
+    return len(words.split()) + len(_WIDE.findall(words)) // 2 >= _FEWEST_WORDS
+
+
+_ELSEWHERE = {"nu": {"ro"}, "sin": {"es"}, "mai": {"it", "ro"}, "non": {"it", "fr"}}
+"""Words that are negative in these languages and something else in others."""
+_NEGATION_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_AFTER_NE = frozenset(["pas", "jamais", "aucun", "aucune", "rien"])
+"""Words that are one negation with a French "ne", however far apart: "ne me propose plus jamais"."""
+_TOGETHER = 3  # words between negations that are one
+
+
+_FILE = "mcp_memory.language", "data/negation.txt"
+
+
+def is_negative(text: str) -> bool:
+    """Tell whether a sentence says that something is not so, or is not to be done."""
+    negative, apart = words_of(*_FILE, "negative"), words_of(*_FILE, "apart")
+    words = [word.replace("’", "'") for word in _NEGATION_WORD.findall(text.lower())]
+    count, last = 0, -_TOGETHER - 1
+    for at, word in enumerate(words):
+        if word == "ne" and not _AFTER_NE.isdisjoint(words[at + 1 :]):
+            continue
+        if word in negative and (word not in _ELSEWHERE or not _ELSEWHERE[word].isdisjoint(languages_of(words))):
+            count += at - last > _TOGETHER or word in apart
+            last = at
+    return (count + bool(pattern_of(*_FILE, "inside").search(text))) % 2 == 1
+
 
 RuleKind = Literal["instruction", "constraint"]
 Guard = Literal["none", "before", "clause"]
@@ -53,7 +144,7 @@ class RulePattern:
 
     `words`: the pattern is tried only on sentences with one of these words (lower case); none: on every sentence.
     `strength`: how surely a match is a lasting rule, in (0, 1].
-    `source`: a regular expression over a sentence in lower case, its quotations masked with `quoted.FILL`.
+    `source`: a regular expression over a sentence in lower case, its quotations masked with `FILL`.
     `guard`: which part of the clause around the match has to be free of `narrative` words: nothing, the part up to the
     end of the match, or the clause.
     """

@@ -1,33 +1,146 @@
-"""Finds the part of a statement that contradicts the words: a denial, a swapped name or value, or an unknown name.
+"""Compares a statement with words that were said: what they have in common, and which part they contradict.
 
-"I never drink" does not support "the user drinks"; "Anna moved to Bergen, Tom to Oslo" does not support "Tom moved to
-Bergen". These are light checks of the words; paraphrases and scripts without capitals are not covered.
+Terms of the index and the bundled encoder say what they have in common. A statement is compared part by part (its
+clauses); a text by its pieces: the whole, its sentences, neighbouring ones together, and their clauses. About 2 ms for
+a sentence. Where the encoder cannot be read, words alone count.
+
+A contradiction is a denial, a swapped name or value, or an unknown name: "I never drink" does not support "the user
+drinks"; "Anna moved to Bergen, Tom to Oslo" does not support "Tom moved to Bergen". These are light checks of the
+words; paraphrases and scripts without capitals are not covered.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from functools import cache
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache, lru_cache, partial
+from itertools import zip_longest
+from typing import TYPE_CHECKING, NamedTuple
 
-from mcp_memory.language import lines_of
-from mcp_memory.language.negation import is_negative
-from mcp_memory.language.standing_rules import is_question, people
-from mcp_memory.language.words import function_words, languages_of
-from mcp_memory.longterm.verification.matching import (
-    differ,
-    known_terms,
-    nearest,
-    pattern,
-    sentences_of,
-    share_of,
-    terms_of,
-    word_list,
-    words_in,
-)
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.language import lines_of, pattern_of, words_of
+from mcp_memory.language.sentences import is_negative, is_question, people, sentences
+from mcp_memory.language.words import base_terms, function_words, index_terms, languages_of, query_terms
 
-__all__ = ["contradicted_part", "dismisses"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SHORT = 2
+"""Words of a part that hardly says anything."""
+_PIECES = 200  # of a text, for their meaning
+_WORD = re.compile(r"[^\W\d_]+")
+_HAN_PAIR = re.compile("(?=([\u3040-\u30ff\u3400-\u9fff]{2}))")
+
+pattern = partial(pattern_of, "mcp_memory.longterm", "words/verification.txt")
+word_list = partial(words_of, "mcp_memory.longterm", "words/verification.txt")
+
+
+def differ(one: str, other: str) -> bool:
+    """Tell whether two texts are in different languages, as far as that shows."""
+    mine, theirs = languages_of(one.split()), languages_of(other.split())
+    return dense(one) != dense(other) or bool(mine and theirs and set(mine).isdisjoint(theirs))
+
+
+def dense(text: str) -> int:
+    """Return which of three kinds of script a text is mostly in: Latin, others with an alphabet, those without."""
+    letters = [2 if letter >= "\u2e80" else 1 if letter >= "\u0370" else 0 for letter in text if letter.isalpha()]
+    return max(set(letters), key=letters.count, default=0)
+
+
+# --- parts and pieces -------------------------------------------------------------------------------
+
+
+def parts_of(statement: str) -> Iterator[str]:
+    """Yield the clauses of a statement; one that says next to nothing stays with the one before."""
+    kept = ""
+    for part in pattern("CUT").split(statement):
+        if not part or not part.strip():
+            continue
+        if kept and len(terms_of(part)) >= SHORT:
+            yield kept
+            kept = part.strip()
+        else:
+            kept = f"{kept}, {part.strip()}" if kept else part.strip()
+    if kept and terms_of(kept):
+        yield kept
+
+
+def sentences_of(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentences(text)]
+
+
+def places_of(text: str) -> list[str]:
+    """Return the sentences of a text, each with the one after it: words count where they stand together."""
+    single = [sentence.strip() for sentence in sentences_of(text)]
+    return [f"{one} {other or ''}" for one, other in zip_longest(single, single[1:])]
+
+
+@lru_cache(maxsize=64)
+def pieces_of(text: str) -> tuple[str, ...]:
+    """Return the candidates for comparison with a part: a text and its pieces, each once."""
+    pieces = [text, *places_of(text)]
+    for sentence in sentences_of(text):
+        pieces.append(sentence.strip())
+        pieces += [part.strip() for part in pattern("CUT").split(sentence) if part and len(part.strip()) > 1]
+    return tuple(dict.fromkeys(pieces))[:_PIECES]
+
+
+# --- words ------------------------------------------------------------------------------------------
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text; of scripts without spaces, pairs of characters."""
+    return [part for word in _WORD.findall(text) for part in (_HAN_PAIR.findall(word) or [word])]
+
+
+def terms_of(text: str) -> set[str]:
+    """Return the words that say something; of whom, if it is of the user, and when, are judged elsewhere."""
+    words = set(query_terms(text)) & set(base_terms(text)) - _user_terms()
+    return {word for word in words if not any(map(str.isdigit, word))}
+
+
+@cache
+def _user_terms() -> frozenset[str]:
+    return frozenset(base_terms(" ".join(word_list("users"))))
+
+
+@lru_cache(maxsize=1_024)
+def known_terms(*texts: str) -> frozenset[str]:
+    """Return all terms of some texts."""
+    return frozenset(term for text in texts for term in (*index_terms(text), *base_terms(text)))
+
+
+def share_of(text: str, known: Collection[str]) -> float:
+    """Return the share of a text's terms that are known; all where it has none."""
+    words = terms_of(text)
+    return len(words.intersection(known)) / len(words) if words else 1.0
+
+
+# --- meaning ----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _vectors(texts: tuple[str, ...]) -> NDArray[np.float32] | None:
+    from mcp_memory.models.embed.bundled import shared_encoder
+
+    try:
+        return shared_encoder().embed(texts)
+    except EmbeddingFailed:
+        return None
+
+
+def cosines(text: str, others: Iterable[str]) -> list[float]:
+    """Return the cosine of a text to each of some others; none where the encoder cannot be read."""
+    theirs = tuple(others)
+    vectors, vector = (_vectors(theirs), _vectors((text,))) if theirs else (None, None)
+    return [] if vectors is None or vector is None else (vectors @ vector[0]).tolist()
+
+
+def nearest(text: str, others: Iterable[str]) -> float:
+    """Return the cosine of a text to the nearest of some others; 0 where there are none."""
+    return max(cosines(text, others), default=0.0)
+
 
 _SAME_WORDS = 0.6  # share of a part's words in what denies it
 _SOME_WORDS, _SAME_MEANING = 0.4, 0.58  # share and cosine of what denies it in other forms
