@@ -36,7 +36,7 @@ from bench.corpus import batches, session_of
 from bench.stats import timings_ms
 from bench.trajectories import tokens_of
 from mcp_memory.core.config import Settings
-from mcp_memory.integrations.hooks.events import hooks_of
+from mcp_memory.integrations.hooks import hooks_of
 from mcp_memory.service.memory import open_memory
 
 __all__ = ["Event", "Run", "events", "measure", "replay", "seed", "shown", "summary", "table"]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
     from mcp_memory.core.types import NewTurn
-    from mcp_memory.service.memory import Memory, open_memory
-    from mcp_memory.service.memory.opening import compress
+    from mcp_memory.service.memory import Memory, compress, open_memory
 
 __all__ = ["Memory", "NewTurn", "Settings", "__version__", "compress", "open_memory"]
 
@@ -18,7 +17,7 @@ _HOMES = {
     "Memory": "mcp_memory.service.memory",
     "NewTurn": "mcp_memory.core.types",
     "Settings": "mcp_memory.core.config",
-    "compress": "mcp_memory.service.memory.opening",
+    "compress": "mcp_memory.service.memory",
     "open_memory": "mcp_memory.service.memory",
 }
 

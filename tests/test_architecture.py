@@ -133,7 +133,7 @@ def test_only_memory_and_upkeep_know_which_store_it_is() -> None:
         if any(dotted.startswith("mcp_memory.store.sqlite") for dotted in imported)
     }
     outside = {file for file in knowing if not file.startswith(("store/", "service/upkeep/"))}
-    assert outside == {"service/memory/opening.py"}
+    assert outside == {"service/memory/__init__.py"}
 
 
 def test_each_vendor_library_is_imported_in_its_place() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from mcp_memory import __version__
 from mcp_memory.core.config import PREFIX, Settings
-from mcp_memory.integrations.hooks.events import hooks_of
+from mcp_memory.integrations.hooks import hooks_of
 from mcp_memory.server.tools import TOOLS
 from scripts.make_bundle import project
 

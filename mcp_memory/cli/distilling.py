@@ -15,7 +15,7 @@ from mcp_memory.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import PersonaVersion, Scene, Verified
-    from mcp_memory.service.compression.compress import Compressed
+    from mcp_memory.service.compression import Compressed
 
 
 @click.command()
@@ -247,7 +247,7 @@ def compress(window: int, overhead: int, session: str | None, level: str | None,
     """
     request, messages = _read()
     overhead += _count({key: request[key] for key in ("system", "tools", "functions") if request.get(key)})
-    from mcp_memory.service.memory.opening import compress as compress_now
+    from mcp_memory.service.memory import compress as compress_now
 
     told: dict[str, Any] = {name: value for name, value in rules.items() if value is not None}
     done = compress_now(

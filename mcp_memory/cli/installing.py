@@ -114,7 +114,7 @@ def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *,
 
 def _command() -> list[str]:
     """Return what starts this program, with the memory that this command line names, or else the environment here."""
-    from mcp_memory.integrations.clients.locations import this_command
+    from mcp_memory.integrations.clients.programs import this_command
 
     here = {
         key: command_settings().get(key) or os.environ.get(f"MCP_MEMORY_{key.upper()}") for key in ("home", "space")
@@ -202,11 +202,11 @@ def _print_for_any(name: str, env: dict[str, str]) -> None:
 
 
 def _list(name: str, project: Path | None) -> None:
-    from mcp_memory.integrations.clients import locations
+    from mcp_memory.integrations.clients import programs
     from mcp_memory.integrations.clients.plan import is_here
 
     rows = [("client", "here", "memory", "configured in")]
-    for client in locations.clients(project):
+    for client in programs.clients(project):
         parts = _parts(client, name, project, {}, hooks=True)
         rows.append((client, "yes" if is_here(parts[0]) else "-", _state(parts), str(parts[0].path)))
     click.echo(visible(columns(rows)))
@@ -214,7 +214,7 @@ def _list(name: str, project: Path | None) -> None:
 
 
 def _state(parts: list[ConfigPart]) -> str:
-    from mcp_memory.integrations.clients import entries, plan
+    from mcp_memory.integrations.clients import plan, programs
 
     try:
         found = [plan.seen(part) for part in parts]
@@ -223,17 +223,17 @@ def _state(parts: list[ConfigPart]) -> str:
     entry, hooks = found[0][0], any(hooked for _, hooked in found)
     if entry is None:
         return "hooks only" if hooks else "-"
-    if not entries.is_ours(entry):
+    if not programs.is_ours(entry):
         return "another server"
     return "installed, with hooks" if hooks else "installed"
 
 
 def _check(client: str | None, name: str, project: Path | None) -> None:
     """Start the server of a client, or of each that has one, and print its answer. Exit with 1 if one fails."""
-    from mcp_memory.integrations.clients import locations
+    from mcp_memory.integrations.clients import programs
 
     answered = failed = 0
-    for one in [client] if client else locations.clients(project):
+    for one in [client] if client else programs.clients(project):
         part = _parts(one, name, project, {}, hooks=False)[0]
         try:
             greeting = _greeting(part, project)
@@ -255,11 +255,11 @@ def _check(client: str | None, name: str, project: Path | None) -> None:
 
 def _greeting(part: ConfigPart, project: Path | None) -> Greeting:
     """Start the server of a part as its client does. Raises NotFound without one, Refused for another server."""
-    from mcp_memory.integrations.clients import entries, plan, server_check
+    from mcp_memory.integrations.clients import plan, programs, server_check
 
     entry, _ = plan.seen(part)
     if entry is None:
         raise NotFound(f"It is not installed in {part.of.title}: mcp-memory install {part.of.name}")
-    if not entries.is_ours(entry):
+    if not programs.is_ours(entry):
         raise Refused(f"{part.path} has another server called {part.name!r}, which is not started here.")
     return server_check.check(entry, from_desktop=part.of.name == "claude-desktop", folder=project)

@@ -113,9 +113,9 @@ def wrap(
         raise click.UsageError("Say what to wrap: either --url URL, or -- and the server's command.")
     if headers and not url:
         raise click.UsageError("--header goes with --url; a command gets its settings from the environment.")
-    from mcp_memory.integrations.proxy import relay
+    from mcp_memory.integrations import proxy
 
-    options = relay.WrapOptions(
+    options = proxy.WrapOptions(
         command=command,
         url=url,
         headers=headers,
@@ -131,7 +131,7 @@ def wrap(
 
         return load_settings(**given)
 
-    relay.leave(relay.wrap(options, settings))
+    proxy.leave(proxy.wrap(options, settings))
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})  # exit code 2 would block

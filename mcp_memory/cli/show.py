@@ -67,7 +67,7 @@ def draw(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
     import mermaidx  # pyright: ignore[reportMissingTypeStubs]
 
     from mcp_memory.shortterm.canvas.flowchart import read
-    from mcp_memory.shortterm.canvas.picture import CONFIG, PLAIN, illustrate
+    from mcp_memory.shortterm.canvas.view import CONFIG, PLAIN, illustrate
 
     text = illustrate(read(row), row.groups)
     plain = text.translate(str.maketrans(PLAIN))

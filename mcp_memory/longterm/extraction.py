@@ -4,7 +4,7 @@ One question for each batch of turns. Drafts, names of entities and the session'
 is the next turns with content, with some earlier turns as background; the same positions always give the same batch.
 Turns go to the model as data behind tags that nothing in them can close; very long ones are cut in the middle.
 
-`extraction_reply` reads the reply, `grounding` checks each statement, `names` and `times` resolve who and when.
+`statements` reads the reply, `grounding` checks each statement, `names` and `times` resolve who and when.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mcp_memory.core.types import Turn
 from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, names_table, with_told
-from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity
 from mcp_memory.longterm.turns import own_words, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids

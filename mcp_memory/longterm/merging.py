@@ -27,8 +27,8 @@ from mcp_memory.core.types import Atom
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.merge_resolution import MergeContext, MergeReply, MergeTarget, resolve_merge, same_statement
+from mcp_memory.longterm.search import Search, SearchContext
 from mcp_memory.longterm.search.ranking import rarity
-from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store

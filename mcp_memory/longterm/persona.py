@@ -30,7 +30,7 @@ from mcp_memory.longterm.scenes import (
     readable_scenes,
     slug_of,
 )
-from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
 from mcp_memory.models.llm import without_fence

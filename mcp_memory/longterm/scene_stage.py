@@ -26,7 +26,7 @@ from mcp_memory.longterm.scenes import (
     readable_scenes,
     stale,
 )
-from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition

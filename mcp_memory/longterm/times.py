@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 
 from mcp_memory.core.text import zoned
-from mcp_memory.language.when import spans_in
-from mcp_memory.language.when.intervals import back
+from mcp_memory.language.when import back, spans_in
 
 __all__ = ["date_of", "dated", "holds"]
 

@@ -13,8 +13,8 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Atom, Source
 from mcp_memory.longterm.merge_resolution import MergeTarget, Resolution, resolved_atom
-from mcp_memory.longterm.recall.bundle import stable
-from mcp_memory.longterm.search.search import Search
+from mcp_memory.longterm.recall import stable
+from mcp_memory.longterm.search import Search
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.memory.administration import StatementToImport
 from mcp_memory.service.render import render

@@ -18,7 +18,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.longterm.extraction import EXTRACT, ExtractionBasis
-from mcp_memory.longterm.search.search import Search, SearchContext
+from mcp_memory.longterm.search import Search, SearchContext
 from mcp_memory.longterm.times import date_of, dated
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, MeteredModel

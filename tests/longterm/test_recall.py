@@ -19,9 +19,8 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Bundle, NewTurn
-from mcp_memory.longterm.recall.automatic import automatic_lines
-from mcp_memory.longterm.recall.bundle import ALWAYS_TOKENS, IDENTITY_TOKENS, bundle, context_of
-from mcp_memory.longterm.search.search import Search
+from mcp_memory.longterm.recall import ALWAYS_TOKENS, IDENTITY_TOKENS, automatic_lines, bundle, context_of
+from mcp_memory.longterm.search import Search
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import Extraction

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn
+from mcp_memory.longterm.search import Ranked
 from mcp_memory.longterm.search.rerank import FIRST, ModelRerank
-from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.models.llm import ModelPrompt
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.memory import Memory, open_memory

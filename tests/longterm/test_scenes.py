@@ -21,7 +21,7 @@ from mcp_memory.longterm import scenes as l2_scenes
 from mcp_memory.longterm.scene_edits import MAX_CHARS, SceneReply, SceneRound, check_edits, unnamed
 from mcp_memory.longterm.scene_stage import SCENES, SceneBasis
 from mcp_memory.longterm.scenes import free_slug, slug_of
-from mcp_memory.longterm.search.search import Search, SearchContext
+from mcp_memory.longterm.search import Search, SearchContext
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied
 from mcp_memory.models.prompts import prompt

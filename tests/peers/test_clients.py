@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_memory.cli import program
-from mcp_memory.integrations.hooks.events import hooks_of
+from mcp_memory.integrations.hooks import hooks_of
 from mcp_memory.server.tools import TOOLS
 from scripts.install_peers import CLAUDE_CODE, CODEX, GEMINI, Peer, node_environment
 from scripts.scripted_model import Turn, serving_model

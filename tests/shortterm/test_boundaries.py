@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import Role
-from mcp_memory.shortterm.canvas.boundaries import BoundaryVerdict, boundary
-from mcp_memory.shortterm.canvas.tasks import content
+from mcp_memory.shortterm.canvas.tasks import BoundaryVerdict, boundary, content
 from mcp_memory.store.protocol import Store
 from tests.shortterm.agent import Agent
 

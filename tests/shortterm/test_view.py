@@ -17,9 +17,8 @@ from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.types import CanvasRow, CanvasView, Group, StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, render
 from mcp_memory.shortterm.canvas.folding import fold_groups, without
-from mcp_memory.shortterm.canvas.picture import CONFIG, illustrate
 from mcp_memory.shortterm.canvas.placement import CanvasStep
-from mcp_memory.shortterm.canvas.view import view
+from mcp_memory.shortterm.canvas.view import CONFIG, illustrate, view
 from tests.shortterm.agent import Agent, FourCharacters, taken
 
 AT = datetime(2026, 4, 16, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from mcp_memory.cli.doctor import examine
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.integrations.importers.records import AGENTS
-from mcp_memory.service.compression.compress import compress_list
+from mcp_memory.service.compression import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.sqlite import open_store, unreadable
 from mcp_memory.store.values import Extraction, NewAtom, Token

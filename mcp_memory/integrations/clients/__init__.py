@@ -1,7 +1,7 @@
 """MCP clients and how this server gets into their configuration.
 
-locations      where each client keeps its configuration; the command that starts this installation
-entries        the server's entry and our hooks in a client's document
+programs       where each client keeps its configuration, the command that starts this installation, and our entry and
+               hooks in a client's document
 config_text    JSON, JSON with comments and TOML, edited in place
 config_file    reads and atomically replaces a configuration file, with a backup
 plan           the changes of an installation or removal, shown as a diff and carried out

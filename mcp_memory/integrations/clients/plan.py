@@ -20,11 +20,10 @@ from typing import Any, cast
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import well_formed
-from mcp_memory.integrations.clients import config_file, config_text, entries, locations
+from mcp_memory.integrations.clients import config_file, config_text, programs
 from mcp_memory.integrations.clients.config_file import ConfigFile
-from mcp_memory.integrations.clients.entries import ClientProgram, Format
-from mcp_memory.integrations.clients.locations import NAME
-from mcp_memory.integrations.hooks.events import hooks_of
+from mcp_memory.integrations.clients.programs import NAME, ClientProgram, Format
+from mcp_memory.integrations.hooks import hooks_of
 
 WIDEST = 160  # characters of a line that a diff shows
 
@@ -63,8 +62,8 @@ def seen(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
     """Return the entry of that name, whoever's it is, and whether hooks of ours are there. Raises as `installed`."""
     document = _read(config_file.text_of(config_file.look(part.path).data, part.path), part.format, part.path)
     with _shapes(part):
-        entry = entries.server_in(document, part.of, part.name) if part.server is not None else None
-        return entry, bool(part.hooks and entries.hooks_in(document))
+        entry = programs.server_in(document, part.of, part.name) if part.server is not None else None
+        return entry, bool(part.hooks and programs.hooks_in(document))
 
 
 def alone(part: ConfigPart) -> str:
@@ -153,13 +152,13 @@ def diff(change: ConfigChange) -> str:
 def _with(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
     after = dict(before)
     if part.server is not None:
-        after = entries.with_server(after, part.of, part.name, part.server)
-    return entries.with_hooks(after, part.hooks)
+        after = programs.with_server(after, part.of, part.name, part.server)
+    return programs.with_hooks(after, part.hooks)
 
 
 def _without(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
-    after = entries.without_server(now, ours.of, ours.name, emptied=ours.of.key not in before) if ours.server else now
-    return entries.without_hooks(after, empty=before) if ours.hooks else dict(after)
+    after = programs.without_server(now, ours.of, ours.name, emptied=ours.of.key not in before) if ours.server else now
+    return programs.without_hooks(after, empty=before) if ours.hooks else dict(after)
 
 
 def _taken(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
@@ -168,21 +167,21 @@ def _taken(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
 
 def _ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
     """Return what the document has of the part: the server when the part has one, hooks when it has some."""
-    server = entries.server_in(now, part.of, part.name) if part.server is not None else None
-    if server is not None and not entries.is_ours(server):
+    server = programs.server_in(now, part.of, part.name) if part.server is not None else None
+    if server is not None and not programs.is_ours(server):
         server = None
-    hooks = entries.hooks_in(now) if part.hooks else {}
+    hooks = programs.hooks_in(now) if part.hooks else {}
     return ConfigPart(part.path, part.format, part.of, part.name, server, hooks)
 
 
 def _holds_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
     servers = cast("dict[str, Any]", now.get(part.of.key) or {})
     try:
-        hooked = bool(entries.hooks_in(now))
-    except entries.WrongShape:  # what Codex notes there of the hooks that were trusted
+        hooked = bool(programs.hooks_in(now))
+    except programs.WrongShape:  # what Codex notes there of the hooks that were trusted
         hooked = False
     return hooked or any(
-        isinstance(one, dict) and entries.is_ours(cast("dict[str, Any]", one)) for one in servers.values()
+        isinstance(one, dict) and programs.is_ours(cast("dict[str, Any]", one)) for one in servers.values()
     )
 
 
@@ -193,7 +192,7 @@ def _before(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | None:
     try:
         before = _read(config_file.text_of(backup, part.path), part.format, part.path)
         return before if _ours(before, part).is_empty else None
-    except (McpMemoryError, entries.WrongShape):
+    except (McpMemoryError, programs.WrongShape):
         return None
 
 
@@ -201,7 +200,7 @@ def _before(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | None:
 def _shapes(part: ConfigPart) -> Generator[None]:
     try:
         yield
-    except entries.WrongShape as error:
+    except programs.WrongShape as error:
         raise InvalidInput(f"In {part.path}, {error}. It was left as it is; mend it and try again.") from None
 
 
@@ -251,13 +250,13 @@ def parts(
     unknown or has no projects, and for names that no client could read.
     """
     _check(name, command, env)
-    of = entries.client_named(client)
-    machine = locations.this_machine()
-    path = locations.found(locations.server_files(of.name, machine, project))
+    of = programs.client_named(client)
+    machine = programs.this_machine()
+    path = programs.found(programs.server_files(of.name, machine, project))
     start = _shared(command) if project else command
-    server = entries.server_entry(of, [*start, "serve"], env)
+    server = programs.server_entry(of, [*start, "serve"], env)
     wanted = hooks_of(of.name, command) if hooks else {}
-    beside = [Path(file) for file in locations.hooks_files(of.name, machine, project)] if wanted else []
+    beside = [Path(file) for file in programs.hooks_files(of.name, machine, project)] if wanted else []
     return [
         ConfigPart(path, of.format, of, name, server, wanted if beside == [path] else {}),
         *(ConfigPart(file, "json", of, name, hooks=wanted) for file in beside if file != path),
@@ -267,7 +266,7 @@ def parts(
 def for_any_client(command: Sequence[str], *, name: str, env: Mapping[str, str]) -> dict[str, Any]:
     """Return what most clients that are not known here want to see in their file. Raises InvalidInput as `parts`."""
     _check(name, command, env)
-    return {"mcpServers": {name: entries.server_entry(None, [*command, "serve"], env)}}
+    return {"mcpServers": {name: programs.server_entry(None, [*command, "serve"], env)}}
 
 
 def _check(name: str, command: Sequence[str], env: Mapping[str, str]) -> None:

@@ -1,7 +1,6 @@
 """Commands that clients run at the events of a conversation, and the hook daemon that answers them.
 
     command         the process that a client runs: asks the daemon, or starts it; never fails
-    events          the clients' events, and the hooks to install for them
     endpoint        where hook and daemon find each other; logs still to be read; the health of hooks
     daemon          the process that keeps the memory open
     conversations   the work at each event, and the texts already in each conversation's context
@@ -9,4 +8,82 @@
     transcripts     the clients' own logs: followed as they grow, scanned for earlier recalls
 
 If anything fails here, the user's work goes on and the log in the home says so.
+
+This module has the one table of the events at which clients run our hooks, and makes the hooks to install for them. A
+client without hooks has none: `{}`. Every hook reads it first, so it imports nothing.
 """
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "end"]
+
+_LIKE_CLAUDE_CODE: Mapping[str, Kind] = {
+    "SessionStart": "start",
+    "UserPromptSubmit": "prompt",
+    "PostToolUse": "tool",
+    "PreCompact": "compacting",
+    "PostCompact": "compacted",
+    "Stop": "stop",
+    "SessionEnd": "end",
+}
+KINDS: Mapping[str, Mapping[str, Kind]] = {
+    "claude-code": _LIKE_CLAUDE_CODE,
+    "codex": _LIKE_CLAUDE_CODE,
+    # A tool's output can only be replaced as an error, and PreCompress comes before every request: neither is used.
+    "gemini": {"SessionStart": "start", "BeforeAgent": "prompt", "AfterAgent": "stop", "SessionEnd": "end"},
+}
+"""Client → the events that are run, by the client's names, in the order of a session."""
+
+
+def kind_of(client: str, event: str) -> Kind | None:
+    return KINDS.get(client, {}).get(event)
+
+
+_LARGE: Mapping[str, str] = {"claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*", "codex": "Bash|mcp__.*"}
+"""Client → the tools whose results may be large. The others answer with a line, or with what is to stay."""
+
+_SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
+_ELSE_S = 5
+"""After so many seconds a client goes on without us."""
+_MOST_S: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
+"""What a client allows for at most."""
+
+
+def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
+    """Return the value of `hooks` in a client's configuration, every entry with its own command.
+
+    `command` starts `mcp-memory`: a program and its arguments, with options such as `--home`. `{}` for a client without
+    hooks, or without supported ones.
+    """
+    return {event: [_entry(client, event, kind, command)] for event, kind in KINDS.get(client, {}).items()}
+
+
+def _entry(client: str, event: str, kind: Kind, command: Sequence[str]) -> dict[str, Any]:
+    seconds = _MOST_S.get((client, kind), _SECONDS.get(kind, _ELSE_S))
+    hooks = {"hooks": [_hook(client, [*command, "hook", event], seconds)]}
+    return {"matcher": _LARGE[client], **hooks} if kind == "tool" else hooks
+
+
+def _hook(client: str, command: Sequence[str], seconds: int) -> dict[str, Any]:
+    match client:
+        case "claude-code":  # no shell reads it
+            return {"type": "command", "command": command[0], "args": [*command[1:]], "timeout": seconds}
+        case "gemini":
+            line = _line([*command, "--client", client])
+            return {"name": "mcp-memory", "type": "command", "command": line, "timeout": seconds * 1000}
+        case _:
+            return {"type": "command", "command": _line([*command, "--client", client]), "timeout": seconds}
+
+
+def _line(command: Sequence[str]) -> str:
+    """Return a command as the shell of this machine reads it."""
+    if os.name == "nt":
+        from subprocess import list2cmdline
+
+        return list2cmdline(command)
+    return shlex.join(command)

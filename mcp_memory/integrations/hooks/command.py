@@ -19,6 +19,7 @@ from io import BufferedRWPair
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mcp_memory.integrations.hooks import Kind, kind_of
 from mcp_memory.integrations.hooks.endpoint import (
     ACKNOWLEDGED,
     PROTOCOL,
@@ -28,7 +29,6 @@ from mcp_memory.integrations.hooks.endpoint import (
     proof,
     same,
 )
-from mcp_memory.integrations.hooks.events import Kind, kind_of
 
 if TYPE_CHECKING:
     from subprocess import Popen

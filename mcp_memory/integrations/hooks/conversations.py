@@ -21,9 +21,8 @@ import anyio.to_thread
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.hooks import tool_outputs
+from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
-from mcp_memory.integrations.hooks.events import Kind, kind_of
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
 from mcp_memory.integrations.importers.agent_logs import summary_id, summary_of, without_tags
 from mcp_memory.integrations.importers.records import Agent, agent_named, session_name

@@ -32,6 +32,7 @@ from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.core.regular_files import opener
+from mcp_memory.integrations.hooks import Kind
 from mcp_memory.integrations.hooks.conversations import Conversations, HookAnswer, HookEvent, read
 from mcp_memory.integrations.hooks.endpoint import (
     ACKNOWLEDGED,
@@ -45,7 +46,6 @@ from mcp_memory.integrations.hooks.endpoint import (
     proof,
     same,
 )
-from mcp_memory.integrations.hooks.events import Kind
 from mcp_memory.integrations.hooks.transcripts import within
 from mcp_memory.service.memory import Memory, open_memory
 

@@ -35,9 +35,9 @@ from mcp_memory.longterm.recall.relevance import (
     weigh_rows,
     weights_of,
 )
+from mcp_memory.longterm.search import Ranked, SearchContext, parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.search.search import Ranked, SearchContext, parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids, source_of_tool, source_of_turn, turns_of_others

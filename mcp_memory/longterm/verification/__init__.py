@@ -1,8 +1,8 @@
 """Checks a statement against the words it comes from, and against their speaker.
 
-    matching         compares a statement with words, by terms and by meaning
-    contradictions   denials, swapped names and values      support   whether words support a statement or a rule
-    trust            sources, and what each may claim       evidence  `verify` and `why`
+    comparison  compares a statement with words, by terms and by meaning; finds denials, swapped names and values
+    support     whether words support a statement or a rule
+    trust       sources, and what each may claim       evidence  `verify` and `why`
 
 The patterns and word lists of all languages are in `words/verification.txt`.
 """

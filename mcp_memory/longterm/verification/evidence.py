@@ -14,8 +14,8 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Citation, CitedResult, Citing, Evidence, ResultHit, Scene, Turn, Verified, Why
 from mcp_memory.longterm import scenes as l2_page
 from mcp_memory.longterm.persona import ended_since, unfounded
+from mcp_memory.longterm.search import atom_turns, parse_query
 from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.search.search import atom_turns, parse_query
 from mcp_memory.store.citations import NamedResult, address, cited, links, named, uncovered
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store

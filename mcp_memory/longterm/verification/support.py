@@ -5,7 +5,7 @@ whether the user stated a rule: one of their sentences has to state it as perman
 a request of the moment. A part is supported by its words or by its meaning (bundled encoder); addresses and large
 numbers only by themselves. Quotations of others do not count.
 
-Negations, swapped names and changed values are found (`contradictions`); a falsehood in other words is not. Of 30
+Negations, swapped names and changed values are found (`comparison`); a falsehood in other words is not. Of 30
 honest rules and 15 invented ones that were written after the code, 28 and 1 are supported; on earlier sets, in near
 words 48 of 49, paraphrased or translated 37 of 44, of invented ones 2 of 106.
 

@@ -1,10 +1,226 @@
 """Memory: the API for agents (through `server/`), people (through `cli`) and programs.
 
-`open_memory()` is the one place where the parts are joined. The verbs are async and never block the event loop: each
-runs in a worker thread, which finishes even when its caller is cancelled, so a write lands whole. They return answers
-of `core.types` and raise errors of `core.errors`.
+`open_memory()` joins the parts: settings, store, models, search and background threads. The verbs are async and never
+block the event loop: each runs in a worker thread, which finishes even when its caller is cancelled, so a write lands
+whole. They return answers of `core.types` and raise errors of `core.errors`.
+
+All spaces of one store share the file, the models, the index and one scheduler thread, so a thousand spaces cost
+little more than one. The first space is open from the start, others from their first use; the least recently used are
+closed and opened again on demand.
+
+`compress` is for programs that are not async: it opens the memory, compresses and closes it again.
 """
 
-from mcp_memory.service.memory.opening import Memory, open_memory
+from __future__ import annotations
 
-__all__ = ["Memory", "open_memory"]
+import asyncio
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import safe_name
+from mcp_memory.service.memory.administration import AdministrationVerbs
+from mcp_memory.service.memory.answers import AnswerVerbs
+from mcp_memory.service.memory.pyramid import PyramidVerbs
+from mcp_memory.service.memory.status import StatusVerbs
+from mcp_memory.service.memory.verbs import Parts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcp_memory.models.embed import Embedder
+    from mcp_memory.models.llm import LLM
+    from mcp_memory.service.compression import Compressed
+
+MOST = 256
+"""Spaces open beside the first. One that is not does all but the work that its model does in the background."""
+
+
+class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs):
+    """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
+
+    def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:
+        super().__init__(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
+        self._spaces = spaces or _Spaces(first=self)
+
+    def in_space(self, space: str) -> Memory:
+        """Return the verbs over another space of the same store; it is open for as long as this one is.
+
+        Nothing is made by asking for a space: like the first, it is there when something is stored in it.
+        """
+        name, spaces = safe_name(space, what="space"), self._spaces
+        if name == spaces.first.space:
+            return spaces.first
+        with spaces.lock:
+            if name not in spaces.others:
+                spaces.others[name] = self._opened(name)
+            spaces.others.move_to_end(name)
+            while len(spaces.others) > MOST:
+                closed = spaces.others.popitem(last=False)[1]._parts
+                if closed.worker:
+                    closed.worker.remove(closed.scheduler)
+            return spaces.others[name]
+
+    def _opened(self, space: str) -> Memory:
+        from mcp_memory.service.scheduler import Scheduler
+
+        parts = self._parts
+        settings = parts.settings.model_copy(update={"space": space})
+        scheduler = Scheduler(parts.store, parts.search, parts.indexing, settings, now=parts.now)
+        if parts.worker:
+            parts.worker.add(scheduler)
+        return Memory(replace(parts, settings=settings, scheduler=scheduler), self._spaces)
+
+
+@dataclass
+class _Spaces:
+    """The open spaces of a store: the first one, and the others, least recently used first."""
+
+    first: Memory
+    others: OrderedDict[str, Memory] = field(default_factory=OrderedDict[str, "Memory"])
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@asynccontextmanager
+async def open_memory(
+    settings: Settings | None = None,
+    *,
+    now: Callable[[], datetime] | None = None,
+    embedder: Embedder | str | None = None,
+    llm: LLM | str | None = None,
+    what: str = "library",
+    **overrides: Any,
+) -> AsyncGenerator[Memory]:
+    """Open a store and yield its verbs; background work has ended when this returns.
+
+    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the clock and the
+    configured models (a string is the setting). `what` is the purpose shown to other processes. Raises
+    StoreUnavailable and InvalidInput.
+    """
+    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, llm, what, overrides))
+    try:
+        yield Memory(parts)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(_part, parts)
+
+
+def _join(
+    settings: Settings | None,
+    now: Callable[[], datetime] | None,
+    embedder: Embedder | str | None,
+    llm: LLM | str | None,
+    what: str,
+    overrides: dict[str, Any],
+) -> Parts:
+    from mcp_memory.core.process_registry import register
+    from mcp_memory.core.telemetry import traced
+    from mcp_memory.core.tokens import token_counter
+    from mcp_memory.longterm.search import Search
+    from mcp_memory.longterm.search.rerank import make_rerank
+    from mcp_memory.models.embed import make_embedder
+    from mcp_memory.models.metered import MeteredModel, make_llm, make_others
+    from mcp_memory.service.indexing import Indexing
+    from mcp_memory.service.scheduler import Scheduler, SchedulerThread
+    from mcp_memory.shortterm.chunks import index_next
+    from mcp_memory.store.sqlite import open_store
+
+    if isinstance(embedder, str):
+        overrides, embedder = {**overrides, "embedder": embedder}, None
+    if isinstance(llm, str):
+        overrides, llm = {**overrides, "llm": llm}, None
+    if settings is None or overrides:
+        base = settings.model_dump(exclude_unset=True) if settings else {}
+        settings = load_settings(**{**base, **overrides})
+    safe_name(settings.space, what="space")
+    now = now or (lambda: datetime.now(UTC))
+    embedder = traced(embedder or make_embedder(settings), "embed")
+    others = {} if llm else {purpose: traced(one, "model") for purpose, one in make_others(settings).items()}
+    llm = traced(llm or make_llm(settings), "model")
+    if settings.rerank and llm is None:
+        raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
+    held = register(settings.home, what=what, space=settings.space)  # before a schema is brought up to date
+    try:
+        store = traced(open_store(settings.home), "store")
+    except BaseException:
+        if held:
+            held.close()
+        raise
+    for space, number in sorted({(one.space, number) for one in store.recovered_lines for number in one.canvases}):
+        with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
+            store.redraw_canvas(space, number)
+    model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
+    indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
+    search = Search(store, now)
+    scheduler = Scheduler(store, search, indexing, settings, now=now)
+    worker = SchedulerThread(scheduler, model) if model and settings.distil else None
+    if store.read_only is None:  # else there is nothing that the background could do
+        indexing.start()
+        if worker:
+            worker.start()
+    return Parts(
+        settings=settings,
+        store=store,
+        search=search,
+        indexing=indexing,
+        model=model,
+        scheduler=scheduler,
+        worker=worker,
+        rerank=make_rerank(store, model, settings),
+        counter=token_counter(settings.tokenizer),
+        now=now,
+        note=held,
+    )
+
+
+def _part(parts: Parts) -> None:
+    if parts.worker:
+        parts.worker.close()
+    parts.indexing.close()
+    parts.search.close()
+    parts.store.close()
+    if parts.note:
+        parts.note.close()
+
+
+def compress(
+    messages: Sequence[Any],
+    *,
+    window: int,
+    memory: Memory | None = None,
+    settings: Settings | None = None,
+    home: Path | str | None = None,
+    space: str | None = None,
+    **options: Any,
+) -> Compressed:
+    """Return the messages compressed to a window of tokens; `options` are those of `Memory.compress`.
+
+    It uses an open `memory`, or the one that `settings`, `home` and `space` name, by default that of the environment.
+    Async code awaits `memory.compress` instead; inside an event loop this raises InvalidInput.
+    """
+
+    async def once() -> Compressed:
+        if memory is not None:
+            return await memory.compress(messages, window=window, **options)
+        # Without vectors it opens in milliseconds; the next process that opens it embeds the stored rows.
+        given: dict[str, Any] = {"home": home, "space": space}
+        overrides = {name: value for name, value in given.items() if value is not None}
+        async with open_memory(settings, distil=False, embedder="none", **overrides) as opened:
+            return await opened.compress(messages, window=window, **options)
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return anyio.run(once)
+    raise InvalidInput("An event loop runs here, and compress() would block it. Use `await memory.compress(…)`.")

@@ -278,7 +278,7 @@ class LongtermVerbs(Verbs):
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
         """Return the context for a question within the budget: a stable and a dynamic block."""
-        from mcp_memory.longterm.recall import bundle as recall
+        from mcp_memory.longterm import recall
 
         in_range(budget_tokens, "budget_tokens", 1, 100_000)
         parts = self._parts
@@ -288,7 +288,7 @@ class LongtermVerbs(Verbs):
     @in_thread
     def recall_stable(self, *, budget_tokens: int = 700) -> Bundle:
         """Return what the start of a conversation needs: the stable block alone."""
-        from mcp_memory.longterm.recall import bundle as recall
+        from mcp_memory.longterm import recall
 
         return recall.stable(self._parts.scheduler.context(), counter=self._parts.counter, budget=budget_tokens)
 
@@ -299,7 +299,7 @@ class LongtermVerbs(Verbs):
         For programs that recall automatically: `known` is everything they recalled into this context before. The
         turns of the session since its last summary are assumed to be in the context too.
         """
-        from mcp_memory.longterm.recall import bundle as recall
+        from mcp_memory.longterm import recall
 
         parts = self._parts
         return recall.automatic(

@@ -18,7 +18,7 @@ from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_threa
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import Kind
-    from mcp_memory.longterm.recall.bundle import Recalled
+    from mcp_memory.longterm.recall import Recalled
     from mcp_memory.longterm.search.explain import Explained
     from mcp_memory.store.values import Change, Saved, Token
 
@@ -85,7 +85,7 @@ class StatusVerbs(Verbs):
         budget_tokens: int = 1200,
     ) -> tuple[Explained, Recalled]:
         """Explain the ranking of a memory search, and what recall would return. Raises InvalidInput without a query."""
-        from mcp_memory.longterm.recall.bundle import recalled
+        from mcp_memory.longterm.recall import recalled
         from mcp_memory.longterm.search.explain import explain
         from mcp_memory.store.values import Filters
 

@@ -19,8 +19,8 @@ from mcp_memory.core.text import one_line, safe_name
 if TYPE_CHECKING:
     from mcp_memory.core.process_registry import ProcessNote
     from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.longterm.search import Search
     from mcp_memory.longterm.search.rerank import Rerank
-    from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.scheduler import Scheduler, SchedulerThread

@@ -15,10 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from mcp_memory.shortterm.synopsis.file_lists import describe_tree
+from mcp_memory.shortterm.synopsis.listings import columns_told, describe_tree
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clean, clip, one_line, size
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
-from mcp_memory.shortterm.synopsis.tables import columns_told
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 BARE = re.compile(r"[\w.:/@+-]{1,80}\Z")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.errors import InvalidInput, Refused
-from mcp_memory.integrations.clients.entries import (
+from mcp_memory.integrations.clients.programs import (
     WrongShape,
     client_named,
     hooks_in,
@@ -18,7 +18,7 @@ from mcp_memory.integrations.clients.entries import (
     without_hooks,
     without_server,
 )
-from mcp_memory.integrations.hooks.events import hooks_of
+from mcp_memory.integrations.hooks import hooks_of
 
 COMMAND = ["/opt/mcp-memory", "serve"]
 HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])

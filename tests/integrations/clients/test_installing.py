@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program
 from mcp_memory.core.errors import Refused
-from mcp_memory.integrations.clients.locations import CLIENTS
+from mcp_memory.integrations.clients.programs import CLIENTS
 from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, filled
 
 Run = Callable[..., Result]

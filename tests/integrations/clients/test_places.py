@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.clients.locations import (
+from mcp_memory.integrations.clients.programs import (
     CLIENTS,
     ClientName,
     Machine,

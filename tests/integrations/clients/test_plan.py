@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
 from mcp_memory.integrations.clients.config_file import LARGEST, backup_of
-from mcp_memory.integrations.clients.entries import client_named, server_entry
 from mcp_memory.integrations.clients.plan import ConfigPart, carry_out, diff, installed, removed, seen
-from mcp_memory.integrations.hooks.events import hooks_of
+from mcp_memory.integrations.clients.programs import client_named, server_entry
+from mcp_memory.integrations.hooks import hooks_of
 
 HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])
 

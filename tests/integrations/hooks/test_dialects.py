@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.hooks import conversations
+from mcp_memory.integrations.hooks import conversations, hooks_of
 from mcp_memory.integrations.hooks.conversations import HookEvent, ToolResponse
-from mcp_memory.integrations.hooks.events import hooks_of
 from mcp_memory.integrations.importers.records import AGENTS
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"

@@ -14,11 +14,10 @@ import apsw
 import pytest
 
 from mcp_memory.core.config import Settings, load_settings
-from mcp_memory.integrations.proxy import keeper
+from mcp_memory.integrations.proxy import Relay, keeper
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.integrations.proxy.edit import Editor
 from mcp_memory.integrations.proxy.keeper import ResultKeeper
-from mcp_memory.integrations.proxy.relay import Relay
 from mcp_memory.integrations.proxy.stdio import LinePart
 
 WAIT = 20

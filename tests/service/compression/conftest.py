@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.service.compression.compress import Compressed, compress_list
+from mcp_memory.service.compression import Compressed, compress_list
 from mcp_memory.service.compression.plan import CompressionRules, Level
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store

@@ -19,7 +19,7 @@ from bench.reader import Reader
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import ModelFailed
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.search.search import Search
+from mcp_memory.longterm.search import Search
 from mcp_memory.models.embed import make_embedder
 from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.models.metered import MeteredModel
