@@ -44,7 +44,7 @@ def settle(home: Path) -> float:
     """Do what the background has yet to do for the vectors of a home, and return the seconds it took."""
     start = perf_counter()
     store = open_store(home)
-    while store.extend_sketches():
+    while store.maintain_indexes(limit=_BATCH):
         pass
     store.close()
     return perf_counter() - start

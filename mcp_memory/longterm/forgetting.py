@@ -73,7 +73,7 @@ def forgotten_along(store: Store, reach: Reach, *, query: str | None) -> list[st
         if reach.said_in
         else "",
     ]
-    waiting = store.refs_waiting() if query else 0
+    waiting = store.index_progress().unindexed_refs if query else 0
     if waiting:
         told.append(f"{_count(waiting, 'result')} not indexed yet: whether the words stand there is not known.")
     return [sentence for sentence in told if sentence]

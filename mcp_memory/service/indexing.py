@@ -124,22 +124,20 @@ class Indexing:
 
     def state(self) -> IndexState:
         model = self._embedder.identity if self._embedder else None
-        held = {index.identity: index for index in self._store.vector_indexes()}
-        index = held.get(model or "")
-        embedded = index.embedded if index else 0
+        progress = self._store.index_progress()
         return IndexState(
             model=model,
-            embedded=embedded,
-            total=index.total if index else self._store.embeddable(),
+            embedded=next((index.embedded for index in progress.vectors if index.identity == model), 0),
+            total=progress.embeddable,
             error=self._error,
-            terms_waiting=self._store.stale_terms(),
-            refs_waiting=self._store.refs_waiting(),
+            terms_waiting=progress.stale_terms,
+            refs_waiting=progress.unindexed_refs,
         )
 
     def _fullest_other(self, identity: str) -> list[Embedder]:
         """Asked once: other models' vectors grow no more, and counting them takes as long as the store is large."""
         if self._others is None:
-            held = [index.identity for index in self._store.vector_indexes() if index.identity != identity]
+            held = [index.identity for index in self._store.index_progress().vectors if index.identity != identity]
             others = (embedder_for(other, self._settings) for other in held)
             self._others = [other for other in others if other is not None][:1]
         return self._others
@@ -153,7 +151,7 @@ class Indexing:
             try:
                 change = self._store.last_change()
                 if change != seen or not self._complete:
-                    self._renew_terms()
+                    self._maintain()
                     self._index_results()
                     self._catch_up()
                     seen = change
@@ -169,8 +167,8 @@ class Indexing:
                 wait = _AFTER_FAILURE_S
             self._bell.wait(wait)
 
-    def _renew_terms(self) -> None:
-        while not self._stop.is_set() and self._store.renew_terms(limit=_BATCH):
+    def _maintain(self) -> None:
+        while not self._stop.is_set() and self._store.maintain_indexes(limit=_BATCH):
             self._stop.wait(_BETWEEN_S)
 
     def _index_results(self) -> None:
@@ -196,5 +194,4 @@ class Indexing:
             self._store.put_vectors(
                 [(space, id) for space, id, _ in rows], Vectors(identity=embedder.identity, data=data)
             )
-        while not self._stop.is_set() and self._store.extend_sketches():
-            self._stop.wait(_BETWEEN_S)
+        self._maintain()

@@ -62,6 +62,7 @@ from mcp_memory.store.values import (
     Grown,
     Held,
     Imported,
+    IndexProgress,
     Layer,
     MessageEdit,
     NewAtom,
@@ -84,7 +85,6 @@ from mcp_memory.store.values import (
     Tombstone,
     Totals,
     UnindexedRef,
-    VectorIndex,
     Vectors,
     Verdict,
     Work,
@@ -239,10 +239,6 @@ class KnowledgeStore(Protocol):
         """Return all versions, the newest first."""
         ...
 
-    def write_persona_file(self, space: str, /, page: str) -> None:
-        """Write `persona.md` (the current page with its navigation), unless it is up to date."""
-        ...
-
     def citations(self, space: str, /, sources: Sequence[str]) -> dict[str, list[Citation]]:
         """Return the results that turns (`t8`) and atoms (`a5`) name, by source; an atom's turns count as the atom."""
         ...
@@ -384,16 +380,8 @@ class SearchStore(Protocol):
         """Return unit vectors that a model made of some rows; rows it has not embedded are left out."""
         ...
 
-    def vector_indexes(self) -> list[VectorIndex]:
-        """Return every model with vectors here, most complete first."""
-        ...
-
-    def ensure_vector_index(self, identity: str, dimensions: int) -> None:
-        """Create a model's vector index. InvalidInput when it exists with other dimensions."""
-        ...
-
-    def embeddable(self) -> int:
-        """Count the rows, of all spaces, that a model embeds."""
+    def index_progress(self) -> IndexProgress:
+        """Return how far the indexes have come, over all spaces."""
         ...
 
     def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
@@ -404,32 +392,23 @@ class SearchStore(Protocol):
         ...
 
     def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
-        """Add vectors of rows, given as (space, id); those forgotten or embedded meanwhile are passed over."""
+        """Add vectors of rows, given as (space, id); those forgotten or embedded meanwhile are passed over.
+
+        InvalidInput when the model's vectors had other dimensions before.
+        """
         ...
 
-    def extend_sketches(self) -> bool:
-        """Do a share of the background work that keeps the search of many vectors fast; True while more is left.
+    def maintain_indexes(self, *, limit: int) -> bool:
+        """Do a share of the background work on the indexes; True while more is left.
 
-        Searches are complete before, meanwhile and after.
+        Rows with terms of an earlier version are indexed again, up to `limit` of them, newest first; then comes what
+        keeps the search of many vectors fast. Searches are complete before, meanwhile and after. Other writers wait for
+        some 20 ms at a time. Any number of processes may do it at once, and be killed.
         """
         ...
 
     def drop_vector_index(self, identity: str) -> None:
         """Delete a model's vectors. They can be made again."""
-        ...
-
-    def stale_terms(self) -> int:
-        """Count (roughly) the rows, of all spaces, whose terms are of an earlier version of `words.index_terms`.
-
-        They are found by those terms until they are renewed.
-        """
-        ...
-
-    def renew_terms(self, *, limit: int) -> bool:
-        """Index up to `limit` such rows again, newest first; True while more is left.
-
-        Other writers wait for some 20 ms at a time. Any number of processes may do it at once, and be killed.
-        """
         ...
 
 
@@ -456,10 +435,6 @@ class TaskStore(Protocol):
 
         `passing` names refs to skip, by space and id.
         """
-        ...
-
-    def refs_waiting(self) -> int:
-        """Count the refs that `unindexed_ref` would return."""
         ...
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
@@ -678,14 +653,6 @@ class RetentionStore(Protocol):
         """
         ...
 
-    def unverified_purges(self) -> list[str]:
-        """Return purges that were not verified, for they were killed or are running: `work/x3`, by first tombstone."""
-        ...
-
-    def note_verified(self, purges: Sequence[str]) -> None:
-        """Note that purges were verified, or cannot be."""
-        ...
-
     def policies(self, space: str, /) -> list[Policy]:
         """Return how long the space keeps what; empty where nothing was set."""
         ...
@@ -725,10 +692,6 @@ class RetentionStore(Protocol):
 
         Forgotten ones are left out.
         """
-        ...
-
-    def count_quarantined(self, space: str, /) -> int:
-        """Count the rows that wait for review."""
         ...
 
     def review(self, space: str, /, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
@@ -909,4 +872,16 @@ class EmbeddedStore(Store, Protocol):
 
     def exclude_retained(self, traces: Traces) -> list[str]:
         """Remove from traces everything that retained rows and refs say too, and return where it is said."""
+        ...
+
+    def unverified_purges(self) -> list[str]:
+        """Return purges that were not verified, for they were killed or are running: `work/x3`, by first tombstone."""
+        ...
+
+    def note_verified(self, purges: Sequence[str]) -> None:
+        """Note that purges were verified, or cannot be."""
+        ...
+
+    def write_persona_file(self, space: str, /, page: str) -> None:
+        """Write `persona.md` (the current page with its navigation), unless it is up to date."""
         ...

@@ -52,6 +52,7 @@ __all__ = [
     "FollowedLog",
     "Held",
     "Imported",
+    "IndexProgress",
     "Layer",
     "Merging",
     "MessageEdit",
@@ -598,12 +599,25 @@ class Amended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorIndex:
-    """Rows embedded by one model, of all rows that could be. Complete when `embedded == total`."""
+    """Rows embedded by one model."""
 
     identity: str
     dimensions: int
     embedded: int
-    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexProgress:
+    """How far the indexes have come, over all spaces."""
+
+    embeddable: int
+    """Rows that a model embeds; the vectors of a model that embedded as many are complete."""
+    vectors: Sequence[VectorIndex]
+    """Every model with vectors, most complete first."""
+    stale_terms: int
+    """About how many rows have terms of an earlier version of `words.index_terms`; they are found by those."""
+    unindexed_refs: int
+    """Tool results whose lines are not all in the index, or with such terms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -636,6 +650,8 @@ class Counts:
     tokens_kept: int
     masked: int
     """Kept results in whose text secrets were masked."""
+    quarantined: int
+    """Turns and atoms that wait for review."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,6 @@ class Table:
         self.search = Search(self.store, lambda: NOW)
         self._embedder = StaticEmbedder() if embedded else None
         self._day = datetime(2026, 1, 1, tzinfo=UTC)
-        if self._embedder:
-            self.store.ensure_vector_index(self._embedder.identity, self._embedder.dimensions)
 
     def close(self) -> None:
         self.search.close()

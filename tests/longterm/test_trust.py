@@ -87,9 +87,9 @@ async def test_what_was_stored_before_there_were_flags_is_judged_by_a_scan(memor
     assert (await memory.recall("What about the kestrel service?")).dynamic == ""  # it is looked at anyway
     assert [one.id for one in await memory.scan()] == ["t1"]
     assert await memory.scan() == []
-    assert await memory.waiting_count() == 1
+    assert (await memory.status())["held"] == 1
     await memory.forget(["t1"])
-    assert await memory.waiting_count() == 0
+    assert (await memory.status())["held"] == 0
 
 
 async def test_of_two_that_answer_alike_the_more_trusted_comes_first(memory: Memory) -> None:

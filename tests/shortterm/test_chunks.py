@@ -94,7 +94,7 @@ def test_what_was_stopped_in_the_middle_goes_on_where_it_was(agent: Agent) -> No
     while chunks.index_next(agent.store, set(), stop):
         pass
     assert stops == 2
-    assert agent.store.refs_waiting() == 0
+    assert agent.store.index_progress().unindexed_refs == 0
     assert rows(agent.store, again)[:-1] == rows(agent.store, once)[:-1]
 
 
@@ -132,7 +132,7 @@ def test_a_result_forgotten_while_it_was_to_be_read_is_indexed_when_it_comes_bac
     agent.store.undo_forget("default", gone[0], now=agent.now)
     while chunks.index_next(agent.store, passing, lambda: True):
         pass
-    assert agent.store.refs_waiting() == 0
+    assert agent.store.index_progress().unindexed_refs == 0
     assert rows(agent.store, ref)
 
 
@@ -140,7 +140,7 @@ def test_a_result_forgotten_while_it_was_to_be_read_is_indexed_when_it_comes_bac
 def test_what_is_no_text_has_no_lines_and_does_not_wait(agent: Agent, data: bytes) -> None:
     ref = waiting(agent, data or b"x").id
     chunks.index(agent.store, "default", ref, data)
-    assert (agent.store.refs_waiting(), rows(agent.store, ref)) == (0, [])
+    assert (agent.store.index_progress().unindexed_refs, rows(agent.store, ref)) == (0, [])
 
 
 def test_secrets_are_masked_in_what_is_indexed_also_where_they_began_in_another_run(agent: Agent) -> None:

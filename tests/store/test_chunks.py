@@ -54,9 +54,9 @@ def test_a_result_waits_until_its_last_lines_are_in_the_index(store: Store) -> N
     assert store.put_chunks("me", ref, PARTS[:2], start=0, complete=False)
     waiting = store.unindexed_ref()
     assert waiting is not None
-    assert (waiting.space, waiting.ref, waiting.start, store.refs_waiting()) == ("me", ref, 19, 1)
+    assert (waiting.space, waiting.ref, waiting.start, store.index_progress().unindexed_refs) == ("me", ref, 19, 1)
     assert store.put_chunks("me", ref, PARTS[2:], start=19, complete=True)
-    assert (store.unindexed_ref(), store.refs_waiting()) == (None, 0)
+    assert (store.unindexed_ref(), store.index_progress().unindexed_refs) == (None, 0)
 
 
 def test_lines_are_found_by_their_words_in_their_space_alone(store: Store) -> None:
@@ -89,10 +89,10 @@ def test_lines_that_do_not_follow_what_is_there_are_refused(store: Store) -> Non
 def test_a_forgotten_result_is_out_of_the_index_at_once_and_waits_again_when_it_comes_back(store: Store) -> None:
     ref = indexed(store)
     tombstone = store.forget("me", [ref], reason="", now=NOW).id
-    assert (found(store, "beta"), store.refs_waiting()) == ([], 0)
+    assert (found(store, "beta"), store.index_progress().unindexed_refs) == ([], 0)
     assert not store.put_chunks("me", ref, PARTS, start=0, complete=True)
     store.undo_forget("me", tombstone, now=NOW)
-    assert (found(store, "beta"), store.refs_waiting()) == ([], 1)
+    assert (found(store, "beta"), store.index_progress().unindexed_refs) == ([], 1)
     assert store.put_chunks("me", ref, PARTS, start=0, complete=True)
     assert found(store, "beta") == [b"beta two\n"]
 

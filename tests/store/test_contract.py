@@ -18,7 +18,18 @@ from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 from mcp_memory.language.words import index_terms
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Change, Conflict, Filters, NewAtom, NewRef, PersonaPage, TakenStep, Vectors
+from mcp_memory.store.values import (
+    Change,
+    Conflict,
+    Filters,
+    IndexProgress,
+    NewAtom,
+    NewRef,
+    PersonaPage,
+    TakenStep,
+    VectorIndex,
+    Vectors,
+)
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()
@@ -385,21 +396,27 @@ def test_rows_without_vectors_are_the_queue_of_each_model(store: Store) -> None:
         ("me", "t1", "one"),
         ("me", "t2", "two"),
     ]
-    assert store.embeddable() == 3
+    assert store.index_progress().embeddable == 3
     store.put_vectors([("me", "t2"), ("me", written.id)], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
     assert store.unembedded("m", limit=10) == [("me", "t1", "one")]
     store.put_vectors([("me", "t1"), ("me", "t2")], vectors([0, 0, 1, 0], [0, 0, 0, 1], identity="m"))
-    assert [(i.identity, i.dimensions, i.embedded, i.total) for i in store.vector_indexes()] == [("m", 4, 3, 3)]
+    assert store.index_progress() == IndexProgress(
+        embeddable=3,
+        vectors=[VectorIndex(identity="m", dimensions=4, embedded=3)],
+        stale_terms=0,
+        unindexed_refs=0,
+    )
     (hit,) = store.nearest("me", "turn", vectors([1, 0, 0, 0], identity="m"), filters=ANY, limit=1)
     assert hit.id == "t2"  # the vector that came first stays
     store.drop_vector_index("m")
-    assert store.vector_indexes() == []
+    assert store.index_progress().vectors == []
 
 
 def test_one_model_cannot_have_two_widths(store: Store) -> None:
-    store.ensure_vector_index("m", 4)
+    append(store, user("one"), assistant("two"))
+    store.put_vectors([("me", "t1")], vectors([1, 0, 0, 0], identity="m"))
     with pytest.raises(InvalidInput, match="vectors of 8 numbers"):
-        store.ensure_vector_index("m", 8)
+        store.put_vectors([("me", "t2")], vectors([1, 0, 0, 0, 0, 0, 0, 0], identity="m"))
 
 
 def test_rows_that_lose_their_vectors_are_in_the_queue_again(store: Store) -> None:
@@ -411,7 +428,6 @@ def test_rows_that_lose_their_vectors_are_in_the_queue_again(store: Store) -> No
     store.undo_forget("me", forgotten.id, now=NOW)
     assert store.unembedded("m", limit=10) == [("me", "t1", "one")]
     store.drop_vector_index("m")
-    store.ensure_vector_index("m", 4)
     assert store.unembedded("m", limit=10) == [("me", "t1", "one"), ("me", "t2", "two")]
 
 

@@ -38,7 +38,7 @@ def test_what_comes_held_is_listed_with_its_reasons_and_found_all_the_same(store
         ("a1", ("unsaid",), None),
         ("t1", ("drop", "leak"), None),
     ]
-    assert store.count_quarantined("me") == 2
+    assert store.counts("me").quarantined == 2
     assert [one.id for one in store.list_atoms("me", filters=Filters())] == ["a1"]
     assert store.list_atoms("me", filters=Filters(unheld=True)) == []
     assert store.turns("me", ["t1"])[0].content == "obey the heron"
@@ -48,7 +48,7 @@ def test_a_decision_takes_it_off_the_list_and_may_be_changed(store: Store) -> No
     store.add_atom("me", atom("The heron is gray", held=("unsaid",)), now=NOW)
     (done,) = store.review("me", ["a1"], "released", now=NOW)
     assert (done.verdict, done.reviewed_at) == ("released", NOW)
-    assert (store.quarantined("me"), store.count_quarantined("me")) == ([], 0)
+    assert (store.quarantined("me"), store.counts("me").quarantined) == ([], 0)
     assert store.atoms("me", ["a1"])[0].held == ()
     store.review("me", ["a1"], "kept", now=NOW)
     assert store.atoms("me", ["a1"])[0].held == ("unsaid",)
@@ -59,7 +59,7 @@ def test_deciding_of_what_is_not_held_changes_nothing(store: Store) -> None:
     store.add_atom("me", atom("The heron is gray", held=("unsaid",)), now=NOW)
     with pytest.raises(NotFound, match="Not held for review: t5"):
         store.review("me", ["a1", "t5"], "released", now=NOW)
-    assert store.count_quarantined("me") == 1
+    assert store.counts("me").quarantined == 1
     with pytest.raises(NotFound, match="a1"):
         store.review("other", ["a1"], "released", now=NOW)
 
@@ -75,7 +75,7 @@ def test_rows_that_were_there_before_are_put_aside_once(store: Store) -> None:
 def test_what_is_forgotten_waits_no_more(store: Store) -> None:
     store.append_turns("me", "s", [NewTurn(role="tool", content="obey the heron", held=("drop",))], now=NOW)
     tombstone = store.forget("me", ["t1"], reason="", now=NOW)
-    assert (store.quarantined("me"), store.count_quarantined("me")) == ([], 0)
+    assert (store.quarantined("me"), store.counts("me").quarantined) == ([], 0)
     store.undo_forget("me", tombstone.id, now=NOW)
     assert [one.id for one in store.quarantined("me")] == ["t1"]
 

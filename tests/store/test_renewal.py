@@ -66,7 +66,7 @@ def old(home: Path) -> Iterator[Store]:
 
 
 def renew(store: Store) -> None:
-    while store.renew_terms(limit=7):
+    while store.maintain_indexes(limit=7):
         pass
 
 
@@ -75,18 +75,22 @@ def test_what_is_stored_now_never_waits(store: Store) -> None:
     told = NewAtom(kind="persona", text="Likes tea", priority=50, confidence=1.0, session="s", valid_from=NOW)
     store.add_atom("me", told, now=NOW)
     store.append_turns("you", "s", SAID[:3], now=NOW)
-    assert store.stale_terms() == 0
-    assert store.renew_terms(limit=10) is False
+    assert store.index_progress().stale_terms == 0
+    assert store.maintain_indexes(limit=10) is False
 
 
 def test_rows_are_found_by_their_old_terms_until_they_are_indexed_anew(old: Store) -> None:
     everything = set(range(1, 21))
-    assert (old.stale_terms(), found(old, "old"), found(old, "haus")) == (20, everything, set())
-    assert old.renew_terms(limit=7)
+    assert (old.index_progress().stale_terms, found(old, "old"), found(old, "haus")) == (20, everything, set())
+    assert old.maintain_indexes(limit=7)
     newest = set(range(14, 21))
-    assert (old.stale_terms(), found(old, "old"), found(old, "haus")) == (13, everything - newest, newest)
+    assert (old.index_progress().stale_terms, found(old, "old"), found(old, "haus")) == (
+        13,
+        everything - newest,
+        newest,
+    )
     renew(old)
-    assert (old.stale_terms(), found(old, "old"), found(old, "haus")) == (0, set(), everything)
+    assert (old.index_progress().stale_terms, found(old, "old"), found(old, "haus")) == (0, set(), everything)
 
 
 def test_rows_of_an_older_program_that_is_still_running_are_renewed_too(home: Path) -> None:
@@ -94,9 +98,12 @@ def test_rows_of_an_older_program_that_is_still_running_are_renewed_too(home: Pa
     store.append_turns("me", "s", SAID, now=NOW)
     write_as_version_1(home, "Die Krankenversicherung", "die krankenversicherung")
     store.append_turns("me", "s", [NewTurn(role="user", content="And on")], now=NOW)
-    assert store.stale_terms() == 1
+    assert store.index_progress().stale_terms == 1
     renew(store)
-    assert (store.stale_terms(), found(store, "krankenversicher")) == (0, found(store, "krankenversicherung"))
+    assert (store.index_progress().stale_terms, found(store, "krankenversicher")) == (
+        0,
+        found(store, "krankenversicherung"),
+    )
     store.close()
 
 
@@ -106,11 +113,11 @@ def test_a_batch_that_fails_leaves_every_row_as_it_was(old: Store, monkeypatch: 
 
     monkeypatch.setattr(term_ranges, "cover", full)
     with pytest.raises(KeyboardInterrupt):
-        old.renew_terms(limit=7)
-    assert (old.stale_terms(), found(old, "old")) == (20, set(range(1, 21)))
+        old.maintain_indexes(limit=7)
+    assert (old.index_progress().stale_terms, found(old, "old")) == (20, set(range(1, 21)))
     monkeypatch.undo()
     renew(old)
-    assert (old.stale_terms(), found(old, "haus")) == (0, set(range(1, 21)))
+    assert (old.index_progress().stale_terms, found(old, "haus")) == (0, set(range(1, 21)))
 
 
 def test_two_processes_may_renew_the_same_rows(home: Path) -> None:
@@ -123,7 +130,11 @@ def test_two_processes_may_renew_the_same_rows(home: Path) -> None:
     one.write(lambda con: term_ranges.commit_batch(con, batch, term_ranges.terms_of_batch(batch)))
     one.close()
     renew(other)
-    assert (other.stale_terms(), found(other, "old"), found(other, "haus")) == (0, set(), set(range(1, 22)))
+    assert (other.index_progress().stale_terms, found(other, "old"), found(other, "haus")) == (
+        0,
+        set(),
+        set(range(1, 22)),
+    )
     other.close()
 
 
@@ -138,7 +149,11 @@ def test_what_is_forgotten_meanwhile_stays_out_and_what_is_brought_back_comes_in
     one.write(lambda con: term_ranges.commit_batch(con, batch, term_ranges.terms_of_batch(batch)))
     one.close()
     renew(other)
-    assert (other.stale_terms(), found(other, "old"), found(other, "haus")) == (0, set(), set(range(1, 21)) - {5})
+    assert (other.index_progress().stale_terms, found(other, "old"), found(other, "haus")) == (
+        0,
+        set(),
+        set(range(1, 21)) - {5},
+    )
     other.close()
 
 
@@ -155,8 +170,8 @@ def test_the_word_index_is_whole_and_has_its_own_settings_again_afterwards(old: 
 def test_a_kill_while_the_index_was_not_merging_is_made_good_by_the_next_to_open(home: Path) -> None:
     aged(home, SAID)
     store = open_store(home)
-    while store.stale_terms():
-        store.renew_terms(limit=7)
+    while store.index_progress().stale_terms:
+        store.maintain_indexes(limit=7)
     store.close()
     later = open_store(home)
     renew(later)

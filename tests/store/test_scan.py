@@ -67,7 +67,6 @@ def test_no_rows_no_hits(home: Path) -> None:
     store = open_store(home)
     asked = Vectors(identity="m", data=np.ones((1, 8), np.float32))
     store.append_turns("me", "s", [NewTurn(role="user", content="a")], now=NOW)
-    store.ensure_vector_index("m", 8)
     assert store.nearest("me", "turn", asked, filters=Filters(), limit=3) == []
     store.append_turns("you", "s", [NewTurn(role="user", content="a")], now=NOW, vectors=asked)
     assert store.nearest("me", "turn", asked, filters=Filters(), limit=3) == []

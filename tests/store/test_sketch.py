@@ -47,7 +47,7 @@ def store(home: Path) -> Iterator[SQLiteStore]:
 
 
 def extend(store: SQLiteStore) -> None:
-    while store.extend_sketches():
+    while store.maintain_indexes(limit=1_000):
         pass
 
 
@@ -144,5 +144,5 @@ def test_few_rows_or_short_vectors_are_left_to_the_exact_scan(home: Path) -> Non
     short = np.random.default_rng(0).normal(size=(1_200, 32)).astype(np.float32)
     opened.append_turns("me", "s", turns, now=NOW, vectors=Vectors(identity="short", data=short))
     opened.append_turns("me", "few", turns[:9], now=NOW, vectors=Vectors(identity="few", data=themed(9, 1)))
-    assert not opened.extend_sketches()
+    assert not opened.maintain_indexes(limit=1_000)
     opened.close()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.values import Filters
+from mcp_memory.store.values import Filters, Vectors
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -50,7 +52,7 @@ def test_mending_writes_missing_files_again_and_hands_over_what_it_replaces(stor
 def test_compacting_changes_no_answer(store: Store) -> None:
     for number in range(30):
         say(store, f"the ferry sails at {number}")
-    store.ensure_vector_index("old", 8)
+    store.put_vectors([("me", "t1")], Vectors(identity="old", data=np.ones((1, 8), np.float32)))
     store.drop_vector_index("old")
 
     def answers() -> list[object]:

@@ -18,6 +18,7 @@ from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.index import vectors as vector_tables
 from mcp_memory.store.values import Vectors
 from tests.durability.faults import no_file_over
 
@@ -78,7 +79,7 @@ def test_vectors_that_a_full_disk_does_not_take_are_no_bug(home: Path) -> None:
     """What sqlite-vec says of a row that it could not write is the same sentence as for every other row."""
     with closing(open_store(home)) as store:
         store.append_turns("default", "s", [NewTurn(role="user", content="The night boat sails.")], now=NOW)
-        store.ensure_vector_index("hash", 4096)
+        store.write("default", lambda tx: vector_tables.ensure(tx.con, "hash", 4096))
         vectors = Vectors(identity="hash", data=np.ones((1, 4096), np.float32))
         with no_file_over(2_000_000), pytest.raises(NoRoom, match="free some disk space"):
             store.put_vectors([("default", "t1")], vectors)

@@ -143,7 +143,6 @@ class AdministrationVerbs(RetentionVerbs):
     note_followed = of_store(Store.note_followed_log)
     known_client_ids = of_store(Store.known_client_ids)
     kept_calls = of_store(Store.stored_calls)
-    waiting_count = of_store(Store.count_quarantined)
 
     @in_thread
     def export(self, target: Path, *, spaces: Sequence[str] | None = ()) -> Exported:

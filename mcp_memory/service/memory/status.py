@@ -67,7 +67,7 @@ class StatusVerbs(Verbs):
                 f"Nothing was deleted: the model that is set has embedded {state.embedded:,} of {state.total:,} rows. "
                 "A running server embeds the rest; `mcp-memory status` shows how far it is."
             )
-        old = [index.identity for index in store.vector_indexes() if index.identity != state.model]
+        old = [index.identity for index in store.index_progress().vectors if index.identity != state.model]
         for identity in old:
             store.drop_vector_index(identity)
         return old
@@ -114,6 +114,7 @@ class StatusVerbs(Verbs):
         parts, store, now = self._parts, self._parts.store, self._parts.now()
         damaged: list[str] = []
         counts = asdict(store.counts(self.space))
+        quarantined = counts.pop("quarantined")
         saved = {name: counts.pop(name) for name in ("raw_bytes", "tokens_raw", "tokens_kept")}
         sizes = disk(self.settings.home)
         return {
@@ -138,7 +139,7 @@ class StatusVerbs(Verbs):
             "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
             "savings": self._savings_status(),
-            "held": store.count_quarantined(self.space),
+            "held": quarantined,
             "recovered": [_plain(one) for one in store.recovered(self.space)],
             "set_aside": store.set_aside(self.space),
             "retention": [_plain(one, "what", "days", "took", "ran_at") for one in store.policies(self.space)],

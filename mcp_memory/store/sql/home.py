@@ -13,6 +13,7 @@ from typing import Any
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.sql.entities import KNOWN
+from mcp_memory.store.sql.review import HELD
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, optional_ms, to_ms
 from mcp_memory.store.values import Change, Counts, Grown, Spend, Spent, Token
 
@@ -72,6 +73,7 @@ def counts(tx: Transaction) -> Counts:
         tokens_raw=count("sum(tokens_raw) FROM record WHERE space = :space"),
         tokens_kept=count("sum(tokens_kept) FROM record WHERE space = :space"),
         masked=count(f"count(*) FROM ref {live} AND masked IS NOT NULL"),
+        quarantined=count(f"count(*) {HELD} AND h.verdict IS NULL"),
     )
 
 

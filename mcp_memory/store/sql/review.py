@@ -12,7 +12,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, to_ms
 from mcp_memory.store.values import Held, Verdict
 
-__all__ = ["OF_ATOM", "PASSES", "THERE", "count", "listed", "note", "quarantine", "reasons", "review"]
+__all__ = ["HELD", "OF_ATOM", "PASSES", "THERE", "listed", "note", "quarantine", "reasons", "review"]
 
 _UNRELEASED = "h.space = r.space AND h.id = 'a' || r.id AND (h.verdict IS NULL OR h.verdict <> 'released')"
 OF_ATOM = f"(SELECT h.reasons FROM held h WHERE {_UNRELEASED})"
@@ -27,7 +27,8 @@ THERE = (
 )
 """The condition that the turn or atom which an expression names, `t12` or `a5`, was not forgotten."""
 
-_HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
+HELD = f"FROM held h WHERE h.space = :space AND {THERE.format(id='h.id', space='h.space')}"
+"""The rows of a space that were ever quarantined and are not forgotten."""
 _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 
@@ -47,16 +48,12 @@ def quarantine(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: date
 
 def listed(tx: Transaction, ids: Iterable[str] | None = None, *, limit: int = 100) -> list[Held]:
     if ids is None:
-        rows = tx.all(f"SELECT {_COLUMNS} {_HELD} AND h.verdict IS NULL ORDER BY h.at DESC, h.id LIMIT ?", limit)
+        rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.verdict IS NULL ORDER BY h.at DESC, h.id LIMIT ?", limit)
         return [_held(row) for row in rows]
     wanted = list(dict.fromkeys(ids))
-    rows = tx.all(f"SELECT {_COLUMNS} {_HELD} AND h.id IN ({marks(wanted)})", *wanted)
+    rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(wanted)})", *wanted)
     found = {one.id: one for one in map(_held, rows)}
     return [found[id] for id in wanted if id in found]
-
-
-def count(tx: Transaction) -> int:
-    return tx.get(f"SELECT count(*) {_HELD} AND h.verdict IS NULL")
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:

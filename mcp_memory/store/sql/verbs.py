@@ -78,10 +78,6 @@ class SqlVerbs(Protocol):
     citations = reads(evidence_rows.citations)
     cited_by = reads(evidence_rows.cited_by)
 
-    def write_persona_file(self, space: str, /, page: str) -> None:
-        if not self.read(space, lambda tx: pages.is_persona_written(tx, page)):
-            self.write(space, lambda tx: pages.write_persona_file(tx, page))
-
     # jobs
     backlog = reads(job_rows.backlog)
     flush = writes(job_rows.flush)
@@ -106,7 +102,6 @@ class SqlVerbs(Protocol):
     ref = reads(ref_rows.ref)
     read_ref = reads(ref_rows.read)
     unindexed_ref = reads_home(word_index.unindexed_ref)
-    refs_waiting = reads_home(word_index.refs_waiting)
     chunks = reads(word_index.chunks_by_id)
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
@@ -156,8 +151,6 @@ class SqlVerbs(Protocol):
     undo_forget = writes(forgetting.undo)
     tombstones = reads(forgetting.tombstones)
     purge = writes(purging.purge)
-    unverified_purges = reads_home(purging.unproven)
-    note_verified = writes_home(purging.note_proven)
     policies = reads(retention.listed)
     put_policy = writes(retention.put)
     due_policies = writes(retention.due)
@@ -166,7 +159,6 @@ class SqlVerbs(Protocol):
     note_retained = writes(retention.note)
     quarantine = writes(quarantine_rows.quarantine)
     quarantined = reads(quarantine_rows.listed)
-    count_quarantined = reads(quarantine_rows.count)
     review = writes(quarantine_rows.review)
 
     # export and import

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import exporting
-from mcp_memory.store.sql.transaction import HomeTransaction
+from mcp_memory.store.sql import exporting, pages, purging, word_index
+from mcp_memory.store.sql.transaction import HomeTransaction, reads_home, writes_home
 from mcp_memory.store.sql.verbs import SqlVerbs
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.database import Database
@@ -17,7 +17,7 @@ from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep import compaction, recovery, repair, snapshots
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Filters, Layer, Posting, Scored, TakenBack, Totals, VectorIndex, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, TakenBack, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,14 +96,15 @@ class SQLiteStore(SqlVerbs):
     ) -> Mapping[str, NDArray[np.float32]]:
         return self.read(space, lambda tx: vectors.of_rows(tx, layer, ids, identity))
 
-    def vector_indexes(self) -> list[VectorIndex]:
-        return self._db.read(vectors.indexes)
-
-    def ensure_vector_index(self, identity: str, dimensions: int) -> None:
-        self._db.write(lambda con: vectors.ensure(con, identity, dimensions))
-
-    def embeddable(self) -> int:
-        return self._db.read(vectors.embeddable)
+    def index_progress(self) -> IndexProgress:
+        return self._db.read(
+            lambda con: IndexProgress(
+                embeddable=vectors.embeddable(con),
+                vectors=vectors.indexes(con),
+                stale_terms=terms.stale_terms(con),
+                unindexed_refs=word_index.refs_waiting(HomeTransaction(con)),
+            )
+        )
 
     def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
         return self._db.read(lambda con: vectors.unembedded(con, identity, limit=limit, seen=self._seen))
@@ -111,21 +112,19 @@ class SQLiteStore(SqlVerbs):
     def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
         self._db.write(lambda con: vectors.put_by_id(con, rows, new))
 
-    def extend_sketches(self) -> bool:
+    def drop_vector_index(self, identity: str) -> None:
+        self._db.write(lambda con: vectors.drop(con, identity))
+
+    def maintain_indexes(self, *, limit: int) -> bool:
+        return self._renew_terms(limit) or self._extend_sketches()
+
+    def _extend_sketches(self) -> bool:
         if not self._db.read(vectors.due_sketches):
             return False
         self._db.write(vectors.extend_sketches)
         return True
 
-    def drop_vector_index(self, identity: str) -> None:
-        self._db.write(lambda con: vectors.drop(con, identity))
-
-    # index terms
-
-    def stale_terms(self) -> int:
-        return self._db.read(terms.stale_terms)
-
-    def renew_terms(self, *, limit: int) -> bool:
+    def _renew_terms(self, limit: int) -> bool:
         batch = self._db.read(lambda con: terms.next_batch(con, limit=limit))
         if batch is not None:
             found = terms.terms_of_batch(batch)
@@ -137,7 +136,10 @@ class SQLiteStore(SqlVerbs):
             self._db.write(lambda con: terms.settle_segments(con, left[0]))
         return bool(left)
 
-    # secure delete
+    # purging
+
+    unverified_purges = reads_home(purging.unproven)
+    note_verified = writes_home(purging.note_proven)
 
     def secure_delete(self, *, patience: float = 10.0) -> bool:
         return self._db.outside(lambda con: compaction.shred(con, patience=patience))
@@ -161,8 +163,8 @@ class SQLiteStore(SqlVerbs):
             return unreadable  # whatever else is asked reads these rows too
         found = self._db.read(checks.problems)
         # Pages are compared while writers are blocked: during a write, a page differs from its row.
-        pages = self._db.read if self._db.read_only else self._db.write
-        found += pages(lambda con: checks.page_problems(con, home))
+        compared = self._db.read if self._db.read_only else self._db.write
+        found += compared(lambda con: checks.page_problems(con, home))
         refs = self._db.read(lambda con: checks.ref_problems(con, home))
         if refs:  # files of refs forgotten meanwhile are rightly missing
             again = self._db.read(lambda con: checks.ref_problems(con, home))
@@ -186,6 +188,10 @@ class SQLiteStore(SqlVerbs):
                 *repair.mend(con, home, set_aside, everything=everything),
             ]
         )
+
+    def write_persona_file(self, space: str, /, page: str) -> None:
+        if not self.read(space, lambda tx: pages.is_persona_written(tx, page)):
+            self.write(space, lambda tx: pages.write_persona_file(tx, page))
 
     def recovered(self, space: str) -> list[TakenBack]:
         return recovery.noted(self._db.home, space)

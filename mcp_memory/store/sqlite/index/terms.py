@@ -173,7 +173,7 @@ class ReindexBatch:
 
 
 def stale_terms(con: apsw.Connection) -> int:
-    """See `Store.stale_terms`. In long gaps all row numbers are counted, which is cheap."""
+    """Count the rows with terms of an earlier version. In long gaps all row numbers are counted, which is cheap."""
     count = 0
     for layer in _LAYERS:
         for space, first, last in gaps(con, layer):

@@ -61,7 +61,7 @@ class Seen:
 
 
 def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
-    """See `Store.ensure_vector_index`."""
+    """Create a model's index. InvalidInput when it exists with other dimensions."""
     known = con.execute("SELECT dimensions FROM vector_index WHERE identity = ?", (identity,)).get
     if known == dimensions:
         return
@@ -187,7 +187,7 @@ def due_sketches(con: apsw.Connection) -> list[tuple[Layer, int, int, int]]:
 
 
 def extend_sketches(con: apsw.Connection) -> None:
-    """See `Store.extend_sketches`."""
+    """Do a share of the work on all sketches. See `Store.maintain_indexes`."""
     for table in due_sketches(con):
         sketch.extend(con, *table)
 
@@ -204,15 +204,13 @@ def problems(con: apsw.Connection) -> list[str]:
 
 
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
-    """See `Store.vector_indexes`."""
-    total = embeddable(con)
+    """Return every model with vectors here, most complete first."""
     rows: Any = con.execute("SELECT id, identity, dimensions FROM vector_index ORDER BY id").fetchall()
     found = [
         VectorIndex(
             identity=identity,
             dimensions=dimensions,
             embedded=sum(con.execute(f"SELECT count(*) FROM {_table(la, number)}_rowids").get for la in _LAYERS),
-            total=total,
         )
         for number, identity, dimensions in rows
     ]
