@@ -4,14 +4,20 @@ PYTHON = python3
 PY = .venv/bin/python
 READY = .venv/.ready
 
+# Tests and the demo start many servers: the package is compiled once, not by each of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 14
 
 demo: $(READY) ## run the real server through its main job, over stdio
 	.venv/bin/mcp-memory demo
 
-test: $(READY) ## run the tests; ARGS='-k canvas -x' goes to pytest
+test: $(READY) ## run the tests but the slow ones; ARGS='-k canvas -x' goes to pytest
 	$(PY) -m pytest -n auto $(ARGS)
+
+slow: $(READY) ## run the tests of a second or more each: programs that are started or killed, large memories
+	$(PY) -m pytest -n auto -m slow $(ARGS)
 
 check: $(READY) ## formatting, lint and types
 	$(PY) -m ruff format --check .
@@ -38,7 +44,7 @@ constraints: ## resolve the dependencies anew and pin what came out
 clean: ## remove everything that can be made again
 	rm -rf .venv .peers .demo build dist .pytest_cache .ruff_cache .hypothesis .coverage
 
-.PHONY: help demo test check peers bundle format constraints clean
+.PHONY: help demo test slow check peers bundle format constraints clean
 
 # Some systems ship venv without the pip to put in it; then the pip beside PYTHON fills the environment.
 $(READY): pyproject.toml constraints.txt

@@ -20,7 +20,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("default", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("CI", settings.get_profile("default"), max_examples=150, print_blob=True)
 settings.load_profile("CI" if os.environ.get("CI") else "default")
 

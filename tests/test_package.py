@@ -51,6 +51,7 @@ def test_the_console_script_is_installed() -> None:
     assert callable(script.load())
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_module_and_data_file_of_the_package(wheel: zipfile.Path) -> None:
     tracked = subprocess.run(["git", "ls-files", "mcp_memory"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert [name for name in tracked.stdout.splitlines() if not wheel.joinpath(name).is_file()] == []

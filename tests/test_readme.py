@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import mermaidx
+import pytest
 
 from mcp_memory.cli import program
 from mcp_memory.core.config import PREFIX, Settings
@@ -90,12 +91,14 @@ def test_its_client_settings_are_the_example_file() -> None:
     assert (wrapped["command"], wrapped["args"][:2]) == ("mcp-memory", ["wrap", "--"])
 
 
+@pytest.mark.slow
 def test_its_canvas_is_one_and_its_flow_is_drawn() -> None:
     flow, canvas = blocks("mermaid")
     assert render(parse(canvas)) == canvas
     assert mermaidx.render(flow).svg().startswith("<svg")
 
 
+@pytest.mark.slow
 def test_its_tools_answer_as_it_says() -> None:
     """Each tool that has an answer worth showing is shown; `python scripts/readme_examples.py --write` renews them."""
     run = subprocess.run(
@@ -128,6 +131,7 @@ def run_program(block: str, folder: Path, **environ: str) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 def test_its_programs_run(tmp_path: Path) -> None:
     verbs, _, compress = blocks("python")
     assert run_program(verbs, tmp_path) == "t1 My sister Ines keeps bees in Porto.\n"
@@ -135,6 +139,7 @@ def test_its_programs_run(tmp_path: Path) -> None:
     assert (before, fits) == (after, "True")
 
 
+@pytest.mark.slow
 def test_its_agent_uses_tools_and_remembers_in_its_next_life(tmp_path: Path) -> None:
     _, agent, _ = blocks("python")
     (tmp_path / "notes.txt").write_text("The hives need a new roof.\n")

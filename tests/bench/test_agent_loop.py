@@ -18,6 +18,7 @@ async def outcomes_of(talk: Talk, home: Path) -> list[bool]:
     return [outcome.right for outcome in outcomes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(file.stem for file in TALKS.glob("*.json")))
 async def test_memory_is_used_at_the_right_moments_and_answers_with_what_is_needed(name: str, home: Path) -> None:
     talk = Talk.model_validate_json((TALKS / f"{name}.json").read_bytes())

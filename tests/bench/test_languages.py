@@ -12,6 +12,7 @@ FIXTURES = languages()
 FIRST = 80  # per cent of a language's questions whose turn comes first
 
 
+@pytest.mark.slow
 async def test_a_question_in_any_language_finds_its_turn(home: Path) -> None:
     found = await ours(FIXTURES, home)
     assert {code: share(ranks, TOP) for code, ranks in found.items()} == dict.fromkeys(found, 100.0)

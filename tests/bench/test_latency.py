@@ -15,6 +15,7 @@ from bench.latency import main, measure, table
 from bench.servers import HEAVY
 
 
+@pytest.mark.slow
 def test_every_figure_has_its_floor_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, few in {"QUERIES": 12, "WARM_QUERIES": 1, "RECALL_QUERIES": 3, "SERVER_QUERIES": 4, "MIB": 2**16}.items():
         monkeypatch.setattr(latency, name, few)
@@ -39,6 +40,7 @@ def test_every_figure_has_its_floor_beside_it(tmp_path: Path, monkeypatch: pytes
     assert next(table(first)).startswith("120 turns")
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_filled_is_used_again(tmp_path: Path) -> None:
     bed = Bed(folder=tmp_path, turns=120)
     capture = anyio.run(filled, bed)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bench.load import loaded, table
 from bench.load_clients import MIX
 
 
+@pytest.mark.slow
 def test_a_few_clients_ask_at_their_pace_and_nothing_goes_wrong(home: Path) -> None:
     found = loaded(home=home, clients=3, minutes=2.5 / 60, rate=8, processes=1, before=40, floor_seconds=0)
     assert found["errors"] == []

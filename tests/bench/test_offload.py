@@ -60,6 +60,7 @@ def test_the_talk_is_the_last_four_turns_and_always_the_users_last() -> None:
     assert talk_before(run, 7) == "task\nstep 2\nstep 3\nstep 4\nstep 5"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [[], ["--budget", "600"], ["--curve"]])
 def test_the_command_prints_ours_beside_head_and_tail(
     file: Path, tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]

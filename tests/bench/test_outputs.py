@@ -55,6 +55,7 @@ def test_each_question_knows_where_its_answer_stands(runs: Path) -> None:
         assert text[at:].startswith(begins)
 
 
+@pytest.mark.slow
 def test_the_figures_have_the_documented_shape(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = tmp_path / "figures.json"
     main([str(runs), "--each", "3", "--json", str(written)])

@@ -11,6 +11,7 @@ from bench.recall import KINDS, SYSTEMS, main
 from mcp_memory.integrations.hooks.conversations import NEEDED_TOKENS
 
 
+@pytest.mark.slow
 def test_the_figures_of_a_small_set_have_the_documented_shape(
     small_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ def compress(home: Path, given: object, *options: str) -> subprocess.CompletedPr
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_a_list_comes_out_shorter_and_the_same_again_when_it_is_sent_again(home: Path) -> None:
     messages = openai(long_talk(20))
     ran = compress(home, messages, "--window", "15000")
@@ -31,6 +32,7 @@ def test_a_list_comes_out_shorter_and_the_same_again_when_it_is_sent_again(home:
     assert mcp_memory.compress(messages, window=15_000, home=home).messages == shorter
 
 
+@pytest.mark.slow
 def test_a_whole_request_comes_out_as_one_and_its_tools_count(home: Path) -> None:
     request = {"model": "m", "system": "rule " * 900, "messages": [{"role": "user", "content": "Go."}]}
     ran = compress(home, request, "--window", "600")

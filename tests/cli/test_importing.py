@@ -84,6 +84,7 @@ def test_a_dry_run_stores_nothing_and_makes_no_memory(run: Run, history: Path, h
     assert "nothing new" in run("import", "--dry-run", str(history)).stdout
 
 
+@pytest.mark.slow
 def test_a_dry_run_with_a_model_says_what_reading_would_cost(
     run: Run, history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +213,7 @@ def test_where_no_log_is_that_is_said(run: Run, tmp_path: Path, monkeypatch: pyt
     assert run("import", "--watch", "--dry-run", str(history)).exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_watch_stores_what_is_there_and_goes_on_until_it_is_ended(logs: Path, home: Path) -> None:
     path = written(logs, "codex", TALK[:4])
     command = [sys.executable, "-m", "mcp_memory", "--home", str(home), "import", "--watch", str(path)]

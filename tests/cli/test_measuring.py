@@ -37,6 +37,7 @@ def test_the_kinds_that_can_be_asked_for_are_those_there_are() -> None:
     assert tuple(questions.KINDS) == KINDS
 
 
+@pytest.mark.slow
 def test_every_figure_stands_with_its_interval_and_its_floors(run: Run, talkative: Path) -> None:
     result = run("bench", "--questions", "40", "--kind", "words", "--kind", "reply", home=talkative)
     assert result.exit_code == 0, result.output
@@ -51,6 +52,7 @@ def test_every_figure_stands_with_its_interval_and_its_floors(run: Run, talkativ
     assert result.stderr == "reading turns …\nmining questions …\nasking …\n"
 
 
+@pytest.mark.slow
 def test_no_text_of_the_memory_is_shown_unless_asked_for(run: Run, talkative: Path) -> None:
     said = {
         word

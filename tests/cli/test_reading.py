@@ -223,6 +223,7 @@ def test_drawing_without_the_extra_says_how_to_get_it(
     assert "pip install 'mcp-memory[render]'" in result.stderr
 
 
+@pytest.mark.slow
 def test_drawing_into_a_folder_that_is_not_there_is_an_error(run: Run, tmp_path: Path) -> None:
     result = run("show", "canvas", "--svg", str(tmp_path / "none" / "x.svg"))
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)

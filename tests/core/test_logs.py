@@ -187,6 +187,7 @@ async def use_everything(client: Client) -> int:
     return right
 
 
+@pytest.mark.slow
 async def test_no_word_of_the_user_is_in_the_log_of_a_server_at_level_debug(tmp_path: Path) -> None:
     with serving(saying=f"overloaded by {MARK}") as endpoint:
         endpoint.script += [(401, {}), completion(f"no order, but a {MARK}"), *[(401, {})] * 200]

@@ -220,6 +220,7 @@ def test_what_cannot_be_a_home_is_left_for_the_store_to_refuse(tmp_path: Path) -
     assert register(tmp_path / "file", what="library") is None
 
 
+@pytest.mark.slow
 async def test_a_server_says_how_it_serves_and_whom(tmp_path: Path) -> None:
     environment = {**os.environ, "MCP_MEMORY_HOME": str(tmp_path), "MCP_MEMORY_EMBEDDER": "none"}
     server = StdioServerParameters(command=sys.executable, args=["-m", "mcp_memory", "serve"], env=environment)

@@ -66,6 +66,7 @@ def collector() -> Iterator[Collector]:
         serving.join()
 
 
+@pytest.mark.slow
 async def test_requests_and_what_they_do_to_the_store_reach_the_collector_without_contents(
     tmp_path: Path, collector: Collector
 ) -> None:

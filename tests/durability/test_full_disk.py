@@ -64,6 +64,7 @@ def check(store: SQLiteStore, told: dict[str, list[str]]) -> None:
     assert store.problems() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("error", "for_good"), [(apsw.FullError, True), (apsw.IOError, False)], ids=["full", "broken"])
 def test_a_disk_that_fails_at_any_write_loses_nothing_acknowledged(
     error: type[apsw.Error], for_good: bool, home: Path

@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Barrier
 
 import anyio
+import pytest
 
 from bench.torture.by_stdio import Server
 from mcp_memory.store.sqlite import open_store
@@ -16,6 +17,7 @@ CLIENTS = 5
 MS = int(NOON.timestamp() * 1000)
 
 
+@pytest.mark.slow
 def test_five_clients_that_start_at_the_same_moment_on_an_empty_home_lose_nothing(home: Path, tmp_path: Path) -> None:
     greeted = Barrier(CLIENTS)
 

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 def test_what_was_acknowledged_before_thirty_kills_is_there_once_after_them(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"

@@ -115,6 +115,7 @@ def drawn(filled: Path) -> list[tuple[str, str, Any]]:
     return [*draw.sample(every, DRAWN), *draw.sample([one for one in every if one[:2] in BROKE], DRAWN)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_plain")
 def test_a_damaged_value_never_ends_in_a_traceback(filled: Path, tmp_path: Path) -> None:
     for number, (table, column, value) in enumerate(drawn(filled)):

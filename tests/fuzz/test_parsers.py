@@ -62,6 +62,7 @@ def test_a_target_that_never_ends_is_stopped() -> None:
     assert found.what == "TooLong: more than 0.05 s of processor time"
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_row_a_target_and_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert parsers.main(["--minutes", "0.01", "--only", "label", "--jobs", "1", "--engine", "hypothesis"]) == 0
     assert [line.split()[:1] for line in capsys.readouterr().out.splitlines()][1:2] == [["label"]]

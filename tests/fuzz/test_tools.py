@@ -73,6 +73,7 @@ async def test_no_address_is_an_internal_error(client: Client, address: str) -> 
     assert [*oracle.of_error("resource", told.value)] == []
 
 
+@pytest.mark.slow
 def test_no_line_ends_a_server(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mcp_memory", "--home", str(tmp_path / "home"), "serve"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -88,6 +89,7 @@ def test_no_line_ends_a_server(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
+@pytest.mark.slow
 async def test_a_round_of_calls_breaks_neither_servers_nor_home(home: Path) -> None:
     with anyio.fail_after(100):
         calls, found = await hunted(home, seconds=60, start=7, rounds=1, most=15, env={"MCP_MEMORY_EMBEDDER": "none"})

@@ -18,6 +18,8 @@ from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.sqlite.index import sketch
 
+pytestmark = pytest.mark.slow
+
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 PLACES = ("harbour", "station", "market", "library", "garden", "bridge", "tower", "museum")
 THINGS = ("kettle", "ladder", "carpet", "mirror", "basket", "pencil", "saddle", "lantern", "anchor")

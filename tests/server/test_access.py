@@ -205,6 +205,7 @@ async def test_two_clients_of_one_space_that_name_no_session_draw_on_canvases_of
 # --- who needs one ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_on_this_machine_nobody_needs_a_token_until_there_is_one_and_for_ever_after(home: Path) -> None:
     settings = settings_of(home)
     async with served(settings) as (url, server), bearer(None) as http:
@@ -221,6 +222,7 @@ async def test_on_this_machine_nobody_needs_a_token_until_there_is_one_and_for_e
         assert (await http.post(f"{url}/mcp", json=INITIALIZE, headers=HEADERS)).status_code == 401
 
 
+@pytest.mark.slow
 async def test_a_token_that_another_process_revokes_opens_nothing_from_then_on_and_its_streams_end(
     door: Door, stack: AsyncExitStack
 ) -> None:
@@ -238,6 +240,7 @@ async def test_a_token_that_another_process_revokes_opens_nothing_from_then_on_a
             assert [chunk async for chunk in stream.aiter_lines() if chunk.startswith("data")] == []
 
 
+@pytest.mark.slow
 async def test_a_listener_of_2026_is_told_nothing_once_its_token_is_revoked(door: Door, stack: AsyncExitStack) -> None:
     reader, writer = await door.tokens((["a"], "read"), (["a"], "write"))
     url, server = door.url, door.server
@@ -460,6 +463,7 @@ async def test_who_takes_nothing_of_an_answer_is_not_waited_for() -> None:
             await gone.wait()
 
 
+@pytest.mark.slow
 async def test_who_takes_an_answer_slowly_gets_it_whole() -> None:
     async with answering(16 * 2**20, 1.0) as (port, gone):
         async with await anyio.connect_tcp("127.0.0.1", port) as client:

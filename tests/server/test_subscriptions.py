@@ -95,6 +95,7 @@ async def test_a_write_through_another_client_reaches_a_subscriber(server: Memor
         await told(updates, {f"memory://session/s-{era}"})
 
 
+@pytest.mark.slow
 async def test_a_change_by_another_process_reaches_a_subscriber(
     server: MemoryServer, settings: Settings, era: Any
 ) -> None:

@@ -103,6 +103,7 @@ def call(id_: int, tool: str, arguments: dict[str, Any]) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params})
 
 
+@pytest.mark.slow
 def test_stdio_answers_malformed_and_huge_lines_and_goes_on(piped: subprocess.Popen[str]) -> None:
     assert ask(piped, json.dumps(INITIALIZE))["result"]["serverInfo"]["name"] == "mcp-memory"
     assert ask(piped, '{"jsonrpc": "2.0", "id": 2,')["error"]["code"] == -32700
@@ -138,6 +139,7 @@ def test_stdio_answers_a_request_whose_id_is_none_and_no_notification(piped: sub
     assert ask(piped, json.dumps({"jsonrpc": "2.0", "id": 9, "method": "ping"}))["id"] == 9
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM on Windows")
 def test_stdio_ends_on_a_signal_though_its_input_stays_open(piped: subprocess.Popen[str]) -> None:
     ask(piped, json.dumps(INITIALIZE))
@@ -148,6 +150,7 @@ def test_stdio_ends_on_a_signal_though_its_input_stays_open(piped: subprocess.Po
     assert piped.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_stdio_ends_with_its_input(piped: subprocess.Popen[str]) -> None:
     ask(piped, json.dumps(INITIALIZE))
     ask(piped, call(2, "remember", {"text": "kept"}))
@@ -155,6 +158,7 @@ def test_stdio_ends_with_its_input(piped: subprocess.Popen[str]) -> None:
     assert (output, log, piped.returncode) == ("", "", 0)
 
 
+@pytest.mark.slow
 def test_a_server_warns_of_a_variable_that_sets_nothing_and_serves(tmp_path: Path) -> None:
     done = subprocess.run(
         command(),
@@ -230,6 +234,7 @@ async def listening(home: Path, transport: str, **extra: str) -> AsyncIterator[t
                 process.kill()
 
 
+@pytest.mark.slow
 async def test_http_serves_both_generations_to_who_has_the_token_and_ends_while_they_are_connected(
     tmp_path: Path,
 ) -> None:
@@ -248,6 +253,7 @@ async def test_http_serves_both_generations_to_who_has_the_token_and_ends_while_
         os.kill(pid, signal.SIGINT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["http", "sse"])
 async def test_clients_of_one_server_that_name_no_session_do_not_draw_on_one_canvas(
     tmp_path: Path, transport: str
@@ -264,6 +270,7 @@ async def test_clients_of_one_server_that_name_no_session_do_not_draw_on_one_can
     assert first["canvas"] == third["canvas"] != second["canvas"]
 
 
+@pytest.mark.slow
 async def test_sse_serves_both_generations_at_once(tmp_path: Path) -> None:
     async with (
         listening(tmp_path / "home", "sse") as (url, _pid),

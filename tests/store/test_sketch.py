@@ -116,6 +116,7 @@ def test_of_the_first_rows_of_a_store_only_those_of_the_space_are_found(store: S
     assert found(store, 7, filters=Filters(upto=10**18)) == found(store, 7)
 
 
+@pytest.mark.slow
 def test_sketches_go_with_their_index_and_a_store_with_them_is_sound(store: SQLiteStore, home: Path) -> None:
     extend(store)
     assert store.problems() == []

@@ -67,6 +67,7 @@ def writers(home: Path, names: list[str], count: int) -> list[subprocess.Popen[s
     return started
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_on_an_empty_home_lose_nothing(home: Path) -> None:
     processes = writers(home, ["a", "b", "c"], 15)
     for process in processes:

@@ -82,6 +82,7 @@ def test_what_the_user_says_is_not_judged_by_its_words() -> None:
     assert flags(PLAIN["nl"], "user") == ()
 
 
+@pytest.mark.slow
 def test_nine_of_ten_written_attacks_are_held_in_each_language_and_form() -> None:
     rows = held(lines("test")[::2])  # all of them: `python -m bench.suspicion`
     assert [row["name"] for row in rows if row["by"] == "language" and row["held"].value < 90] == []

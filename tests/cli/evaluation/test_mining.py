@@ -22,6 +22,7 @@ def test_the_seed_decides_the_questions(kind: str, talk: Talk) -> None:
     assert mine(talk, kind, 60, seed=1) != first
 
 
+@pytest.mark.slow
 def test_the_questions_do_not_depend_on_how_this_process_hashes_words() -> None:
     code = (
         "from tests.cli.evaluation.conftest import SESSIONS, talk_from, talk_of\n"

@@ -25,6 +25,7 @@ from mcp_memory.testing import HashEmbedder
 from tests.cli.evaluation.conftest import SESSIONS, TURNS, talk_from, talk_of
 
 
+@pytest.mark.slow
 async def test_every_kind_is_measured_beside_both_floors(memory: Memory) -> None:
     report = await measure(memory, questions=40)
     assert (report.turns, report.turns_read, report.sessions) == (SESSIONS * TURNS, SESSIONS * TURNS, SESSIONS)
@@ -68,6 +69,7 @@ async def test_without_a_model_the_floor_is_bm25(home: Path) -> None:
     assert (report.model, list(report.kinds[0].systems)) == (None, ["ours", "bm25"])
 
 
+@pytest.mark.slow
 async def test_nothing_is_written(memory: Memory, home: Path) -> None:
     def held() -> Mapping[str, str]:
         return {
@@ -96,6 +98,7 @@ async def test_small_talk_is_refused(home: Path) -> None:
             await measure(memory)
 
 
+@pytest.mark.slow
 async def test_a_kind_with_too_few_questions_has_no_figures(home: Path) -> None:
     async with open_memory(home=home, embedder="none") as memory:
         for number in range(SESSIONS):

@@ -222,6 +222,7 @@ def test_a_configuration_that_is_broken_is_told_and_both_files_stay(run: Run, tm
 # --- whether it answers -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_installed_is_started_and_greeted(run: Run, tmp_path: Path) -> None:
     assert "No client has it yet" in run("install", "--check").output
     missing = run("install", "cursor", "--check")
@@ -245,6 +246,7 @@ def test_a_server_that_ends_or_talks_nonsense_is_told_with_its_last_words() -> N
         check({"command": sys.executable, "args": ["-c", script]})
 
 
+@pytest.mark.slow
 def test_an_entry_that_starts_nothing_or_whose_memory_cannot_be_opened_is_told(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="names no command"):
         check({"type": "http", "url": "http://127.0.0.1:1/mcp"})

@@ -158,6 +158,7 @@ def test_a_format_that_is_asked_for_holds_for_every_value(file: File) -> None:
         seen(path, format="jsonl")
 
 
+@pytest.mark.slow
 def test_values_that_are_no_history_end_the_reading_and_nothing_is_stored(file: File, tmp_path: Path) -> None:
     path = file(zipped(("conversations.json", b"[0" + b",0" * 200_000 + b"]")), "export.zip")
     done = brought(tmp_path / "home", path)

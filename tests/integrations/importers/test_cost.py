@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.history import ImportOptions, preview_file, source_of
@@ -123,6 +125,7 @@ def test_a_dry_run_refuses_what_an_import_would_and_knows_what_it_knows(file: Fi
     assert seen(path, files=[Imported(path="", sha256="", modified=0, turns=1, at=AT)]).state == "seen"
 
 
+@pytest.mark.slow
 def test_litellm_knows_the_price_of_common_models_and_of_no_other() -> None:
     known = price("gpt-4o-mini", 1_000_000, 100_000)
     assert known is not None

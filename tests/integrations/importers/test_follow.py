@@ -85,6 +85,7 @@ def test_a_log_that_has_not_grown_tells_nothing_and_one_that_has_only_what_is_ne
     assert (again.stored, again.duplicates, again.kept) == (0, 6, 0)
 
 
+@pytest.mark.slow
 @given(agent=st.sampled_from(AGENTS), cuts=st.lists(st.floats(0, 1), max_size=6), kill=st.none() | st.integers(0, 5))
 @settings(max_examples=12)
 def test_a_log_read_in_any_pieces_and_by_whom_is_killed_gives_what_it_gives_at_once(

@@ -98,6 +98,7 @@ def test_of_a_file_that_has_grown_only_what_is_new_is_stored(dated: bool, home: 
     assert contents(home) == {f"s{n}": [one["content"] for one in values[n::3]] for n in range(3)}
 
 
+@pytest.mark.slow
 @settings(max_examples=10)  # each opens some memories
 @given(lives=st.lists(st.integers(0, 6), min_size=1, max_size=2), dated=st.booleans())
 def test_a_killed_import_goes_on_and_leaves_the_rows_of_one_that_was_not(

@@ -122,6 +122,7 @@ async def talk(client: Client, saw: Saw, era: str) -> None:
             assert await anext(updates) == ResourceUpdated(uri="test://watched-resource")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("era", ["auto", "legacy"])
 async def test_a_conversation_is_the_same_with_the_proxy_and_without(home: Path, era: str) -> None:
     direct, through = Saw(), Saw()

@@ -94,6 +94,7 @@ def until(happens: Callable[[], bool]) -> None:
     pytest.fail("it did not happen")
 
 
+@pytest.mark.slow
 def test_a_large_result_is_kept_and_the_environment_goes_on_without_our_secrets(wrap: Start, home: Path) -> None:
     proxy = wrap("good", "--session", "trip")
     assert proxy.ask("initialize", INITIALIZE)["result"]["serverInfo"]["name"] == "good"

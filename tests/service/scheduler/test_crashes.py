@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import Filters
 from mcp_memory.testing import FixedClock
 from tests.service.scheduler.rounds import EXPECTED, SESSIONS, THINGS, finish, record, working
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 

@@ -120,6 +120,7 @@ async def test_reading_all_that_waits_ends_with_the_first_failure_and_keeps_what
     assert (status["pyramid"]["waiting"]["turns"], endpoint.script) == (1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [(429, {"retry-after": "0"}), (500, {}), (503, {})])
 async def test_a_busy_or_broken_provider_is_asked_again_and_every_call_is_on_the_bill(
     memory: Memory, endpoint: Endpoint, trouble: tuple[int, dict[str, str]]
@@ -129,6 +130,7 @@ async def test_a_busy_or_broken_provider_is_asked_again_and_every_call_is_on_the
     assert bill["extract"] == (2, 1)
 
 
+@pytest.mark.slow
 async def test_a_provider_that_drips_its_answer_parks_the_work(
     home: Path, clock: FixedClock, endpoint: Endpoint
 ) -> None:

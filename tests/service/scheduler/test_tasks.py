@@ -93,6 +93,7 @@ def test_a_canvas_comes_after_its_summaries_and_can_be_left_alone(store: Store) 
 # --- what it costs ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(store: Store, home: Path) -> None:
     agent, model = Agent(store), Reader()
     settings = Settings(home=home, embedder="none")
@@ -185,6 +186,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), max_size=4))
 def test_whatever_call_a_worker_dies_at_a_task_is_bettered_once_and_whole(
