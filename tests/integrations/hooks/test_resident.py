@@ -32,13 +32,11 @@ from mcp_memory.integrations.hooks.endpoint import (
 )
 from mcp_memory.service.memory import open_memory
 
-pytestmark = pytest.mark.slow
-
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
 WAIT = 20.0
 OUTPUT = {"stdout": "\n".join(f"line {n} of a long log, job {n * 37}" for n in range(900)), "stderr": ""}
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals")]
 
 
 class Client:
