@@ -31,7 +31,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.models.embed import make_embedder
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.index import scan, sketch
+from mcp_memory.store.sqlite.index import nearest_rows
 from mcp_memory.store.values import Vectors
 
 __all__ = ["AT", "recall", "settle"]
@@ -57,13 +57,13 @@ def recall(home: Path, queries: Sequence[NDArray[np.float32]], *, space: str = "
     sketched = database.read(lambda con: con.table_exists("main", "turn_plan_1"))
 
     def exact(con: apsw.Connection) -> list[tuple[int, float]]:
-        best = scan.Best(query, max(AT))
-        for numbers, rows in scan.blocks(con, "turn_vec_1", number, len(query)):
+        best = nearest_rows.Best(query, max(AT))
+        for numbers, rows in nearest_rows.blocks(con, "turn_vec_1", number, len(query)):
             best.add(numbers, rows)
         return best.found()
 
     def ours(con: apsw.Connection) -> list[tuple[int, float]]:
-        return sketch.nearest(con, "turn", 1, number, query, allowed=None, limit=max(AT))
+        return nearest_rows.nearest(con, "turn", 1, number, query, allowed=None, limit=max(AT))
 
     found: dict[int, list[float]] = {k: [] for k in AT}
     seconds: tuple[list[float], list[float]] = ([], [])

@@ -12,7 +12,7 @@ import pytest
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.index import sketch
+from mcp_memory.store.sqlite.index import nearest_rows
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.store.values import Filters, Scored, Vectors
 
@@ -30,9 +30,9 @@ def themed(count: int, seed: int) -> np.ndarray:
 @pytest.fixture(autouse=True)
 def _early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sketches from a thousand rows on, and few candidates, as if those were a hundred thousand."""
-    monkeypatch.setattr(sketch, "_FROM", 1_000)
-    monkeypatch.setattr(sketch, "_STEP", 500)
-    monkeypatch.setattr(sketch, "CANDIDATES", 300)
+    monkeypatch.setattr(nearest_rows, "_FROM", 1_000)
+    monkeypatch.setattr(nearest_rows, "_STEP", 500)
+    monkeypatch.setattr(nearest_rows, "CANDIDATES", 300)
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.index.nearest_rows import quantised
 from mcp_memory.store.sqlite.index.outlines import Outlines
-from mcp_memory.store.sqlite.index.scan import quantised
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.values import Filters, Vectors

@@ -1,6 +1,6 @@
 """The vector leg in SQLite: one `vec0` table of int8 vectors for each model and layer, partitioned by space.
 
-sqlite-vec stores and changes the vectors; `scan` searches them, with the help of `sketch` if they are many.
+sqlite-vec stores and changes the vectors; `nearest_rows` searches them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import apsw
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import Transaction, number_of
-from mcp_memory.store.sqlite.index import sketch
+from mcp_memory.store.sqlite.index import nearest_rows
+from mcp_memory.store.sqlite.index.nearest_rows import quantised
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, rowid
-from mcp_memory.store.sqlite.index.scan import quantised
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def put(
         f" AND NOT EXISTS (SELECT 1 FROM {table}_rowids WHERE rowid = ?3)",
         [(space, number, rowid(space, number), data[i].tobytes()) for i, number in enumerate(numbers)],
     )
-    sketch.take_late(con, layer, index, space, data.shape[1], numbers)
+    nearest_rows.take_late(con, layer, index, space, data.shape[1], numbers)
 
 
 def put_by_id(con: apsw.Connection, given: Sequence[tuple[str, str]], vectors: Vectors) -> None:
@@ -120,7 +120,7 @@ def delete(con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int
     rows = [(rowid(space, number),) for number in numbers]
     for (index,) in indexes:
         con.executemany(f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", rows)
-        sketch.delete(con, layer, index, space, numbers)
+        nearest_rows.delete_sketches(con, layer, index, space, numbers)
 
 
 def nearest(
@@ -133,7 +133,7 @@ def nearest(
     if not tx.space or index is None or not query.data.any():
         return []
     allowed = _allowed(tx, layer, filters, outlines)
-    found = sketch.nearest(tx.con, layer, index, tx.space, query.data[0], allowed=allowed, limit=limit)
+    found = nearest_rows.nearest(tx.con, layer, index, tx.space, query.data[0], allowed=allowed, limit=limit)
     return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in found]
 
 
@@ -182,20 +182,24 @@ def due_sketches(con: apsw.Connection) -> list[tuple[Layer, int, int, int]]:
         (layer, index, space, dimensions)
         for index, dimensions in rows
         for layer in _LAYERS
-        if (space := sketch.due_space(con, layer, index, dimensions)) is not None
+        if (space := nearest_rows.due_space(con, layer, index, dimensions)) is not None
     ]
 
 
 def extend_sketches(con: apsw.Connection) -> None:
     """Do a share of the work on all sketches. See `Store.maintain_indexes`."""
     for table in due_sketches(con):
-        sketch.extend(con, *table)
+        nearest_rows.extend_sketches(con, *table)
 
 
 def problems(con: apsw.Connection) -> list[str]:
     """Return the missing sketches, a line for each model and layer. Dropping an index rebuilds all of them."""
     rows: Any = con.execute("SELECT id, identity FROM vector_index").fetchall()
-    lacking = [(sketch.missing(con, layer, index), layer, identity) for index, identity in rows for layer in _LAYERS]
+    lacking = [
+        (nearest_rows.missing_sketches(con, layer, index), layer, identity)
+        for index, identity in rows
+        for layer in _LAYERS
+    ]
     return [
         f"{count} {layer}s have no sketch by {identity}: drop its vectors, and they are made anew."
         for count, layer, identity in lacking
@@ -268,7 +272,7 @@ def drop(con: apsw.Connection, identity: str) -> None:
     if index is not None:
         for layer in _LAYERS:
             con.execute(f"DROP TABLE {_table(layer, index)}")
-            sketch.drop(con, layer, index)
+            nearest_rows.drop_sketches(con, layer, index)
         con.execute("DELETE FROM vector_index WHERE id = ?", (index,))
 
 

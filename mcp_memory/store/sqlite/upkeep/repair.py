@@ -19,7 +19,7 @@ from mcp_memory.store.sql.line_files import due, lines_of
 from mcp_memory.store.sql.transaction import catch_up_counters, counters_behind
 from mcp_memory.store.sql.word_index import INDEXED, terms_of_row
 from mcp_memory.store.sqlite import checks
-from mcp_memory.store.sqlite.index import sketch, terms
+from mcp_memory.store.sqlite.index import nearest_rows, terms
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK
 from mcp_memory.store.sqlite.line_files import owner
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
@@ -113,8 +113,8 @@ def _sketches(con: apsw.Connection) -> Iterator[str]:
     layers: tuple[Layer, ...] = ("turn", "atom")
     for index, identity in rows:
         for layer in layers:
-            if sketch.missing(con, layer, index):
-                sketch.drop(con, layer, index)
+            if nearest_rows.missing_sketches(con, layer, index):
+                nearest_rows.drop_sketches(con, layer, index)
                 yield f"The sketches of {layer}s by {identity} are made anew in the background."
 
 
