@@ -4,7 +4,7 @@
 those in its file (`cue past`, `cue future`). The nearest cue decides, within the clause of the date: the last before
 the date, else the first after it. Nothing is parsed: reported speech and irony count as they are written.
 
-Turns have shapes beside those of questions (`intervals`); both are matched, and of overlapping phrases the longest is
+Turns have shapes beside those of questions (`spans_in`); both are matched, and of overlapping phrases the longest is
 kept, so that "the last week of May" is never read as "last week".
 """
 

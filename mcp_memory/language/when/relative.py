@@ -1,6 +1,6 @@
 """The days that a phrase of a turn means, seen from the day it was said; None where that is not certain.
 
-`intervals.meaning` reads questions, which look back. A turn looks either way, so here each phrase needs words that say
+`meaning` reads questions, which look back. A turn looks either way, so here each phrase needs words that say
 which: its own ("last", "in two weeks") or those of its sentence (`Sentence`). Where two readings are common ("next
 Friday", said on a Monday) both days are given. Counted days are exact, weeks are about; months and years are exact only
 to the month and the year. All is in naive local days; weeks begin on Monday.

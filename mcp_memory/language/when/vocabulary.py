@@ -1,7 +1,7 @@
 r"""The classes of words in a time expression, the lexicon of each language, and where shapes match a text.
 
 A text becomes a row of tokens, each of one class; a shape is a pattern over classes. Only a language's file
-(`data/times/en.txt`) knows its words, only `intervals.meaning` knows what a set of classes denotes, so a new language
+(`data/times/en.txt`) knows its words, only `meaning` knows what a set of classes denotes, so a new language
 is one file:
 
     UNIT week: week, weeks              a class, its value, the forms

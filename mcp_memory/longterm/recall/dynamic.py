@@ -35,7 +35,7 @@ from mcp_memory.longterm.recall.relevance import (
     weigh_rows,
     weights_of,
 )
-from mcp_memory.longterm.search import Ranked, SearchContext, parse_query, question_pattern, speaker_intent
+from mcp_memory.longterm.search import Ranked, SearchContext, question_pattern, speaker_intent
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.times import date_of
@@ -352,12 +352,9 @@ def _scenes(wanted: RecallQuery, held: Sequence[WeighedRow]) -> list[RecallLine]
 def _outputs(wanted: RecallQuery, words: AbstractSet[str]) -> list[RecallLine]:
     """Return relevant lines of tool results; they need the weight that a turn would need."""
     desk = wanted.desk
-    if not desk.store.totals(desk.space, "chunk").rows:
-        return []
-    read_as = parse_query(wanted.text, desk.now, relatives=False)
     hits = {
         address(hit.ref, hit.lines): hit
-        for hit in results(desk.store, desk.space, read_as, filters=Filters(), limit=_OUTPUTS)
+        for hit in results(desk.store, desk.space, wanted.text, filters=Filters(), limit=_OUTPUTS)
     }
     weights = weights_of(wanted, "chunk", {at: terms_of(hit.text) for at, hit in hits.items()})
     return [

@@ -193,7 +193,7 @@ class ParsedQuery:
     times: list[Span]
 
 
-def parse_query(text: str, at: datetime, *, relatives: bool = True) -> ParsedQuery:
+def parse_query(text: str, at: datetime) -> ParsedQuery:
     """Take apart a question asked at a moment. Of a very long one, the beginning."""
     from mcp_memory.language.when import spans_in
 
@@ -202,7 +202,7 @@ def parse_query(text: str, at: datetime, *, relatives: bool = True) -> ParsedQue
     return ParsedQuery(
         text=text,
         words=words,
-        related=_related(text, set(words)) if relatives else [],
+        related=_related(text, set(words)),
         role=speaker_intent(text),
         length=len(set(base_terms(text)).intersection(words)) or len(words),
         times=spans_in(text, at),

@@ -100,7 +100,7 @@ def explain(
         scenes=tuple(
             (hit.scene.slug, hit.found_by) for hit in matching(store, space, query, filters=filters, atoms=atoms, at=at)
         ),
-        results=_results(store, space, parse_query(query, at, relatives=False), filters),
+        results=_results(store, space, query, filters),
     )
 
 
@@ -147,15 +147,11 @@ def _with_texts(
     )
 
 
-def _results(
-    store: Store, space: str, question: ParsedQuery, filters: Filters
-) -> tuple[tuple[str, Signals, bool], ...]:
+def _results(store: Store, space: str, query: str, filters: Filters) -> tuple[tuple[str, Signals, bool], ...]:
     passing = allowed(filters)
-    if passing is None or not store.totals(space, "chunk").rows:
+    if passing is None:
         return ()
-    about, hits = (
-        results(store, space, question, filters=passing, limit=_RESULTS, least=least) for least in (SHARE, 0)
-    )
+    about, hits = (results(store, space, query, filters=passing, limit=_RESULTS, least=least) for least in (SHARE, 0))
     enough = {address(hit.ref, hit.lines) for hit in about}
     return tuple(((at := address(hit.ref, hit.lines)), hit.found_by, at in enough) for hit in hits)
 

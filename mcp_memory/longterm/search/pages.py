@@ -177,12 +177,11 @@ def of_turns(filters: Filters) -> Filters | None:
 def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
     """Return lines of tool results, on the first page: a few that are about the query; any, if only they are asked."""
     passing = allowed(filters) if page.first else None
-    if passing is None or not store.totals(space, "chunk").rows:
+    if passing is None:
         return []
-    question = parse_query(query, page.at, relatives=False)
     if filters.role == "tool":
-        return results(store, space, question, filters=passing, limit=limit, least=0.0)
-    return results(store, space, question, filters=passing, limit=min(limit, SHOWN))
+        return results(store, space, query, filters=passing, limit=limit, least=0.0)
+    return results(store, space, query, filters=passing, limit=min(limit, SHOWN))
 
 
 def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]:

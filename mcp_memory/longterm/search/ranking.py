@@ -139,14 +139,15 @@ def of_turns(
     hits = {one.term: _TermHit(outline.places(one.rows), rarity(one.documents, total)) for one in postings}
     near = [_known(outline, rows, cosines) for rows, cosines in near]
     said = _all_of([hit.at for hit in hits.values()])
-    words = _words(question, hits, said, _norms(outline.sizes[said], outline.mean_size))
+    mean = outline.mean_size
+    words = _words(question, hits, said, _norms(outline.sizes[said], mean))
     full = _FULL_MATCH * _rarity_of_all(question, hits)
     lacking = (1 - _covered(words, full=full)) ** 2
     sense: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
     if lacking >= _LACKING:
         sense = [_known(outline, *found) for found in by_encoder()]
     met = _all_of([said, *(at for at, _ in (*near, *sense))])
-    norms = _norms(outline.sizes[met], outline.mean_size)
+    norms = _norms(outline.sizes[met], mean)
     alone = _alone(question, hits, near, met, norms, _spread(words, said, met), full=full)
     for at, cosines in sense:
         index = np.searchsorted(met, at)

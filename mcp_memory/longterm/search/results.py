@@ -24,8 +24,8 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.secrets import mask_lines
 from mcp_memory.core.types import Ref, ResultHit
 from mcp_memory.language.snippet import matches, snippet
-from mcp_memory.language.words import base_terms
-from mcp_memory.longterm.search import ParsedQuery
+from mcp_memory.language.words import base_terms, query_terms
+from mcp_memory.longterm.search import MAX_CHARS
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Chunk, Filters, Posting
@@ -89,15 +89,17 @@ def allowed(filters: Filters) -> Filters | None:
 
 
 def results(
-    store: Store, space: str, question: ParsedQuery, *, filters: Filters, limit: int, least: float = ABOUT
+    store: Store, space: str, query: str, *, filters: Filters, limit: int, least: float = ABOUT
 ) -> list[ResultHit]:
     """Return the best lines of the results that hold so much of the question, at most two places of each result."""
     total = store.totals(space, "chunk").rows
-    if not question.words or not total:
+    query = query[:MAX_CHARS]
+    words = list(dict.fromkeys(query_terms(query))) if total else []
+    postings = store.postings(space, "chunk", words, filters=filters) if words else []
+    if not postings:
         return []
-    postings = store.postings(space, "chunk", question.words, filters=filters)
-    runs = list(_read(store, space, _first(postings, max(_FEW, total)), question.words))
-    worth = _worth(question, postings, runs, max(_FEW, total))
+    runs = list(_read(store, space, _first(postings, max(_FEW, total)), words))
+    worth = _worth(query, words, postings, runs, max(_FEW, total))
     about = [run for run in runs if worth.share(run.held()) >= least]
     about.sort(key=lambda run: (-round(worth.score(run), 9), -int(run.chunk.id[1:])))
     return list(islice(_hits(store, space, about, worth), limit))
@@ -135,15 +137,15 @@ def _read(store: Store, space: str, first: Mapping[str, float], words: Sequence[
         yield _RunLines(chunk=chunk, lines=lines, matching=matching, words=first[chunk.id])
 
 
-def _worth(question: ParsedQuery, postings: Sequence[Posting], runs: Sequence[_RunLines], total: int) -> _Worth:
+def _worth(query: str, words: list[str], postings: Sequence[Posting], runs: Sequence[_RunLines], total: int) -> _Worth:
     """Weigh the words by rarity, each in the form that documents have: shares are shares of words.
 
     A word without postings is in no run, or, as the runs show, so common that it was left out and counts nothing.
     """
     known = {one.term: one.documents for one in postings}
     heard = frozenset[str]().union(*(run.held() for run in runs))
-    forms = set(base_terms(question.text))
-    words = [word for word in question.words if word in forms] or question.words
+    forms = set(base_terms(query))
+    words = [word for word in words if word in forms] or words
     worth = {word: rarity(known.get(word, 0), total) for word in words if word in known or word not in heard}
     whole = sum(worth.values()) or 1.0
     return _Worth({word: value / whole for word, value in worth.items()})

@@ -12,9 +12,10 @@ from mcp_memory.core.errors import Damaged, NotFound
 from mcp_memory.core.secrets import mask_lines
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Citation, CitedResult, Citing, Evidence, ResultHit, Scene, Turn, Verified, Why
+from mcp_memory.language.words import query_terms
 from mcp_memory.longterm import scenes as l2_page
 from mcp_memory.longterm.persona import ended_since, unfounded
-from mcp_memory.longterm.search import atom_turns, parse_query
+from mcp_memory.longterm.search import atom_turns
 from mcp_memory.longterm.search.results import results
 from mcp_memory.store.citations import NamedResult, address, cited, links, named, uncovered
 from mcp_memory.store.evidence import is_intact
@@ -152,11 +153,11 @@ def _likely(store: Store, space: str, text: str, turns: Sequence[Turn]) -> list[
     if not turns:
         return []
     first = min(turns, key=lambda turn: turn.learned_at)
-    question = parse_query(text[:_READ], first.learned_at, relatives=False)
-    if len(question.words) < _FEWEST:
+    text = text[:_READ]
+    if len(set(query_terms(text))) < _FEWEST:
         return []
     filters = Filters(session=first.session, as_of=first.learned_at)
-    return results(store, space, question, filters=filters, limit=_LIKELY)
+    return results(store, space, text, filters=filters, limit=_LIKELY)
 
 
 def _result(store: Store, space: str, citation: Citation) -> Iterator[CitedResult]:

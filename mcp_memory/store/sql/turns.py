@@ -267,6 +267,7 @@ def _select(tx: Transaction, session: str, rest: str, *values: Value) -> list[Tu
 
 def _turn(row: Sequence[Any]) -> Turn:
     number, session, position, role, name, content, said_at, learned_at, digest = row
+    learned = from_ms(learned_at)
     return Turn(
         id=f"t{number}",
         session=session,
@@ -274,8 +275,8 @@ def _turn(row: Sequence[Any]) -> Turn:
         role=role,
         name=name,
         content=content,
-        said_at=from_ms(said_at),
-        learned_at=from_ms(learned_at),
+        said_at=learned if said_at == learned_at else from_ms(said_at),
+        learned_at=learned,
         sha256=bytes(digest).hex(),
     )
 
