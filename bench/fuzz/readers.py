@@ -27,8 +27,8 @@ from mcp_memory.longterm.statements import Extracted
 from mcp_memory.longterm.times import dated, holds
 from mcp_memory.models.llm import parse as parse_reply
 from mcp_memory.models.llm import without_fence
-from mcp_memory.shortterm.canvas.edits import CanvasState, Patch, apply_patch
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, decode, encode, goal_of, parse, render
+from mcp_memory.shortterm.canvas.state import CanvasState, Patch, apply_patch
 from mcp_memory.shortterm.canvas_stage import CanvasReply as CanvasReply
 from mcp_memory.shortterm.canvas_stage import checked
 from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor

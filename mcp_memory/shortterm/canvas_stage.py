@@ -25,7 +25,10 @@ from mcp_memory.core.types import Group
 from mcp_memory.models.llm import ChatMessage
 from mcp_memory.models.metered import Applied, ModelQuestion, StageContext, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.shortterm.canvas.edits import (
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Node
+from mcp_memory.shortterm.canvas.folding import fold_groups, members, outermost
+from mcp_memory.shortterm.canvas.placement import StepNote, latest
+from mcp_memory.shortterm.canvas.state import (
     CanvasState,
     EdgeLabel,
     NewGroup,
@@ -35,9 +38,6 @@ from mcp_memory.shortterm.canvas.edits import (
     row_of,
     state_of,
 )
-from mcp_memory.shortterm.canvas.flowchart import Canvas, Node
-from mcp_memory.shortterm.canvas.folding import fold_groups, members, outermost
-from mcp_memory.shortterm.canvas.placement import StepNote, latest
 from mcp_memory.shortterm.replies import commit, invented
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import CanvasChange, CanvasGrowth, CanvasPatch, Work

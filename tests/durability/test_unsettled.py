@@ -16,7 +16,7 @@ import pytest
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
-from mcp_memory.shortterm.canvas.versions import amend
+from mcp_memory.shortterm.canvas.state import amend
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database

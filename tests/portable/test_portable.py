@@ -22,7 +22,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.portable import bringing
 from mcp_memory.service.upkeep.rebuild import rebuild as rebuild_home
-from mcp_memory.shortterm.canvas import versions
+from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store.values import SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 from tests.portable.homes import CLOCK, export, lived_in, loosely, memory, rows, store_of, take_in
@@ -91,7 +91,7 @@ def same_words(data: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 async def is_well(held: Memory) -> bool:
     problems = await to_thread.run_sync(store_of(held).problems)
-    canvases = await to_thread.run_sync(lambda: list(versions.problems(store_of(held), held.space)))
+    canvases = await to_thread.run_sync(lambda: list(canvas_problems(store_of(held), held.space)))
     assert [*problems, *canvases, *(await held.verify()).problems] == []
     return True
 

@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, NewTurn, Offloaded
-from mcp_memory.shortterm.canvas.edits import Patch, apply_patch
 from mcp_memory.shortterm.canvas.flowchart import Canvas
 from mcp_memory.shortterm.canvas.placement import CanvasStep, place
-from mcp_memory.shortterm.canvas.versions import amend
+from mcp_memory.shortterm.canvas.state import Patch, amend, apply_patch
 from mcp_memory.shortterm.canvas.view import fold_canvas
 from mcp_memory.shortterm.expand_node import expand
 from mcp_memory.shortterm.offload import OffloadRequest, offload

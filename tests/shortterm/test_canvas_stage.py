@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.shortterm.canvas.edits import CanvasState, Patch, apply_patch
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, read, render
 from mcp_memory.shortterm.canvas.folding import fold_groups
 from mcp_memory.shortterm.canvas.placement import CanvasStep
-from mcp_memory.shortterm.canvas.versions import undo_patch
+from mcp_memory.shortterm.canvas.state import CanvasState, Patch, apply_patch, undo_patch
 from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, CanvasReply, checked, grown
 from mcp_memory.store.protocol import Store
 from tests.shortterm.agent import START, Agent, from_versions, taken

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Record
-from mcp_memory.shortterm.canvas.edits import Patch
 from mcp_memory.shortterm.canvas.flowchart import read
+from mcp_memory.shortterm.canvas.state import Patch
 from mcp_memory.shortterm.summary_stage import AT_ONCE, FRESH, SUMMARIES, thin
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict

@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.types import Group
-from mcp_memory.shortterm.canvas.edits import (
+from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
+from mcp_memory.shortterm.canvas.folding import members, nodes_of
+from mcp_memory.shortterm.canvas.state import (
     CanvasState,
     EdgeLabel,
     NewGroup,
     Patch,
     apply_patch,
+    canvas_problems,
     state_of,
+    undo_patch,
 )
-from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
-from mcp_memory.shortterm.canvas.folding import members, nodes_of
-from mcp_memory.shortterm.canvas.versions import problems, undo_patch
 from mcp_memory.store.protocol import Store
 from tests.shortterm.agent import START, Agent, from_versions, patch_canvas, tear
 
@@ -99,7 +100,7 @@ def test_a_canvas_whose_row_and_file_were_lost_comes_back(agent: Agent) -> None:
     row = agent.store.canvas("default", 1)
     tear(agent.store, 1, "%% nothing\n")
     (agent.store.folder("default") / "mmds/001-fix-login.mmd").unlink()
-    assert [each[:10] for each in problems(agent.store, "default")] == ["Canvas 001"]
+    assert [each[:10] for each in canvas_problems(agent.store, "default")] == ["Canvas 001"]
     assert agent.store.redraw_canvas("default", 1) == (row, True)
     assert (agent.store.folder("default") / "mmds/001-fix-login.mmd").read_text() == row.text
     assert agent.store.redraw_canvas("default", 1) == (row, False)

@@ -27,7 +27,7 @@ from mcp_memory.service.compression.message_lists import ListMessage, MessagePar
 from mcp_memory.service.compression.plan import PlanItem, Removal, Replacement
 from mcp_memory.shortterm.calls import stand_in
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of
-from mcp_memory.shortterm.canvas.versions import current_state
+from mcp_memory.shortterm.canvas.state import current_state
 from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.shortterm.offload import MAX_BYTES, OffloadRequest, offload, raw
 from mcp_memory.shortterm.synopsis import synopsise

@@ -140,12 +140,12 @@ class RetentionVerbs(Verbs):
         )
 
     def _forget(self, ids: Sequence[str], refs: Sequence[str], *, reason: str, how: How) -> Tombstone:
-        from mcp_memory.shortterm.canvas import versions
+        from mcp_memory.shortterm.canvas.state import without_words
 
         store, now = self._parts.store, self._parts.now()
 
         def attempt() -> Tombstone:
-            redrawn = versions.without_words(store, self.space, refs, now=now.astimezone()) if refs else ()
+            redrawn = without_words(store, self.space, refs, now=now.astimezone()) if refs else ()
             return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
 
         done = self._retried(attempt)
@@ -155,13 +155,13 @@ class RetentionVerbs(Verbs):
     def _told_still(self, query: str | None, refs: Sequence[str]) -> list[str]:
         """Tell which tasks say the words of a query even then: their goals and the steps that stay are not searched."""
         from mcp_memory.language.words import base_terms
-        from mcp_memory.shortterm.canvas import versions
+        from mcp_memory.shortterm.canvas.state import without_words
 
         words = set(base_terms(query or ""))
         if not words:
             return []
         store, now = self._parts.store, self._parts.now().astimezone()
-        bare = {one.row.number: one.row for one in versions.without_words(store, self.space, refs, now=now)}
+        bare = {one.row.number: one.row for one in without_words(store, self.space, refs, now=now)}
         rows = [bare.get(row.number, row) for row in store.canvases(self.space, limit=_CANVASES)]
         still = [f"{row.number:03}" for row in rows if words <= set(base_terms(row.text))]
         return (
@@ -170,13 +170,13 @@ class RetentionVerbs(Verbs):
 
     def _undo(self, undo: str) -> Forgotten:
         from mcp_memory.longterm import forgetting
-        from mcp_memory.shortterm.canvas import versions
+        from mcp_memory.shortterm.canvas.state import with_words
 
         store, now = self._parts.store, self._parts.now()
 
         def attempt() -> Tombstone:
             refs = [id for one in store.tombstones(self.space) if one.id == undo for id in one.ids if id[0] == "r"]
-            redrawn = versions.with_words(store, self.space, refs) if refs else ()
+            redrawn = with_words(store, self.space, refs) if refs else ()
             return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
 
         back = self._retried(attempt)

@@ -46,12 +46,12 @@ class StatusVerbs(Verbs):
 
     @in_thread
     def problems(self) -> list[str]:
-        from mcp_memory.shortterm.canvas import versions
+        from mcp_memory.shortterm.canvas.state import canvas_problems
 
         store = self._parts.store
         found = store.problems()
         try:
-            return found + [f"{space}: {each}" for space in store.spaces() for each in versions.problems(store, space)]
+            return found + [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
         except DamagedRow:
             return found  # which names it
 

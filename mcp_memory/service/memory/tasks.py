@@ -251,7 +251,7 @@ class TaskVerbs(Verbs):
     @in_thread
     def undo_patch(self, number: int) -> CanvasRow:
         """Undo the last patch of a canvas, keeping later changes. Raises NotFound."""
-        from mcp_memory.shortterm.canvas.versions import undo_patch
+        from mcp_memory.shortterm.canvas.state import undo_patch
 
         return undo_patch(self._parts.store, self.space, number)
 

@@ -23,7 +23,7 @@ from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.service.upkeep.backup import folder_of, listed
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, remake
-from mcp_memory.shortterm.canvas import versions
+from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
 from mcp_memory.store.sqlite import open_store
@@ -75,7 +75,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
             mended += _named_again(store, home, aside)
             mended += _canvases(store, aside, home)
             left = [*store.problems(), *agreement(home).problems]
-            left += [f"{space}: {each}" for space in store.spaces() for each in versions.problems(store, space)]
+            left += [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
     return Repaired(mended=mended, left=left, aside=aside.folder if aside.took else None, rebuilt=rebuilt)
 
 

@@ -29,11 +29,10 @@ from mcp_memory.core.secrets import mask
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language import patterns_of
 from mcp_memory.language.words import base_terms, function_words
-from mcp_memory.shortterm.canvas.edits import CanvasState, complete, row_of
 from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, Canvas, clean, goal_of, padded
 from mcp_memory.shortterm.canvas.folding import nodes_of, opened
 from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, StepNote, latest, place
-from mcp_memory.shortterm.canvas.versions import current_state
+from mcp_memory.shortterm.canvas.state import CanvasState, complete, current_state, row_of
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import CanvasChange
 

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import CanvasRow, CanvasView, Group, StepStatus
-from mcp_memory.shortterm.canvas.edits import CanvasState, complete
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, edge_line, encode, padded, read
 from mcp_memory.shortterm.canvas.folding import (
     Groups,
@@ -41,8 +40,8 @@ from mcp_memory.shortterm.canvas.folding import (
     without,
 )
 from mcp_memory.shortterm.canvas.placement import latest
+from mcp_memory.shortterm.canvas.state import CanvasState, amend, complete, current_state
 from mcp_memory.shortterm.canvas.tasks import find_canvas, mmd_path
-from mcp_memory.shortterm.canvas.versions import amend, current_state
 from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:
