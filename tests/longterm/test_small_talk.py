@@ -1,4 +1,4 @@
-"""Noise: what needs no model, in many languages; and what looks like it and is not."""
+"""Small talk: what needs no model, in many languages; and what looks like it and is not."""
 
 from __future__ import annotations
 

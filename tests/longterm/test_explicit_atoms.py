@@ -1,4 +1,4 @@
-"""What is told with `remember`: atoms, facts, the persona page, search over them, forgetting."""
+"""Explicit statements (`remember`): atoms, facts, the persona page, search over them, forgetting."""
 
 from __future__ import annotations
 
