@@ -18,6 +18,7 @@ from mcp_memory.store.values import Layer, Vectors
 
 __all__ = [
     "Connection",
+    "Engine",
     "Files",
     "HomeTransaction",
     "Index",
@@ -26,6 +27,7 @@ __all__ = [
     "catch_up_counters",
     "counters_behind",
     "from_ms",
+    "in_home",
     "marks",
     "named_rows",
     "number_of",
@@ -170,6 +172,13 @@ class HomeTransaction:
         return [self.space if is_space else next(given) for is_space in order] + list(given)
 
 
+def in_home(
+    connection: Connection, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run `work` on the home, in the transaction of a connection."""
+    return work(HomeTransaction(connection), *args, **kwargs)
+
+
 class Transaction(HomeTransaction):
     """Statements on the rows of one space. `space` is its number, 0 while it has no rows.
 
@@ -259,20 +268,28 @@ def _insert(table: str, columns: tuple[str, ...]) -> str:
 class Engine(Protocol):
     """A store that runs functions of this package as its verbs."""
 
-    def read(self, space: str, work: Callable[[Transaction], T]) -> T: ...
+    def read(
+        self, space: str, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
 
-    def write(self, space: str, work: Callable[[Transaction], T]) -> T: ...
+    def write(
+        self, space: str, work: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
 
-    def read_home(self, work: Callable[[HomeTransaction], T]) -> T: ...
+    def read_home(
+        self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
 
-    def write_home(self, work: Callable[[HomeTransaction], T]) -> T: ...
+    def write_home(
+        self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
 
 
 def reads(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Concatenate[Engine, str, P], T]:
     """Turn a function that reads rows of a space into a verb."""
 
     def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store.read(space, lambda tx: function(tx, *args, **kwargs))
+        return store.read(space, function, *args, **kwargs)
 
     return verb
 
@@ -281,21 +298,21 @@ def writes(function: Callable[Concatenate[Transaction, P], T]) -> Callable[Conca
     """Turn a function that changes rows of a space into a verb; its changes are committed as one transaction."""
 
     def verb(store: Engine, space: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store.write(space, lambda tx: function(tx, *args, **kwargs))
+        return store.write(space, function, *args, **kwargs)
 
     return verb
 
 
 def reads_home(function: Callable[Concatenate[HomeTransaction, P], T]) -> Callable[Concatenate[Engine, P], T]:
     def verb(store: Engine, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store.read_home(lambda tx: function(tx, *args, **kwargs))
+        return store.read_home(function, *args, **kwargs)
 
     return verb
 
 
 def writes_home(function: Callable[Concatenate[HomeTransaction, P], T]) -> Callable[Concatenate[Engine, P], T]:
     def verb(store: Engine, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store.write_home(lambda tx: function(tx, *args, **kwargs))
+        return store.write_home(function, *args, **kwargs)
 
     return verb
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol
 
 from mcp_memory.core.types import CanvasRow, Record
 from mcp_memory.store.sql import atoms as atom_rows
@@ -28,24 +27,14 @@ from mcp_memory.store.sql import refs as ref_rows
 from mcp_memory.store.sql import review as quarantine_rows
 from mcp_memory.store.sql import savings as saving_rows
 from mcp_memory.store.sql import turns as turn_rows
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, reads, reads_home, writes, writes_home
+from mcp_memory.store.sql.transaction import Engine, reads, reads_home, writes, writes_home
 from mcp_memory.store.values import NewChunk, OffloadedResult
 
 __all__ = ["SqlVerbs"]
 
-T = TypeVar("T")
 
-
-class SqlVerbs(Protocol):
+class SqlVerbs(Engine, Protocol):
     """A store over SQL. An engine adds the four methods that run a function in one transaction, and its own verbs."""
-
-    def read(self, space: str, work: Callable[[Transaction], T]) -> T: ...
-
-    def write(self, space: str, work: Callable[[Transaction], T]) -> T: ...
-
-    def read_home(self, work: Callable[[HomeTransaction], T]) -> T: ...
-
-    def write_home(self, work: Callable[[HomeTransaction], T]) -> T: ...
 
     # turns
     append_turns = writes(turn_rows.append)
@@ -106,7 +95,7 @@ class SqlVerbs(Protocol):
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
         terms = word_index.terms_of_chunks(new)  # before the transaction, for which others would wait
-        return self.write(space, lambda tx: word_index.put_chunks(tx, ref, new, terms, start=start, complete=complete))
+        return self.write(space, word_index.put_chunks, ref, new, terms, start=start, complete=complete)
 
     def commit_step(
         self,
@@ -120,8 +109,16 @@ class SqlVerbs(Protocol):
         result: OffloadedResult | None = None,
     ) -> tuple[Record, bool]:
         terms = word_index.terms_of_chunks(result.chunks or ()) if result else ()  # before the transaction
-        work = partial(record_rows.commit_step, record=record, canvas=canvas, expected=expected, step=step)
-        return self.write(space, lambda tx: work(tx, result=result, terms=terms))
+        return self.write(
+            space,
+            record_rows.commit_step,
+            record=record,
+            canvas=canvas,
+            expected=expected,
+            step=step,
+            result=result,
+            terms=terms,
+        )
 
     note_replaced = writes(record_rows.note_replaced)
     save_canvas = writes(canvas_rows.save)

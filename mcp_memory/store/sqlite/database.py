@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
@@ -35,6 +35,7 @@ __all__ = ["BUSY_MS", "Database", "explained"]
 
 logger = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _READERS = 4
@@ -73,7 +74,7 @@ class Database:
 
     def _catch_up(self) -> None:
         """Recover lines that the files have and the database has lost, before their numbers are given again."""
-        if not self.read(lambda con: recovery.is_behind(con, self.home)):
+        if not self.read(recovery.is_behind, self.home):
             return
         try:  # asked again in the transaction: others may have been in the middle of one
             self.taken_back = self.write(self._take_back)
@@ -84,43 +85,46 @@ class Database:
         recovery.name_again(con, self.home)
         return recovery.take_back(con, self.home, recovery.behind(con, self.home))
 
-    def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` in one transaction: committed when this returns, rolled back if it raises."""
+    def write(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` on a connection in one transaction: committed when this returns, rolled back if it raises."""
         with explained(self.home), self._write_lock:
             self._must_be_open()
             con = self._free_writer()
             for _ in range(_SETTLINGS):
                 try:
                     with write_intents.noting(self.home):
-                        return _in_transaction(con, lambda con: self._when_settled(con, work))
+                        return _in_transaction(con, self._when_settled, work, *args, **kwargs)
                 except line_files.Behind:
                     with write_intents.noting(self.home):
                         self.taken_back += _in_transaction(con, self._take_back)
                 except _Unsettled:
-                    write_intents.take_away(
-                        _in_transaction(
-                            con, lambda con: recovery.settle_files(con, self.home, write_intents.left(self.home))
-                        )
-                    )
+                    write_intents.take_away(_in_transaction(con, self._settle_files))
             with write_intents.noting(self.home):  # what cannot be settled now holds up no write
-                return _in_transaction(con, work)
+                return _in_transaction(con, work, *args, **kwargs)
 
     def _settle_files(self, con: apsw.Connection) -> list[Path]:
         return recovery.settle_files(con, self.home, write_intents.left(self.home))
 
-    def _when_settled(self, con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
+    def _when_settled(
+        self,
+        con: apsw.Connection,
+        work: Callable[Concatenate[apsw.Connection, P], T],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         """Run `work` unless there is a mark. Checked inside the transaction: its writer may have died just before."""
         if write_intents.left(self.home):
             raise _Unsettled
-        return work(con)
+        return work(con, *args, **kwargs)
 
-    def outside(self, work: Callable[[apsw.Connection], T]) -> T:
+    def outside(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on the writing connection without a transaction, which SQLite requires for e.g. VACUUM."""
         with explained(self.home), self._write_lock:
             self._must_be_open()
-            return work(self._free_writer())
+            return work(self._free_writer(), *args, **kwargs)
 
-    def read(self, work: Callable[[apsw.Connection], T]) -> T:
+    def read(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a connection that cannot write; all its queries see one snapshot."""
         with explained(self.home):
             self._must_be_open()
@@ -131,7 +135,7 @@ class Database:
                 done = False
                 con.execute("BEGIN")
                 try:
-                    found = _read(con, work)
+                    found = _read(con, work, *args, **kwargs)
                     done = True
                     return found
                 finally:
@@ -203,10 +207,12 @@ class Database:
         )
 
 
-def _in_transaction(con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
+def _in_transaction(
+    con: apsw.Connection, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
     con.execute("BEGIN IMMEDIATE")
     try:
-        result = _read(con, work)
+        result = _read(con, work, *args, **kwargs)
         con.execute("COMMIT")
     except BaseException:
         if con.in_transaction:
@@ -215,10 +221,12 @@ def _in_transaction(con: apsw.Connection, work: Callable[[apsw.Connection], T]) 
     return result
 
 
-def _read(con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
+def _read(
+    con: apsw.Connection, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
     """Run `work`. If it fails and a row has an unreadable value, raise DamagedRow instead of the failure."""
     try:
-        return work(con)
+        return work(con, *args, **kwargs)
     except (*unreadable.WRONG, apsw.SQLError):
         if damaged := next(unreadable.unreadable(con), None):
             raise DamagedRow(f"{damaged} {unreadable.NEXT_STEP}") from None

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting, pages, purging, word_index
-from mcp_memory.store.sql.transaction import HomeTransaction, reads_home, writes_home
+from mcp_memory.store.sql.transaction import HomeTransaction, in_home, reads_home, writes_home
 from mcp_memory.store.sql.verbs import SqlVerbs
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import outlines, postings, terms, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA
-from mcp_memory.store.sqlite.transaction import SqliteTransaction
+from mcp_memory.store.sqlite.transaction import SqliteTransaction, in_space
 from mcp_memory.store.sqlite.upkeep import compaction, recovery, repair, snapshots
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, TakenBack, Totals, Vectors
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLiteStore", "open_store"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -50,17 +51,21 @@ class SQLiteStore(SqlVerbs):
     def close(self) -> None:
         self._db.close()
 
-    def read(self, space: str, work: Callable[[SqliteTransaction], T]) -> T:
-        return self._db.read(lambda con: work(SqliteTransaction(con, self._db.home, space)))
+    def read(
+        self, space: str, work: Callable[Concatenate[SqliteTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return self._db.read(in_space, self._db.home, space, work, *args, **kwargs)
 
-    def write(self, space: str, work: Callable[[SqliteTransaction], T]) -> T:
-        return self._db.write(lambda con: work(SqliteTransaction(con, self._db.home, space)))
+    def write(
+        self, space: str, work: Callable[Concatenate[SqliteTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return self._db.write(in_space, self._db.home, space, work, *args, **kwargs)
 
-    def read_home(self, work: Callable[[HomeTransaction], T]) -> T:
-        return self._db.read(lambda con: work(HomeTransaction(con)))
+    def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.read(in_home, work, *args, **kwargs)
 
-    def write_home(self, work: Callable[[HomeTransaction], T]) -> T:
-        return self._db.write(lambda con: work(HomeTransaction(con)))
+    def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.write(in_home, work, *args, **kwargs)
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
@@ -70,31 +75,32 @@ class SQLiteStore(SqlVerbs):
     # search
 
     def totals(self, space: str, layer: Layer) -> Totals:
-        return self.read(space, lambda tx: self._totals.of(tx, layer))
+        return self.read(space, self._totals.of, layer)
 
     def postings(
         self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
         return self.read(
             space,
-            lambda tx: postings.read(
-                tx, layer, wanted, filters=filters, also=also, common=self._common, outlines=self._outlines
-            ),
+            postings.read,
+            layer,
+            wanted,
+            filters=filters,
+            also=also,
+            common=self._common,
+            outlines=self._outlines,
         )
 
     def turn_metadata(self, space: str, *, filters: Filters) -> TurnMetadata:
-        return self.read(space, lambda tx: self._outlines.of(tx, filters))
+        return self.read(space, self._outlines.of, filters)
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-        return self.read(
-            space,
-            lambda tx: vectors.nearest(tx, layer, query, filters=filters, limit=limit, outlines=self._outlines),
-        )
+        return self.read(space, vectors.nearest, layer, query, filters=filters, limit=limit, outlines=self._outlines)
 
     def vectors_of(
         self, space: str, layer: Layer, ids: Sequence[str], identity: str
     ) -> Mapping[str, NDArray[np.float32]]:
-        return self.read(space, lambda tx: vectors.of_rows(tx, layer, ids, identity))
+        return self.read(space, vectors.of_rows, layer, ids, identity)
 
     def index_progress(self) -> IndexProgress:
         return self._db.read(
@@ -107,13 +113,13 @@ class SQLiteStore(SqlVerbs):
         )
 
     def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
-        return self._db.read(lambda con: vectors.unembedded(con, identity, limit=limit, seen=self._seen))
+        return self._db.read(vectors.unembedded, identity, limit=limit, seen=self._seen)
 
     def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
-        self._db.write(lambda con: vectors.put_by_id(con, rows, new))
+        self._db.write(vectors.put_by_id, rows, new)
 
     def drop_vector_index(self, identity: str) -> None:
-        self._db.write(lambda con: vectors.drop(con, identity))
+        self._db.write(vectors.drop, identity)
 
     def maintain_indexes(self, *, limit: int) -> bool:
         return self._renew_terms(limit) or self._extend_sketches()
@@ -125,15 +131,15 @@ class SQLiteStore(SqlVerbs):
         return True
 
     def _renew_terms(self, limit: int) -> bool:
-        batch = self._db.read(lambda con: terms.next_batch(con, limit=limit))
+        batch = self._db.read(terms.next_batch, limit=limit)
         if batch is not None:
             found = terms.terms_of_batch(batch)
-            self._db.write(lambda con: terms.commit_batch(con, batch, found))
-            self._db.write(lambda con: terms.merge_segments(con, batch.layer))
+            self._db.write(terms.commit_batch, batch, found)
+            self._db.write(terms.merge_segments, batch.layer)
             return True
         left = self._db.read(terms.unsettled_layers)
         if left:
-            self._db.write(lambda con: terms.settle_segments(con, left[0]))
+            self._db.write(terms.settle_segments, left[0])
         return bool(left)
 
     # purging
@@ -142,11 +148,11 @@ class SQLiteStore(SqlVerbs):
     note_verified = writes_home(purging.note_proven)
 
     def secure_delete(self, *, patience: float = 10.0) -> bool:
-        return self._db.outside(lambda con: compaction.shred(con, patience=patience))
+        return self._db.outside(compaction.shred, patience=patience)
 
     def exclude_retained(self, traces: Traces) -> list[str]:
         home = self._db.home
-        return self._db.read(lambda con: compaction.excuse(con, home, traces))
+        return self._db.read(compaction.excuse, home, traces)
 
     # seeing
 
@@ -165,9 +171,9 @@ class SQLiteStore(SqlVerbs):
         # Pages are compared while writers are blocked: during a write, a page differs from its row.
         compared = self._db.read if self._db.read_only else self._db.write
         found += compared(lambda con: checks.page_problems(con, home))
-        refs = self._db.read(lambda con: checks.ref_problems(con, home))
+        refs = self._db.read(checks.ref_problems, home)
         if refs:  # files of refs forgotten meanwhile are rightly missing
-            again = self._db.read(lambda con: checks.ref_problems(con, home))
+            again = self._db.read(checks.ref_problems, home)
             refs = [problem for problem in refs if problem in again]
         return [*found, *refs]
 
@@ -175,10 +181,10 @@ class SQLiteStore(SqlVerbs):
 
     def misnamed(self) -> dict[str, str]:
         home = self._db.home
-        return self._db.read(lambda con: recovery.misnamed(con, home))
+        return self._db.read(recovery.misnamed, home)
 
     def snapshot(self, to: Path) -> None:
-        self._db.read(lambda con: snapshots.take(con, to))
+        self._db.read(snapshots.take, to)
 
     def repair(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
         home = self._db.home
@@ -190,8 +196,8 @@ class SQLiteStore(SqlVerbs):
         )
 
     def write_persona_file(self, space: str, /, page: str) -> None:
-        if not self.read(space, lambda tx: pages.is_persona_written(tx, page)):
-            self.write(space, lambda tx: pages.write_persona_file(tx, page))
+        if not self.read(space, pages.is_persona_written, page):
+            self.write(space, pages.write_persona_file, page)
 
     def recovered(self, space: str) -> list[TakenBack]:
         return recovery.noted(self._db.home, space)
@@ -204,9 +210,9 @@ class SQLiteStore(SqlVerbs):
         return self._db.taken_back
 
     def compact(self, *, vacuum: bool) -> None:
-        more = self._db.write(lambda con: compaction.optimise(con, begin=True))
+        more = self._db.write(compaction.optimise, begin=True)
         while more:
-            more = self._db.write(lambda con: compaction.optimise(con, begin=False))
+            more = self._db.write(compaction.optimise, begin=False)
         if vacuum:
             self._db.outside(compaction.vacuum)
         self._db.outside(compaction.checkpoint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
@@ -15,7 +16,10 @@ from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite.index import terms, vectors
 from mcp_memory.store.values import Layer, Vectors
 
-__all__ = ["SpaceFiles", "SpaceIndex", "SqliteTransaction"]
+__all__ = ["SpaceFiles", "SpaceIndex", "SqliteTransaction", "in_space"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _FENCE = b"---\n"
 
@@ -30,6 +34,19 @@ class SqliteTransaction(Transaction):
         self.folder = home / "spaces" / space
         self.files = SpaceFiles(self)
         self.index = SpaceIndex(self)
+
+
+def in_space(
+    con: apsw.Connection,
+    home: Path,
+    space: str,
+    work: Callable[Concatenate[SqliteTransaction, P], T],
+    /,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Run `work` on a space, in the transaction of a connection."""
+    return work(SqliteTransaction(con, home, space), *args, **kwargs)
 
 
 class SpaceFiles:
