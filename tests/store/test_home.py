@@ -1,4 +1,4 @@
-"""What the store promises of tokens."""
+"""What the store promises of the rows of the home: tokens of HTTP clients, and what calls to a model came to."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Token
+from mcp_memory.store.values import Spend, Spent, Token
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LAPTOP = Token(id="ab12", name="laptop", spaces=("work", "日本"), right="write", at=NOW, hash=b"\x01" * 32)
+CALL = Spend(at=NOW, purpose="rerank", model="openai/m", prompt_tokens=900, completion_tokens=20, cost=0.25)
 
 
 def test_a_token_comes_back_as_it_was_kept_and_an_unknown_one_is_none(store: Store) -> None:
@@ -51,3 +52,24 @@ def test_a_token_is_good_until_it_ends_or_is_revoked() -> None:
     assert ending.is_good(NOW - timedelta(seconds=1))
     assert not ending.is_good(NOW)
     assert not replace(LAPTOP, revoked_at=NOW).is_good(NOW)
+
+
+def test_calls_are_summed_by_purpose_and_model_from_a_moment_on(store: Store) -> None:
+    free = replace(CALL, model="ollama/q", cost=None)
+    for spend in (
+        replace(CALL, at=NOW - timedelta(milliseconds=1)),
+        CALL,
+        replace(CALL, completion_tokens=0, cost=None, error="no answer in time"),
+        replace(CALL, purpose="atoms"),
+        free,
+    ):
+        store.add_spend(spend)
+    one = Spent(
+        purpose="atoms", model="openai/m", calls=1, failed=0, prompt_tokens=900, completion_tokens=20, cost=0.25
+    )
+    assert store.spent(since=NOW) == [
+        one,
+        replace(one, purpose="rerank", model="ollama/q", cost=None),
+        replace(one, purpose="rerank", calls=2, failed=1, prompt_tokens=1800),
+    ]
+    assert store.spent(since=NOW + timedelta(milliseconds=1)) == []
