@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bench.trajectories import Call, Loss, Message, Prompt, Sent, Trajectory, tokens_of
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.render import render_offloaded
 from mcp_memory.shortterm.expand import expand_text
 from mcp_memory.shortterm.offload import OVER_CHARS, OffloadRequest, offload

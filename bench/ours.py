@@ -27,7 +27,7 @@ from anyio import to_thread
 from bench.asking import Answer, Ask, in_order_of_first_turn
 from bench.sets import Haystack, Question
 from mcp_memory.core.config import Settings
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn, TurnHit, TurnResults
 from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.service.excerpts import ExcerptRequest, shown_turns

@@ -30,7 +30,7 @@ from typing import Any
 from detect_secrets.core.scan import scan_line  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from detect_secrets.settings import transient_settings  # pyright: ignore[reportMissingTypeStubs]
 
-from mcp_memory.core.secrets import find, mask
+from mcp_memory.core.secrets.masking import find, mask
 from mcp_memory.core.text import one_line
 
 __all__ = ["ALPHABETS", "alarms", "benign", "caught", "drawn", "invented"]

@@ -35,7 +35,7 @@ from typing import Annotated, Any, Protocol
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 
 __all__ = ["Call", "Ledger", "Loss", "Message", "Policy", "Prompt", "Sent", "Trajectory", "identifiers", "read_runs"]
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import EmbeddingFailed, ModelFailed
-from mcp_memory.core.tokens import estimate_tokens
+from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.language.words import index_terms
 from mcp_memory.models.llm import Completion, ModelPrompt
 

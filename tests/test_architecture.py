@@ -34,7 +34,7 @@ LAYER_OF = {unit: height for height, units in enumerate(LAYERS) for unit in unit
 VENDORS = {
     "apsw": "store/sqlite/",
     "sqlite_vec": "store/sqlite/",
-    "tiktoken": "core/tokens.py",
+    "tiktoken": "core/token_counts.py",
     "litellm": "models/llm.py",
     "tokenizers": "models/embed/",
     "safetensors": "models/embed/",
@@ -46,7 +46,7 @@ VENDORS = {
     "starlette": "server/",
     "click": "cli/",
     "mermaidx": "cli/|service/render.py",
-    "numpy": "store/|models/embed/|longterm/|service/indexing.py|testing.py|cli/evaluation/|core/secrets/__init__.py",
+    "numpy": "store/|models/embed/|longterm/|service/indexing.py|testing.py|cli/evaluation/|core/secrets/masking.py",
     "Stemmer": "language/words.py",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",

@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 from bench.fuzz.material import as_bytes, json_bytes, lines, texts
 from bench.fuzz.target import Target, is_short, mended, object_in, text_of
 from mcp_memory.core.errors import Damaged, InvalidInput
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Group
 from mcp_memory.language.when import parse_time, spans_in
 from mcp_memory.longterm.merge_resolution import MergeReply as Decisions

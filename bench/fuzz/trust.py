@@ -13,7 +13,7 @@ from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, text_of
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.core.secrets import find, holds_secret, mask, mask_bytes, mask_lines
+from mcp_memory.core.secrets.masking import find, holds_secret, mask, mask_bytes, mask_lines
 from mcp_memory.core.text import plain
 from mcp_memory.core.types import Source
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey

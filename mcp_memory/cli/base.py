@@ -83,7 +83,7 @@ class Program(click.Group):
 
 def _print_error(text: str) -> None:
     from mcp_memory.cli.terminal import visible
-    from mcp_memory.core.secrets import mask
+    from mcp_memory.core.secrets.masking import mask
 
     click.echo(f"Error: {visible(mask(text))}", err=True)
 
@@ -94,7 +94,7 @@ def _masked_usage() -> Generator[None]:
     try:
         yield
     except click.ClickException as error:
-        from mcp_memory.core.secrets import mask
+        from mcp_memory.core.secrets.masking import mask
 
         error.message = mask(error.message)  # pyright: ignore[reportAttributeAccessIssue]
         raise

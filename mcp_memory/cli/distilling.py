@@ -279,7 +279,7 @@ def _read() -> tuple[dict[str, Any], list[Any]]:
 
 
 def _count(beside: dict[str, Any]) -> int:
-    from mcp_memory.core.tokens import token_counter
+    from mcp_memory.core.token_counts import token_counter
 
     return token_counter(settings().tokenizer).count(json.dumps(beside, ensure_ascii=False)) if beside else 0
 

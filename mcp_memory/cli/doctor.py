@@ -27,7 +27,7 @@ from mcp_memory.cli.terminal import one_line, plural, with_nearest
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, unknown_variables
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks.endpoint import health
 from mcp_memory.models.embed import make_embedder

@@ -11,7 +11,7 @@ import click
 from mcp_memory.cli.base import as_json, ask, place, print_answer, span, wants_json
 from mcp_memory.cli.terminal import columns, minute, one_line, plural, size, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.longterm.verification.trust import REASONS
 
 if TYPE_CHECKING:

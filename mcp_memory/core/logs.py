@@ -73,7 +73,7 @@ class LogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         if not self._contents:
             return self._line(record)
-        from mcp_memory.core.secrets import mask
+        from mcp_memory.core.secrets.masking import mask
 
         return mask(self._line(record))
 
@@ -147,7 +147,7 @@ def _named(error: BaseException) -> str:
     """Return the type of an error, with its text where that can only be about this machine."""
     match error:
         case StoreUnavailable():
-            from mcp_memory.core.secrets import mask
+            from mcp_memory.core.secrets.masking import mask
 
             return f"{type(error).__name__}: {mask(str(error))}"
         case OSError(strerror=str(why)):

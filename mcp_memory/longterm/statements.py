@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 from pydantic import BaseModel, BeforeValidator, model_validator
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.secrets import mask_values, states_secret
+from mcp_memory.core.secrets.masking import mask_values, states_secret
 from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Kind, Source
 from mcp_memory.language.words import fold

@@ -18,7 +18,7 @@ from functools import cache, partial
 from typing import Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.secrets import mask, mask_id
+from mcp_memory.core.secrets.masking import mask, mask_id
 from mcp_memory.core.text import is_blank, well_formed, without_blocks, zoned
 from mcp_memory.core.types import NewTurn, Role, Turn
 from mcp_memory.language import blocks_of, pattern_of

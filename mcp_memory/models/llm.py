@@ -28,7 +28,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast, get_origin
 from pydantic import BaseModel, RootModel, ValidationError
 
 from mcp_memory.core.errors import InvalidInput, ModelFailed
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 
 T = TypeVar("T")
 

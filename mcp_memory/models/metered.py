@@ -29,7 +29,7 @@ from pydantic import BaseModel
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
 from mcp_memory.core.text import one_line
-from mcp_memory.core.tokens import estimate_tokens
+from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import Spend, Spent, Stage
 from mcp_memory.models.llm import LLM, ChatMessage, LiteLLM, ModelPrompt, parse
 

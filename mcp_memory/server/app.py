@@ -41,7 +41,7 @@ from mcp_memory import __version__
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.logs import SafeText, event
-from mcp_memory.core.secrets import mask, mask_values
+from mcp_memory.core.secrets.masking import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.server.authorization import current, needed, needed_by, of_request, shown, using
 from mcp_memory.server.prompts import PROMPTS, get_prompt

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, revealed, spoken
-from mcp_memory.core.tokens import TokenCounter
+from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import (
     AtomHit,
     Detail,

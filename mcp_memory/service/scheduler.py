@@ -37,7 +37,7 @@ from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError, ModelFailed, Refused
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Stage
 from mcp_memory.longterm.search import Search, SearchContext

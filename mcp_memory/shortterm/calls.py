@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean
 
 CALL_LIMIT = 150

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Group
 from mcp_memory.models.llm import ChatMessage

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from mcp_memory.core.errors import Damaged, NotFound
-from mcp_memory.core.secrets import mask_lines
+from mcp_memory.core.secrets.masking import mask_lines
 from mcp_memory.core.text import decoded, encoding_of
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import NewChunk

@@ -32,7 +32,7 @@ from mcp_memory.core.types import Expansion
 from mcp_memory.shortterm.synopsis.page import count_lines, counted
 
 if TYPE_CHECKING:
-    from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.core.token_counts import TokenCounter
 
 View = Literal["page", "lines", "grep", "json"]
 

@@ -24,7 +24,7 @@ from mcp_memory.shortterm.expand import MIN_TOKENS, View, expand_text, has_match
 from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:
-    from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.core.token_counts import TokenCounter
 
 Layer = View | Literal["records"]
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
-from mcp_memory.core.secrets import mask, mask_bytes, mask_id, mask_values
+from mcp_memory.core.secrets.masking import mask, mask_bytes, mask_id, mask_values
 from mcp_memory.core.text import decoded, one_line, well_formed
 from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
 from mcp_memory.shortterm.calls import call_line, stand_in, summary_line, title_of
@@ -28,7 +28,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, NewRef, OffloadedResult, Saving
 
 if TYPE_CHECKING:
-    from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.core.token_counts import TokenCounter
 
 
 MAX_BYTES = 128 * 2**20

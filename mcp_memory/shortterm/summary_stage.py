@@ -24,7 +24,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import decoded, one_line, well_formed
 from mcp_memory.core.types import CanvasRow
 from mcp_memory.models.metered import Applied, ModelQuestion, StageContext, StageDefinition

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.shortterm.offload import OffloadRequest, offload
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Atom, Source
 from mcp_memory.longterm.merge_resolution import MergeTarget, Resolution, resolved_atom
 from mcp_memory.longterm.recall import stable

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import MemoryResults
 from mcp_memory.longterm.search import Search, pages
 from mcp_memory.service.excerpts import ExcerptRequest, shown_memories

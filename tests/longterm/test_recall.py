@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Bundle, NewTurn
 from mcp_memory.longterm.recall import ALWAYS_TOKENS, IDENTITY_TOKENS, automatic_lines, bundle, context_of
 from mcp_memory.longterm.search import Search

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn, Offloaded, ResultHit
 from mcp_memory.server.resources import read_resource
 from mcp_memory.service.excerpts import ExcerptRequest, shown_memories, shown_turns

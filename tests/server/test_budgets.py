@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import Answer, as_json, render

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from mcp import Client
 from mcp.types import Implementation, Tool
 
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.server.app import INSTRUCTIONS, MemoryServer
 from mcp_memory.server.tools import TOOLS
 from tests.server.answers import answer_of, text_of

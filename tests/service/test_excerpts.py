@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic_core import to_jsonable_python
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import (
     MIN_BUDGET,
     Atom,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Expansion
 from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
 

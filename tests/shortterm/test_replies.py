@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import AnyStage
 from mcp_memory.shortterm.canvas.flowchart import read

@@ -11,7 +11,7 @@ import anyio
 import apsw
 
 from mcp_memory.cli.doctor import examine
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.integrations.importers.records import AGENTS
 from mcp_memory.service.compression import compress_list

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import well_formed
 from mcp_memory.integrations.clients import config_file, config_text, programs
 from mcp_memory.integrations.clients.config_file import ConfigFile

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 import anyio.to_thread
 
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio.to_thread
 
 from mcp_memory.core.regular_files import read_regular
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.integrations.hooks.transcripts import whole_output
 from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
 from mcp_memory.integrations.importers.records import Agent, list_of

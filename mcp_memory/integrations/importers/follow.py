@@ -22,7 +22,7 @@ from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.core.tokens import estimate_tokens
+from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
 from mcp_memory.integrations.importers.log_file import AgentLog, LogChunk, agent_of, read_chunks, whole_of

@@ -23,7 +23,7 @@ from anyio.to_thread import run_sync as to_thread
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.regular_files import open_regular, written_ms
-from mcp_memory.core.secrets import holds_key, mask, mask_id
+from mcp_memory.core.secrets.masking import holds_key, mask, mask_id
 from mcp_memory.core.text import is_blank, safe_name, zoned
 from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.integrations.importers import chat_exports, other_memories

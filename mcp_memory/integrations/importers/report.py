@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.text import one_line
-from mcp_memory.core.tokens import estimate_tokens
+from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn, Recorded, Stage, Turn
 from mcp_memory.integrations.importers.reader import Layout
 from mcp_memory.integrations.importers.records import ImportProblem, SkippedParts

@@ -27,9 +27,9 @@ from anyio.abc import TaskStatus
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line, safe_name
-from mcp_memory.core.tokens import estimate_tokens
+from mcp_memory.core.token_counts import estimate_tokens
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings

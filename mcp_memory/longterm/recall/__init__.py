@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.core.tokens import TokenCounter
+from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Atom, Bundle, Kind, Turn
 from mcp_memory.longterm import persona as l3_page
 from mcp_memory.longterm.recall.dynamic import (

@@ -17,7 +17,7 @@ from itertools import chain, repeat, zip_longest
 from types import MappingProxyType
 from typing import Literal, TypeVar, get_args
 
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
 from mcp_memory.language.sentences import standing_rules

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Signals
 from mcp_memory.language.snippet import matches, snippet

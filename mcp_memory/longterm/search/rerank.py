@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.snippet import matches, snippet

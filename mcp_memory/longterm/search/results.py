@@ -21,7 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.secrets import mask_lines
+from mcp_memory.core.secrets.masking import mask_lines
 from mcp_memory.core.types import Ref, ResultHit
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import base_terms, query_terms

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mcp_memory.core.errors import Damaged, NotFound
-from mcp_memory.core.secrets import mask_lines
+from mcp_memory.core.secrets.masking import mask_lines
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Citation, CitedResult, Citing, Evidence, ResultHit, Scene, Turn, Verified, Why
 from mcp_memory.language.words import query_terms

@@ -41,7 +41,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, MessageEdit, Saving
 
 if TYPE_CHECKING:
-    from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.core.token_counts import TokenCounter
 
 IMAGE_TOKENS = 1_600
 """The most tokens of an image that its provider scales down; other blocks count as their JSON."""

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
-from mcp_memory.core.secrets import mask, mask_values
+from mcp_memory.core.secrets.masking import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
 from mcp_memory.longterm.turns import admit, recall_block
@@ -35,7 +35,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import NewRef
 
 if TYPE_CHECKING:
-    from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.core.token_counts import TokenCounter
 
 
 TALK_CHARS = 6_000

@@ -126,7 +126,7 @@ def _join(
 ) -> Parts:
     from mcp_memory.core.process_registry import register
     from mcp_memory.core.telemetry import traced
-    from mcp_memory.core.tokens import token_counter
+    from mcp_memory.core.token_counts import token_counter
     from mcp_memory.longterm.search import Search
     from mcp_memory.longterm.search.rerank import make_rerank
     from mcp_memory.models.embed import make_embedder

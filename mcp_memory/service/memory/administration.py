@@ -245,7 +245,7 @@ class AdministrationVerbs(RetentionVerbs):
 
         Rows stored before secrets were masked are quarantined if they have one.
         """
-        from mcp_memory.core.secrets import holds_secret
+        from mcp_memory.core.secrets.masking import holds_secret
         from mcp_memory.core.types import NewTurn
         from mcp_memory.longterm.verification.trust import flag_turns
         from mcp_memory.suspicion import flags
@@ -308,7 +308,7 @@ def _doubts(row: export_model.ExportedTurn | export_model.ExportedAtom) -> tuple
 
     Imported rows are not masked: their hashes and quotes are of the original words.
     """
-    from mcp_memory.core.secrets import holds_secret
+    from mcp_memory.core.secrets.masking import holds_secret
     from mcp_memory.longterm.verification.trust import source_of_role
     from mcp_memory.store import export_model
     from mcp_memory.suspicion import flags

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.logs import SafeText
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Forgotten
 from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store

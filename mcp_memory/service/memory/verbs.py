@@ -13,12 +13,12 @@ import anyio.to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.secrets import holds_key, mask
+from mcp_memory.core.secrets.masking import holds_key, mask
 from mcp_memory.core.text import one_line, safe_name
 
 if TYPE_CHECKING:
     from mcp_memory.core.process_registry import ProcessNote
-    from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.core.token_counts import TokenCounter
     from mcp_memory.longterm.search import Search
     from mcp_memory.longterm.search.rerank import Rerank
     from mcp_memory.models.metered import MeteredModel

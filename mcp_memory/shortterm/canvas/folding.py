@@ -27,7 +27,7 @@ from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, nod
 from mcp_memory.shortterm.canvas.placement import DEAD_END, CallIntent, latest, of_title
 
 if TYPE_CHECKING:
-    from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.core.token_counts import TokenCounter
 
 FEW, USUAL, MANY = 4, 6, 10
 """Steps after which a phase may end at a clear break, at any break, and ends."""

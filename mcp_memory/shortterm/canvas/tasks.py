@@ -25,7 +25,7 @@ from datetime import datetime
 from functools import cache
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.core.secrets import mask
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language import patterns_of
 from mcp_memory.language.words import base_terms, function_words

@@ -45,7 +45,7 @@ from mcp_memory.shortterm.canvas.tasks import find_canvas, mmd_path
 from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:
-    from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.core.token_counts import TokenCounter
 
 DEFAULT_BUDGET = 1000
 

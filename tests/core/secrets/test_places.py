@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.core.secrets import mask, mask_bytes
+from mcp_memory.core.secrets.masking import mask, mask_bytes
 
 # What may be drawn: mixed, letters of one case, digits, hexadecimal digits, words.
 VALUES = (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.secrets import benign, caught, invented, left_of
-from mcp_memory.core.secrets import (
+from mcp_memory.core.secrets.masking import (
     MASK,
     find,
     having,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import conversations
 from mcp_memory.integrations.hooks.conversations import Conversations, HookEvent, ToolResponse

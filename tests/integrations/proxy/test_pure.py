@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.integrations.proxy.edit import is_plain, note, replaced, structured_text, texts_in, widened, with_tools
 from mcp_memory.integrations.proxy.keeper import checked, definition, looks_like_ours, tool_name
 from mcp_memory.integrations.proxy.stdio import (

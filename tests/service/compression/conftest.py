@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.compression import Compressed, compress_list
 from mcp_memory.service.compression.plan import CompressionRules, Level
 from mcp_memory.store.protocol import Store

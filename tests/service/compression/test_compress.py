@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.compression.plan import CompressionRules, make_rules
 from mcp_memory.service.compression.storing import middle, shorter_arguments
 from tests.service.compression.conftest import Program

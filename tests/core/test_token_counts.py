@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.core import tokens
-from mcp_memory.core.tokens import (
+from mcp_memory.core import token_counts
+from mcp_memory.core.token_counts import (
     ENCODINGS,
     LONGEST_TOKEN,
     NEAR,
@@ -56,7 +56,7 @@ def reference() -> Any:
 
 def with_no_vocabulary(patch: pytest.MonkeyPatch, folder: Path) -> TokenCounter:
     patch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
-    patch.setattr(tokens, "find_spec", lambda name: None)
+    patch.setattr(token_counts, "find_spec", lambda name: None)
     return TokenCounter("o200k_base")
 
 
@@ -153,7 +153,7 @@ def test_no_token_is_longer_than_the_bound_that_saves_loading(reference: Any) ->
 def test_what_the_bytes_prove_needs_no_vocabulary_and_a_count_leaves_the_environment_alone() -> None:
     code = """if True:
         import os, sys
-        from mcp_memory.core.tokens import token_counter
+        from mcp_memory.core.token_counts import token_counter
         before = dict(os.environ)
         counter = token_counter("o200k_base")
         proved = [counter.fits("x" * 900, 900), counter.cut("short", 5), counter.fits("x" * 200_000, 1000), counter.exact]
@@ -166,7 +166,7 @@ def test_what_the_bytes_prove_needs_no_vocabulary_and_a_count_leaves_the_environ
 
 
 def test_a_vocabulary_that_the_user_named_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = tokens.find_vocabulary(ENCODINGS["o200k_base"])
+    content = token_counts.find_vocabulary(ENCODINGS["o200k_base"])
     assert content is not None
     (tmp_path / ENCODINGS["o200k_base"].file).write_bytes(content)
     counter = with_no_vocabulary(monkeypatch, tmp_path)

@@ -1,0 +1,543 @@
+"""Finds secrets in texts, bytes and JSON values, and masks them: by format, by the name in front, or by the structure.
+
+    key_formats    keys and tokens whose format their makers publish; card numbers, by issuer and checksum
+    assignments    `DB_PASSWORD=…`, `"api_key": "…"`      structures   tables, `.netrc`, Kubernetes …
+    prose          statements: "my password is …"         values       random and chosen values, words, placeholders
+
+Masking comes before anything is stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has
+two levels. A message is also read as prose. A tool result is evidence: there a secret is masked only where a program
+would read it as one, and a value that reads like words of code or talk stays. `python -m bench.secrets` counts how
+often both err.
+
+A secret is recognised by its context, which the transport may hide: a zero-width space inside a key, a file inside a
+JSON string, line numbers of an editor, marks of a diff. So a text is searched in several views, each without these,
+and each mapped back to places of the original.
+
+In a JSON value each string is masked by its own text and by the text of the whole value. The structure stays the
+same: only characters of strings and names are replaced, and a long number becomes a string where it is masked.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from itertools import accumulate, islice, takewhile
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
+
+from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
+from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
+from mcp_memory.core.secrets.prose import is_stated, pairs, personal_numbers, told
+from mcp_memory.core.secrets.structures import Has, structured
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MASK = "•••"
+_CARD = "card number"
+_BYTES = "latin-1"
+_MARKS = (
+    (b"\xff\xfe\0\0", "utf-32-le"),
+    (b"\0\0\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+_UNMARKED = ("utf-16-le", "utf-16-be")
+_READ_AGAIN = 50_000
+
+_BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Characters `start` to `end` of a text to mask, and the kind of secret."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def find(text: str, *, prose: bool = True) -> list[Secret]:
+    """Return the secrets of a text in order, without overlaps; their readable parts (prefixes, last digits) are not
+    included.
+
+    Without `prose`, as for tool results, only formats of keys, assignments and structures count.
+    """
+    found: list[Secret] = []
+    for view, place in views(text):
+        found += (Secret(place(one.start), place(one.end - 1) + 1, one.kind) for one in _standing(view, prose))
+    return _apart(found)
+
+
+def mask(text: str, *, prose: bool = True) -> str:
+    """Return the text with each secret as `•••`; its name, and what kind of key it was, stay readable."""
+    return without(text, find(text, prose=prose))
+
+
+def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
+    """Return a tool result with its secrets masked, and the places of the masks, in bytes.
+
+    It is evidence, so prose about passwords stays. Bytes that are no text in any encoding are returned unchanged.
+    """
+    found = [one for encoding in _encodings(data) for one in _found_in(data, *encoding)]
+    pieces: list[bytes] = []
+    places: list[Secret] = []
+    at = length = 0
+    for one, hidden in sorted(found, key=lambda each: (each[0].start, -each[0].end)):
+        if one.start < at:
+            continue  # found in another reading, too
+        pieces += [data[at : one.start], hidden]
+        length += one.start - at + len(hidden)
+        places.append(Secret(length - len(hidden), length, one.kind))
+        at = one.end
+    return (b"".join([*pieces, data[at:]]), places) if places else (data, [])
+
+
+def _found_in(data: bytes, codec: str, errors: str) -> Iterator[tuple[Secret, bytes]]:
+    """Yield the secrets of bytes read in an encoding, each with its mask in that encoding."""
+    text = data.decode(codec, errors)
+    hidden = MASK.encode(codec if codec != _BYTES else "utf-8")
+    at = length = 0
+    for one in find(text, prose=False):
+        start = length + len(text[at : one.start].encode(codec, errors))
+        length = start + len(text[one.start : one.end].encode(codec, errors))
+        at = one.end
+        yield Secret(start, length, one.kind), hidden
+
+
+def _encodings(data: bytes) -> list[tuple[str, str]]:
+    """Return (codec, error handler) pairs that decode the bytes and encode them back unchanged; none for binary data.
+
+    ASCII letters of two bytes each are valid UTF-8 too, and other encodings may start with a UTF-16 mark by chance,
+    so there may be several. In other encodings the letters of keys are ASCII, so these are read as Latin-1, and as
+    UTF-8 with invalid bytes.
+    """
+    marked = [codec for mark, codec in _MARKS if data.startswith(mark)]
+    able = [(codec, "strict") for codec in marked or (_UNMARKED if b"\0" in data else ())]
+    wide = [encoding for encoding in able if _is_kept(data, *encoding)]
+    if _is_kept(data, "utf-8", "surrogatepass"):
+        return [*wide, ("utf-8", "surrogatepass")]
+    controls = sum(data.count(bytes([one])) for one in range(32) if one not in b"\t\n\r\x1b\f")
+    return [*wide, ("utf-8", "surrogateescape"), (_BYTES, "strict")] if controls * 100 < len(data) else wide
+
+
+def _is_kept(data: bytes, codec: str, errors: str) -> bool:
+    try:
+        return data.decode(codec, errors).encode(codec, errors) == data
+    except UnicodeError:
+        return False
+
+
+def holds_secret(text: str, *, prose: bool = True) -> bool:
+    """Tell whether a text has anything that `mask` would take out."""
+    return bool(find(text, prose=prose))
+
+
+def states_secret(text: str) -> bool:
+    """Tell whether a statement to be remembered contains a secret, including a password that is a plain word.
+
+    A false alarm costs little here: the statement is refused with the reason, and can be repeated without the value.
+    """
+    small = _small(text)
+    names = (
+        name_at(text, place.start(), hint)
+        for hint in _hints_in(having(small))
+        for place in re.finditer(re.escape(hint), small)
+    )
+    return holds_secret(text) or any(name is not None and is_stated(text, name) for name in names)
+
+
+def holds_key(name: str) -> bool:
+    """Tell whether a name that programs give (of a session, a call, a message) has a key in it.
+
+    Digits are no card number there: they count something.
+    """
+    return any(one.kind != _CARD for one in find(name))
+
+
+def mask_id(id: str) -> str:
+    """Return an id that programs give, or its digest where it has a key in it: ids that differ stay so."""
+    return f"sha256-{sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()}" if holds_key(id) else id
+
+
+def mask_lines(text: str) -> str:
+    """Return part of a text masked, with the same number of lines.
+
+    A private key may have begun before this part. Its lines look like any encoded data, which has no value for
+    reading or search, so all such lines are masked.
+    """
+    text = _BODY.sub(MASK, text)
+    return without(text, find(text, prose=False), keep_lines=True)
+
+
+def _standing(text: str, prose: bool) -> list[Secret]:
+    """Return the secrets that stand in a text as it is written."""
+    small = _small(text)
+    has = having(small)
+    covered, formed = text, list[Secret]()
+    while more := [*_formed(covered, small, has), *_numbers(covered, prose)]:
+        formed = _apart([*formed, *more])
+        covered = _covered(text, formed)
+        if len(text) > _READ_AGAIN:
+            break  # again, for a key that stood before a key: rare, and long texts take long
+    named = [*_named(covered, small, has, prose), *structured(covered, small, has)]
+    if prose:
+        named += [*personal_numbers(text), *pairs(covered, small)]
+    known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
+    # A number behind one that is masked is a card's where the two together were none.
+    return _apart([*known, *_numbers(_covered(text, known), prose)]) if named else known
+
+
+_OTHER = "?"
+"""Stands for what is no ASCII."""
+_LONG = 2**13
+"""Characters from which on one look at all of them is quicker."""
+_BITS = 7  # of a letter
+
+
+def having(text: str) -> Has:
+    """Return a function that tests whether a string is in the text, with the result of `in`.
+
+    A long text is indexed once by its three-letter parts: most of the strings that are looked for are in no text, and a
+    search for each took half of all masking.
+    """
+    if len(text) < _LONG:
+        return text.__contains__
+    there = _threes(text)
+
+    def has(part: str) -> bool:
+        if len(part) < 3 or not part.isascii() or _OTHER in part:
+            return part in text
+        first, second, third = map(ord, part[:3])
+        number = (first << 2 * _BITS) + (second << _BITS) + third
+        return bool(there[number]) and (len(part) == 3 or part in text)
+
+    return has
+
+
+def _threes(text: str) -> NDArray[np.bool_]:
+    """Return for the number of each three letters of ASCII whether they stand side by side somewhere."""
+    import numpy as np
+
+    letters = np.frombuffer(text.encode("ascii", "replace"), np.uint8).astype(np.uint32)
+    there = np.zeros(2 ** (3 * _BITS), np.bool_)
+    there[(letters[:-2] << 2 * _BITS) + (letters[1:-1] << _BITS) + letters[2:]] = True
+    return there
+
+
+def _small(text: str) -> str:
+    """Return the text in small letters, each where it stood: a few letters have two small ones."""
+    small = text.lower()
+    return small if len(small) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def _formed(text: str, small: str, has: Has) -> Iterator[Secret]:
+    grouped = _forms_by_beginning()
+    for shared in filter(has, grouped):
+        for form, hint in grouped[shared]:
+            place = small.find(hint)
+            while place >= 0:
+                span, after = form.match(text, place, hint), place + 1
+                if span is not None:
+                    yield Secret(*span, form.kind)
+                    after = max(after, span[1] - len(hint) + 1)  # a run of a million hints is one key
+                place = small.find(hint, after)
+
+
+def _numbers(text: str, prose: bool) -> Iterator[Secret]:
+    return (Secret(start, end - SHOWN, _CARD) for start, end in cards(text, prose=prose))
+
+
+@cache
+def _forms_by_beginning() -> dict[str, list[tuple[KeyFormat, str]]]:
+    """Return the forms with each of their hints by how the hint begins: most texts have few of the beginnings."""
+    grouped: dict[str, list[tuple[KeyFormat, str]]] = {}
+    for form in key_formats():
+        for hint in form.hints:
+            grouped.setdefault(hint[:3], []).append((form, hint))
+    return grouped
+
+
+def _named(covered: str, small: str, has: Has, prose: bool) -> Iterator[tuple[int, int]]:
+    for hint in _hints_in(has):
+        place, end = small.find(hint), 0
+        while place >= 0:
+            name = name_at(covered, place, hint) if place >= end else None
+            if name is not None:
+                spans = assigned(covered, name, prose=prose)
+                if not spans and (span := told(covered, name, prose=prose)):
+                    spans = [span]
+                yield from spans
+                end = max((last for _, last in spans), default=end)
+            place = small.find(hint, place + 1)
+
+
+def _hints_in(has: Has) -> Iterator[str]:
+    """Yield the names of secrets that may be in a text: those without a word in them that is not there."""
+    grouped = _hints_by_word()
+    return (hint for shared in filter(has, grouped) for hint in grouped[shared])
+
+
+@cache
+def _hints_by_word() -> dict[str, list[str]]:
+    grouped: dict[str, list[str]] = {}
+    for hint in HINTS:
+        shared = next((word for word in ("pass", "key", "token", "secret") if word in hint), hint)
+        grouped.setdefault(shared, []).append(hint)
+    return grouped
+
+
+def _covered(text: str, secrets: Iterable[Secret]) -> str:
+    """Return a text of the same length with something else in the place of the secrets."""
+    return _replaced(text, ((one.start, one.end, COVER * (one.end - one.start)) for one in secrets))
+
+
+def _replaced(text: str, cuts: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with its cuts (start, end, replacement) made; they are in order and do not overlap."""
+    pieces: list[str] = []
+    at = 0
+    for start, end, shown in cuts:
+        pieces += [text[at:start], shown]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _apart(secrets: Iterable[Secret]) -> list[Secret]:
+    """Return the secrets in order; those that overlap or touch are one."""
+    apart: list[Secret] = []
+    for one in sorted(secrets, key=lambda one: (one.start, -one.end)):
+        if apart and one.start <= apart[-1].end:
+            apart[-1] = Secret(apart[-1].start, max(one.end, apart[-1].end), apart[-1].kind)
+        else:
+            apart.append(one)
+    return apart
+
+
+def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -> str:
+    """Return a text with each of the secrets as `•••`; those that overlap or touch are one."""
+
+    def shown(one: Secret) -> str:
+        return MASK + "\n" * (text.count("\n", one.start, one.end) if keep_lines else 0)
+
+    return _replaced(text, ((one.start, one.end, shown(one)) for one in _apart(secrets)))
+
+
+View = tuple[str, Callable[[int], int]]
+"""A text, and what tells where a character of it stands in the original."""
+
+_BROKEN = re.compile(
+    "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]+"
+    r"|\x1b\[[0-9;]{0,12}m|\r(?=\n)|\\\r?\n[ \t]*"
+)
+"""What a reader, or a shell, leaves out of a text: characters without width, colours, and where a line goes on."""
+
+_WIDE = {
+    wide: wide - 0xFEE0 for wide in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B), 0xFF0D)
+}
+_IS_WIDE = re.compile("[\uff0d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+"""Letters and digits as wide as a Chinese character, and their dash."""
+
+_ESCAPE = re.compile(r"(?<=[:,\[{ ])\"(?=[^\"\\\n]{0,400}\\n)|\\(?:[nrt\"/]|u[0-9a-fA-F]{4}|\\(?=[nrt\"u\\]))")
+_SIMPLE = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "/": "/", "\\": "\\"}
+_REFERENCE = re.compile(r"&(?:quot|apos|amp|lt|gt|#0?3[49]|#x2[27]);")
+_OF_ADDRESS = re.compile(r"%[2-7][0-9A-Fa-f]")
+"""How pages and addresses write a quotation mark in JSON."""
+_DEEPEST_ESCAPES = 2  # of JSON in JSON
+_BEFORE_LINE = re.compile(
+    r"(?m)^(?:[ \t]*\d{1,7}[ ]?(?:→|\t|:[ ]?|\|[ ]?|-[ ]?|[ ]{2})"  # of an editor, or `cat -n`
+    r"|(?:[A-Za-z]:)?[\w.~/\\-]{1,200}[:-]\d{1,7}[:-](?:\d{1,5}:)?"  # of grep
+    r"|[ \t]*[\w.-]{1,40}[ ]{0,20}\|[ ]{1,2}(?:\d{4}-\d\d-\d\dT[\d:.]+Z[ ])?"  # of containers
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ ]{1,2}"
+    r"|[+>-][ ]?|[#;*|][ ]{1,4}(?=\S)|//[ ]?)"
+)
+_HUNK, _OF_HUNK = re.compile(r"(?m)^@@ "), re.compile(r"(?m)^[ +-]")
+_FEWEST, _SHARE = 2, 0.6  # lines that begin so
+_DENSE = 300  # characters for each escape, at most
+
+
+def views(text: str) -> Iterator[View]:
+    """Yield the text as it is written, then as it reads, where that differs."""
+    read: View = text, lambda place: place
+    yield read
+    if _may_be_broken(text):
+        read = _cut(text, [(*one.span(), "") for one in _BROKEN.finditer(text)])
+        if not read[0].isascii() and _IS_WIDE.search(read[0]):
+            read = read[0].translate(_WIDE), read[1]
+        if read[0] != text:
+            yield read
+    for _ in range(_DEEPEST_ESCAPES):
+        if not _is_escaped(read[0]):
+            break
+        read = _over(read, _unescaped(read[0]))
+        yield read
+    for sign, written, shown in (("&quot;", _REFERENCE, html.unescape), ("%22", _OF_ADDRESS, unquote)):
+        if sign in read[0]:
+            yield _over(read, _cut(read[0], [(*one.span(), shown(one[0])) for one in written.finditer(read[0])]))
+    yield from _without_prefixes(read)
+
+
+def _is_escaped(text: str) -> bool:
+    """Tell whether a text is, or carries, a file in a JSON string; code has an escape here and there."""
+    escapes = text.count("\\n") + text.count('\\"') + text.count("\\u")
+    return escapes > 0 and (text.lstrip()[:1] in ("{", "[", '"') or escapes * _DENSE >= len(text))
+
+
+def _may_be_broken(text: str) -> bool:
+    return not text.isascii() or "\\\n" in text or "\r\n" in text or "\x1b[" in text
+
+
+def _without_prefixes(view: View) -> Iterator[View]:
+    text = view[0]
+    lines = text.count("\n") + 1
+    if lines < _FEWEST:
+        return
+    begins = _OF_HUNK if _HUNK.search(text) else _BEFORE_LINE
+    found = [(*one.span(), "") for one in begins.finditer(text)]
+    if found and (begins is _OF_HUNK or len(found) >= max(_FEWEST, _SHARE * lines)):
+        yield _over(view, _cut(text, found))
+
+
+def _unescaped(text: str) -> View:
+    found: list[tuple[int, int, str]] = []
+    for one in _ESCAPE.finditer(text):
+        mark = one[0][1:2]  # none: a string of several lines begins, and its first line is a line
+        shown = (_SIMPLE.get(mark) or json.loads(f'"{one[0]}"')) if mark else "\n"
+        found.append((*one.span(), shown))
+    return _cut(text, found)
+
+
+def _over(outer: View, inner: View) -> View:
+    return inner[0], lambda place: outer[1](inner[1](place))
+
+
+def _cut(text: str, cuts: list[tuple[int, int, str]]) -> View:
+    """Return a text with each cut (from, to, at most one character in its place) made."""
+    if not cuts:
+        return text, lambda place: place
+    starts, lost = [0], [0]
+    for start, end, shown in cuts:
+        lost.append(lost[-1] + end - start - len(shown))
+        starts.append(end - lost[-1])
+    return _replaced(text, cuts), lambda place: place + lost[bisect_right(starts, place) - 1]
+
+
+_DEEPEST = 100
+_CHARACTER = re.compile(r"\\u[0-9a-f]{4}|\\.|.", re.DOTALL)
+"""A character as the text of JSON has it."""
+
+
+def mask_values(value: Any) -> Any:
+    """Return a JSON value with every string, name and long number masked. A member's name counts as context of its
+    value.
+
+    In a list an option counts as context of the next string, as in `["--password", "…"]`. Values nested deeper than
+    any call needs are dropped.
+    """
+    strings = _Strings()
+    strings.add_value(value, "", _DEEPEST)
+    return _put_back(value, strings.masked(), _DEEPEST)
+
+
+def _put_back(value: Any, masked: Iterator[str], depth: int) -> Any:
+    """Return a value with its strings, names and long numbers replaced by masked ones, in the order of its text."""
+    match value:
+        case str():
+            return next(masked)
+        case int() if 10**5 < value < 10**19:
+            shown = next(masked)
+            return value if shown == str(value) else shown
+        case list() | tuple() | dict() if depth == 0:
+            return "…"
+        case list() | tuple():
+            return [_put_back(item, masked, depth - 1) for item in cast("Iterable[Any]", value)]
+        case dict():
+            members = cast("dict[Any, Any]", value).items()
+            names = ((next(masked) if isinstance(name, str) else name, item) for name, item in members)
+            return {name: _put_back(item, masked, depth - 1) for name, item in names}
+        case _:
+            return value
+
+
+class _Strings:
+    """The strings of a value in the order of its text, which is put together with them."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._found: list[tuple[int, str, str, list[Secret]]] = []
+
+    def add_value(self, value: Any, head: str, depth: int) -> None:
+        """Add the text of a value; `head` is its context: the name of the member, or the option before it."""
+        match value:
+            case str():
+                self._add(value, head, find(value))
+            case int() if 10**5 < value < 10**19:
+                self._add(str(value), head, [])  # alone, digits count something
+            case list() | tuple() | dict() if depth == 0:
+                pass
+            case list() | tuple():
+                before = ""
+                self._pieces.append("[")
+                for number, item in enumerate(cast("Iterable[Any]", value)):
+                    self._pieces.append(", " if number else "")
+                    self.add_value(item, f'"{before[-80:]}", "' if before.startswith("-") else head, depth - 1)
+                    before = item if isinstance(item, str) else ""
+                self._pieces.append("]")
+            case dict():
+                self._pieces.append("{")
+                for number, (name, item) in enumerate(cast("dict[Any, Any]", value).items()):
+                    self._pieces.append(", " if number else "")
+                    if isinstance(name, str):
+                        self._add(name, "", find(name) if holds_key(name) else [])
+                    self._pieces.append(": ")
+                    self.add_value(item, f'"{str(name)[-80:]}": "', depth - 1)
+                self._pieces.append("}")
+            case _:
+                self._pieces.append(str(value) if isinstance(value, float | int) else "null")
+
+    def _add(self, text: str, head: str, own: list[Secret]) -> None:
+        """Add a string with its context and its own secrets."""
+        self._found.append((len(self._pieces) + 1, text, head, own))
+        self._pieces += ['"', _escaped(text), '"']
+
+    def masked(self) -> Iterator[str]:
+        """Yield every string masked by its own secrets, its context, and the secrets of the whole text."""
+        whole = find("".join(self._pieces), prose=False)
+        ends = [one.end for one in whole]
+        starts = [0, *accumulate(map(len, self._pieces))]
+        for piece, text, head, own in self._found:
+            start, end = starts[piece], starts[piece + 1]
+            around = takewhile(lambda one, end=end: one.start < end, islice(whole, bisect_right(ends, start), None))
+            named = find(f'{head}{_escaped(text)}"') if _has_hint(head) else []
+            yield without(text, [*own, *_within(text, around, start), *_within(text, named, len(head))])
+
+
+def _has_hint(head: str) -> bool:
+    small = head.lower()
+    return any(hint in small for hint in HINTS)
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _within(text: str, secrets: Iterable[Secret], start: int) -> Iterator[Secret]:
+    """Map secrets of a text that holds a string, escaped, from `start` on, to places in the string: its beginning or
+    its end.
+
+    Secrets in the middle are found in the string itself, where its lines are lines and not escapes.
+    """
+    escaped = _escaped(text)
+    secrets = [one for one in secrets if one.start <= start or one.end >= start + len(escaped)]
+    places = [one.start() for one in _CHARACTER.finditer(escaped)] if secrets else []
+    for one in secrets:
+        first = max(0, bisect_right(places, one.start - start) - 1)
+        last = bisect_left(places, one.end - start)
+        if first < last:
+            yield Secret(first, last, one.kind)
