@@ -20,6 +20,8 @@ from mcp_memory.core.config import PREFIX, Settings
 from mcp_memory.server.prompts import PROMPTS
 from scripts.make_bundle import manifest, project, stage
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = json.loads((ROOT / "server.json").read_text(encoding="utf-8"))
 SECRET = {name for name, field in Settings.model_fields.items() if not field.repr}
@@ -44,7 +46,6 @@ def filled(text: str, extension: Path, home: Path) -> str:
 # --- the extension ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_extension_is_a_manifest_a_start_and_the_wheel(extension: Path) -> None:
     wheel = f"mcp_memory-{__version__}-py3-none-any.whl"
     files = {"LICENSE", "icon.png", "manifest.json", "pyproject.toml", "server.py", wheel}
@@ -73,7 +74,6 @@ def test_its_requirements_are_the_wheel_and_the_versions_that_are_tested(extensi
     assert said["tool"]["uv"]["constraint-dependencies"] == pins
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("host", ["fills every hole", "leaves the holes of empty options"])
 async def test_its_start_greets_and_has_the_tools_that_are_listed(host: str, extension: Path, tmp_path: Path) -> None:
     said = manifest()

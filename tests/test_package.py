@@ -57,6 +57,7 @@ def test_the_wheel_holds_every_module_and_data_file_of_the_package(wheel: zipfil
     assert [name for name in tracked.stdout.splitlines() if not wheel.joinpath(name).is_file()] == []
 
 
+@pytest.mark.slow
 def test_the_wheel_brings_the_embedding_model_with_its_licence_and_stays_small(wheel: zipfile.Path) -> None:
     model = {path.name: len(path.read_bytes()) for path in wheel.joinpath("mcp_memory/models/embed/model").iterdir()}
     assert {"NOTICE", "config.json", "model.safetensors", "tokenizer.json"} <= set(model)
@@ -64,6 +65,7 @@ def test_the_wheel_brings_the_embedding_model_with_its_licence_and_stays_small(w
     assert Path(str(wheel.root.filename)).stat().st_size <= LARGEST_WHEEL
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_nothing_but_the_package_and_its_metadata(wheel: zipfile.Path) -> None:
     tops = {path.name for path in wheel.iterdir()}
     assert tops == {"mcp_memory", f"mcp_memory-{version('mcp-memory')}.dist-info"}

@@ -9,6 +9,8 @@ import pytest
 
 from bench.hooks import Run, events, replay, seed, shown, summary, table
 
+pytestmark = pytest.mark.slow
+
 MANY = {"UserPromptSubmit", "Stop"}
 
 
@@ -26,7 +28,6 @@ def said(runs: list[Run], label: str) -> list[str]:
     return [run.added for run in runs if run.event.label == label and run.added]
 
 
-@pytest.mark.slow
 def test_a_session_begins_with_what_is_known_and_has_its_task_again_after_a_compaction(runs: list[Run]) -> None:
     [begun], [after] = said(runs, "SessionStart startup"), said(runs, "SessionStart compact")
     for told in (begun, after):

@@ -20,6 +20,8 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.shortterm.canvas import flowchart as canvas
 from mcp_memory.store.files import read_ref_file
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Played:
@@ -54,7 +56,6 @@ def rows(text: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in cells if len(row) > 2}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("on_path", [True, False])
 def test_what_to_look_at_next_is_a_command_that_starts_this_program(
     on_path: bool, played: Played, monkeypatch: pytest.MonkeyPatch

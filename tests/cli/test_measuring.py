@@ -68,6 +68,7 @@ def test_no_text_of_the_memory_is_shown_unless_asked_for(run: Run, talkative: Pa
     assert shown.stdout.count("       rank: ours ") == 2
 
 
+@pytest.mark.slow
 def test_in_json_the_same_stands_for_programs(run: Run, talkative: Path) -> None:
     result = run("bench", "--questions", "30", "--kind", "around", "--json", home=talkative)
     report: dict[str, Any] = json.loads(result.stdout)

@@ -26,6 +26,7 @@ def test_what_was_found_once_is_read_or_refused(name: str, path: Path) -> None:
     assert found is None, found.trace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_long_and_deep_texts_take_a_time_in_proportion(name: str) -> None:
     for data in LONG[name]:

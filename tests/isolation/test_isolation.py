@@ -196,6 +196,7 @@ def of_tool(tool: Tool) -> SearchStrategy[dict[str, Any]]:
 # --- the laws ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @few
 @given(calls=st.fixed_dictionaries({tool.name: st.tuples(who_calls(tool), of_tool(tool)) for tool in TOOLS}))
 async def test_every_tool_answers_as_if_there_were_no_other_space(

@@ -18,7 +18,7 @@ BUDGETS = [*range(100, 180, 3), *range(180, 500, 40), 800, 1200, 3000]
 TICKS = "`" * 60
 LOG = "\n".join(f'2026-11-{1 + n % 28:02d} berth {n % 7} {TICKS} "Kestrel" {n * 37} tonnes' for n in range(200))
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
 
 @pytest.fixture(scope="module")

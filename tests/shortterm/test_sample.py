@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,5 +57,6 @@ def test_no_part_of_a_secret_is_shown_wherever_it_stands(before: int, after: int
     assert KEY[-12:] not in shown.text
 
 
+@pytest.mark.slow
 def test_ten_megabytes_on_one_line_are_no_trouble() -> None:
     assert len(sample(b"error " * 1_700_000, tool="Read", chars=2_400).text) < 3_500

@@ -116,6 +116,7 @@ def test_versions_go_on_after_a_row_was_changed_from_outside(agent: Agent) -> No
     assert "Look" in agent.store.canvas("default", 1, version=1).text
 
 
+@pytest.mark.slow
 def test_the_versions_of_a_long_task_are_about_as_large_as_its_last(agent: Agent) -> None:
     for step in range(60):
         agent.offload(step=f"Step number {step}, with some words of its own", task="Fix login")

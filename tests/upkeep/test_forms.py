@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import apsw
+import pytest
 
 from mcp_memory.cli.doctor import examine
 from mcp_memory.core.token_counts import token_counter
@@ -26,6 +27,7 @@ Lived = Callable[[Path], Path]
 SECRET = "password=" + "hunter" + "2-correct-horse-9X"
 
 
+@pytest.mark.slow
 def test_a_home_with_something_of_everything_has_no_value_that_cannot_be_read(home: Path, tmp_path: Path) -> None:
     fill(home, tmp_path)
     with closing(apsw.Connection(str(home / "memory.db"))) as con:

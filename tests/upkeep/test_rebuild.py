@@ -112,6 +112,7 @@ async def history(home: Path, steps: Sequence[Step]) -> None:
                 await do(other if place % 4 == 3 else memory, step, clock)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.lists(STEPS, min_size=4, max_size=24))
 def test_whatever_was_done_the_files_say_what_the_database_says(steps: Sequence[Step]) -> None:

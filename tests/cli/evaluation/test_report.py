@@ -50,6 +50,7 @@ async def test_what_is_left_out_is_left_out_for_all(memory: Memory) -> None:
     assert reply.systems["bm25"].hit1.value > 0
 
 
+@pytest.mark.slow
 async def test_the_seed_decides_the_figures_but_for_the_clock(memory: Memory) -> None:
     one, two = [(await measure(memory, kinds=["dim"], questions=40, seed=3)).kinds[0] for _ in range(2)]
     assert one.gaps == two.gaps

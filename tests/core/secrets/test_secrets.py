@@ -413,6 +413,7 @@ def test_masking_twice_changes_nothing(text: str) -> None:
     assert mask(mask(text)) == mask(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

@@ -29,6 +29,7 @@ def copy(messages: Messages) -> Messages:
     return json.loads(json.dumps(messages))
 
 
+@pytest.mark.slow
 @few
 @given(talk=talks, form=forms, window=windows)
 def test_the_same_list_gives_the_same_list_and_so_does_what_came_out(

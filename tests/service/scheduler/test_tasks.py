@@ -139,6 +139,7 @@ async def test_the_connected_agent_is_asked_about_tasks_after_what_was_said(home
         assert [each.summary for each in await memory.records(limit=1)] == ["It was read."]
 
 
+@pytest.mark.slow
 async def test_what_fails_is_put_aside_and_asked_again_in_a_smaller_piece(home: Path) -> None:
     class Failing(Reader):
         def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
