@@ -7,16 +7,38 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.postgres import open_store as open_postgres
+from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.sqlite import open_store
+from tests.postgres_server import PostgresServer, running
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with running() as server:
+        server.make_template()
+        yield server
+
+
+@pytest.fixture
+def embedded(home: Path) -> Iterator[EmbeddedStore]:
+    """The store with files, for what only such a store can do."""
+    opened = open_store(home)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def store(request: pytest.FixtureRequest, home: Path) -> Iterator[Store]:
     match request.param:
         case "sqlite":
             opened: Store = open_store(home)
+        case "postgres":
+            url = request.getfixturevalue("postgres").create_database("memory")
+            opened = open_postgres(url)
         case other:
             raise AssertionError(other)
     yield opened
     opened.close()
+    if request.param == "postgres":
+        request.getfixturevalue("postgres").drop_database(url)

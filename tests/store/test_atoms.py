@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import Atom, Entity, Evidence, Fact, NewTurn, Stage
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.values import (
     Conflict,
     Draft,
@@ -269,23 +269,23 @@ DATED = st.lists(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=DATED, data=st.data())
 def test_whatever_order_dated_facts_come_in_the_same_is_held_true_at_any_time(
-    store: Store, facts: list[Dated], data: st.DataObject
+    embedded: EmbeddedStore, facts: list[Dated], data: st.DataObject
 ) -> None:
     space = uuid4().hex  # each example has a store of its own
     for since, value, said, lasted in data.draw(st.permutations(facts)):
         ended = None if lasted is None else day(since + lasted)
-        new = drawn(store, f"Lives in {value}", space=space, value=str(value), said=day(said),
+        new = drawn(embedded, f"Lives in {value}", space=space, value=str(value), said=day(said),
                     valid_from=day(since), valid_to=ended, **HOME)  # fmt: skip
-        add(store, new, space=space)
-        assert len(held(store, space=space)) <= 1
+        add(embedded, new, space=space)
+        assert len(held(embedded, space=space)) <= 1
 
     for when in range(20):
         begun = [fact for fact in facts if fact[3] is None and fact[0] <= when]
         lasting = [max(begun, key=lambda fact: (fact[0], fact[2]))] if begun else []
         stays = [fact for fact in facts if fact[3] is not None and fact[0] <= when < fact[0] + fact[3]]
         expected = sorted(str(fact[1]) for fact in (*lasting, *stays))
-        assert sorted(held(store, day(when), space)) == expected
-    assert store.problems() == []
+        assert sorted(held(embedded, day(when), space)) == expected
+    assert embedded.problems() == []
 
 
 def test_an_update_by_what_was_said_before_is_history_itself(store: Store) -> None:
@@ -616,14 +616,14 @@ def test_a_statement_is_asked_about_again_when_words_it_was_merged_from_are_forg
 # --- problems ---------------------------------------------------------------------------------------
 
 
-def test_quotes_that_no_longer_stand_in_their_turn_are_told(store: Store, home: Path) -> None:
+def test_quotes_that_no_longer_stand_in_their_turn_are_told(embedded: EmbeddedStore, home: Path) -> None:
     for text in ("Paints", "Sings"):
-        add(store, drawn(store, text))
-    assert store.problems() == []
+        add(embedded, drawn(embedded, text))
+    assert embedded.problems() == []
     con = apsw.Connection(str(home / "memory.db"))
     con.execute("UPDATE evidence SET quote = 'Paint it' WHERE atom = 1; DELETE FROM evidence WHERE atom = 2")
     con.close()
-    assert [line.partition(". ")[0] for line in store.problems()] == [
+    assert [line.partition(". ")[0] for line in embedded.problems()] == [
         "me: Atom a1 quotes words of t1 that do not stand there",
         "me: The words that a2 rests on first are lost",
     ]

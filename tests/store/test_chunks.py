@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.types import Citation, Evidence, NewTurn
 from mcp_memory.store.citations import NamedResult, address, named
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import Filters, NewAtom, NewChunk, NewRef
 
@@ -113,16 +113,16 @@ def test_lines_with_terms_of_an_earlier_version_are_indexed_anew(home: Path) -> 
     store.close()
 
 
-def test_lines_whose_file_is_lost_or_torn_are_left_out(store: Store) -> None:
-    ref = indexed(store)
-    path = store.folder("me") / store.ref("me", ref).path
+def test_lines_whose_file_is_lost_or_torn_are_left_out(embedded: EmbeddedStore) -> None:
+    ref = indexed(embedded)
+    path = embedded.folder("me") / embedded.ref("me", ref).path
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    assert found(store, "beta") == []
+    assert found(embedded, "beta") == []
     path.unlink()
-    assert found(store, "beta") == []
+    assert found(embedded, "beta") == []
     path.write_bytes(whole)
-    assert found(store, "beta") == [b"beta two\n"]
+    assert found(embedded, "beta") == [b"beta two\n"]
 
 
 def test_what_passes_is_left_for_another_time(store: Store) -> None:
@@ -196,10 +196,10 @@ def test_saying_the_same_again_adds_what_it_rests_on(store: Store) -> None:
     assert store.citations("me", [first]) == {first: [Citation(source=first, ref=ref, lines=None)]}
 
 
-def test_what_is_told_to_rest_on_is_kept_with_the_note(store: Store) -> None:
-    ref = kept(store)
-    told(store, "Key 4 is set", cites=[ref])
-    (journal,) = (store.folder("me") / "conversations").glob("*.jsonl")
+def test_what_is_told_to_rest_on_is_kept_with_the_note(embedded: EmbeddedStore) -> None:
+    ref = kept(embedded)
+    told(embedded, "Key 4 is set", cites=[ref])
+    (journal,) = (embedded.folder("me") / "conversations").glob("*.jsonl")
     assert json.loads(journal.read_text().splitlines()[-1])["told"]["cites"] == [ref]
 
 

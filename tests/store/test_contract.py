@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 from mcp_memory.language.words import index_terms
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.values import (
     Change,
     Conflict,
@@ -173,37 +173,37 @@ def test_sessions_are_listed_by_their_latest_writing(store: Store) -> None:
     assert [info.session for info in store.sessions("me", prefix="b")] == ["b"]
 
 
-def test_the_journal_has_a_line_for_each_turn_and_each_thing_told(store: Store) -> None:
-    append(store, user("Grüße\u2028zwei"), session="s", now=NOW)
-    store.add_atom("me", atom("Likes tea"), now=NOW)
-    lines = (store.folder("me") / "conversations" / "2026-11-20.jsonl").read_text(encoding="utf-8").splitlines()
+def test_the_journal_has_a_line_for_each_turn_and_each_thing_told(embedded: EmbeddedStore) -> None:
+    append(embedded, user("Grüße\u2028zwei"), session="s", now=NOW)
+    embedded.add_atom("me", atom("Likes tea"), now=NOW)
+    lines = (embedded.folder("me") / "conversations" / "2026-11-20.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["content"] for line in lines] == ["Grüße\u2028zwei", "Likes tea"]
     assert json.loads(lines[1])["told"]["kind"] == "persona"
 
 
-def test_a_journal_that_lost_lines_is_set_aside_and_written_anew(store: Store) -> None:
-    append(store, user("first"), assistant("second"))
-    journal = store.folder("me") / "conversations" / "2026-11-20.jsonl"
+def test_a_journal_that_lost_lines_is_set_aside_and_written_anew(embedded: EmbeddedStore) -> None:
+    append(embedded, user("first"), assistant("second"))
+    journal = embedded.folder("me") / "conversations" / "2026-11-20.jsonl"
     whole = journal.read_bytes()
     journal.write_bytes(whole[:50])
-    assert store.problems() == [
+    assert embedded.problems() == [
         f"me: conversations/2026-11-20.jsonl is torn: 50 of {len(whole)} bytes; the next line written mends it."
     ]
-    append(store, user("third"))
+    append(embedded, user("third"))
     assert journal.read_bytes().startswith(whole)
     assert len(journal.read_bytes().splitlines()) == 3
     assert (journal.parent / "2026-11-20.jsonl.damaged-1").read_bytes() == whole[:50]
-    assert [problem.partition(" has 0 lines")[0] for problem in store.problems()] == [
+    assert [problem.partition(" has 0 lines")[0] for problem in embedded.problems()] == [
         "me: conversations/2026-11-20.jsonl.damaged-1"
     ]
 
 
-def test_bytes_behind_the_last_commit_are_cut_off_by_the_next(store: Store) -> None:
-    append(store, user("first"))
-    journal = store.folder("me") / "conversations" / "2026-11-20.jsonl"
+def test_bytes_behind_the_last_commit_are_cut_off_by_the_next(embedded: EmbeddedStore) -> None:
+    append(embedded, user("first"))
+    journal = embedded.folder("me") / "conversations" / "2026-11-20.jsonl"
     with journal.open("ab") as file:
         file.write(b'{"turn":"t2","cont')
-    append(store, user("second"))
+    append(embedded, user("second"))
     assert [json.loads(line)["content"] for line in journal.read_bytes().splitlines()] == ["first", "second"]
 
 
@@ -508,15 +508,16 @@ def test_standing_rules_are_listed_first_then_by_priority_then_age(store: Store)
     assert store.list_atoms("me", filters=ANY, after=listed[1].id) == listed[2:]
 
 
-def test_the_persona_is_versioned_and_the_same_text_changes_nothing(store: Store) -> None:
-    assert store.persona("me") is None
+def test_the_persona_is_versioned_and_the_same_text_changes_nothing(embedded: EmbeddedStore) -> None:
+    assert embedded.persona("me") is None
     versions = [
-        store.commit("me", None, PersonaPage(text=text), outcome={}, now=NOW).version for text in ("# A", "# A", "# B")
+        embedded.commit("me", None, PersonaPage(text=text), outcome={}, now=NOW).version
+        for text in ("# A", "# A", "# B")
     ]
     assert versions == [1, 1, 2]
-    assert store.persona("me") == PersonaVersion(version=2, text="# B", at=NOW, by_model=False, reason="")
-    store.write_persona_file("me", "# B\n\n- work\n")
-    assert (store.folder("me") / "persona.md").read_text() == "# B\n\n- work\n"
+    assert embedded.persona("me") == PersonaVersion(version=2, text="# B", at=NOW, by_model=False, reason="")
+    embedded.write_persona_file("me", "# B\n\n- work\n")
+    assert (embedded.folder("me") / "persona.md").read_text() == "# B\n\n- work\n"
 
 
 # --- forgetting -------------------------------------------------------------------------------------
@@ -618,18 +619,18 @@ def test_a_ref_reads_back_byte_for_byte_whatever_is_in_it(store: Store, data: by
     assert store.ref("me", ref.id[2:]) == ref
 
 
-def test_the_same_bytes_are_kept_once_in_a_space(store: Store) -> None:
-    first = store.put_ref("me", new_ref(b"abc"))
-    assert store.put_ref("me", new_ref(b"abc", tool="cat")) == first
-    assert len(list((store.folder("me") / "refs").iterdir())) == 1
+def test_the_same_bytes_are_kept_once_in_a_space(embedded: EmbeddedStore) -> None:
+    first = embedded.put_ref("me", new_ref(b"abc"))
+    assert embedded.put_ref("me", new_ref(b"abc", tool="cat")) == first
+    assert len(list((embedded.folder("me") / "refs").iterdir())) == 1
 
 
-def test_a_ref_file_is_front_matter_then_the_bytes(store: Store) -> None:
+def test_a_ref_file_is_front_matter_then_the_bytes(embedded: EmbeddedStore) -> None:
     import yaml
 
     data = b"---\nraw \xff\x00 bytes"
-    ref = store.put_ref("me", new_ref(data, tool="web fetch!"))
-    content = (store.folder("me") / ref.path).read_bytes()
+    ref = embedded.put_ref("me", new_ref(data, tool="web fetch!"))
+    content = (embedded.folder("me") / ref.path).read_bytes()
     head, body = content[4:].split(b"\n---\n", 1)
     assert (content[:4], body) == (b"---\n", data)
     assert yaml.safe_load(head) == {
@@ -647,9 +648,9 @@ def test_a_ref_file_is_front_matter_then_the_bytes(store: Store) -> None:
 
 
 @pytest.mark.parametrize("harm", ["flip", "cut", "remove", "front", "unreadable"])
-def test_a_ref_whose_bytes_changed_is_damaged_and_left_as_it_is(store: Store, harm: str) -> None:
-    ref = store.put_ref("me", new_ref(b"important words"))
-    path = store.folder("me") / ref.path
+def test_a_ref_whose_bytes_changed_is_damaged_and_left_as_it_is(embedded: EmbeddedStore, harm: str) -> None:
+    ref = embedded.put_ref("me", new_ref(b"important words"))
+    path = embedded.folder("me") / ref.path
     whole = path.read_bytes()
     match harm:
         case "flip":
@@ -664,19 +665,19 @@ def test_a_ref_whose_bytes_changed_is_damaged_and_left_as_it_is(store: Store, ha
         case _:
             path.unlink()
     with pytest.raises(Damaged, match=ref.id):
-        store.read_ref("me", ref.id)
-    assert [line for line in store.problems() if ref.id in line]
-    assert store.put_ref("me", new_ref(b"important words")).id == ref.id  # the same bytes again mend it
-    assert store.read_ref("me", ref.id) == b"important words"
+        embedded.read_ref("me", ref.id)
+    assert [line for line in embedded.problems() if ref.id in line]
+    assert embedded.put_ref("me", new_ref(b"important words")).id == ref.id  # the same bytes again mend it
+    assert embedded.read_ref("me", ref.id) == b"important words"
 
 
-def test_a_step_is_a_row_a_line_and_a_canvas_together(store: Store) -> None:
-    store.commit_step("me", record=record(), canvas=canvas(), expected=0)
+def test_a_step_is_a_row_a_line_and_a_canvas_together(embedded: EmbeddedStore) -> None:
+    embedded.commit_step("me", record=record(), canvas=canvas(), expected=0)
     step = record("001-N2", tool_call="bash pwd")
-    store.commit_step("me", record=step, canvas=canvas(text="flowchart TD\n    x\n"), expected=1)
-    assert store.records("me", node="001-N2") == [step]
-    assert [r.node_id for r in store.records("me", node="001")] == ["001-N1", "001-N2"]
-    lines = (store.folder("me") / "offload-s.jsonl").read_text().splitlines()
+    embedded.commit_step("me", record=step, canvas=canvas(text="flowchart TD\n    x\n"), expected=1)
+    assert embedded.records("me", node="001-N2") == [step]
+    assert [r.node_id for r in embedded.records("me", node="001")] == ["001-N1", "001-N2"]
+    lines = (embedded.folder("me") / "offload-s.jsonl").read_text().splitlines()
     assert list(json.loads(lines[1])) == [
         "timestamp",
         "node_id",
@@ -694,8 +695,8 @@ def test_a_step_is_a_row_a_line_and_a_canvas_together(store: Store) -> None:
         "record",
         "step",
     ]
-    assert (store.folder("me") / "mmds/001-fix-login.mmd").read_text() == "flowchart TD\n    x\n"
-    assert store.active_canvas("me", "s") == canvas(text="flowchart TD\n    x\n", version=2)
+    assert (embedded.folder("me") / "mmds/001-fix-login.mmd").read_text() == "flowchart TD\n    x\n"
+    assert embedded.active_canvas("me", "s") == canvas(text="flowchart TD\n    x\n", version=2)
 
 
 def test_a_canvas_that_moved_on_is_a_conflict_and_nothing_is_written(store: Store) -> None:
@@ -771,10 +772,10 @@ def test_every_write_shows_in_the_change_feed_once(store: Store) -> None:
     assert store.changes(seen, space="you") == []
 
 
-def test_a_sound_store_is_sound_however_often_it_is_asked_between_writes(store: Store) -> None:
+def test_a_sound_store_is_sound_however_often_it_is_asked_between_writes(embedded: EmbeddedStore) -> None:
     for number in range(20):
-        append(store, user(f"word {number}"))
-        assert store.problems() == []
+        append(embedded, user(f"word {number}"))
+        assert embedded.problems() == []
 
 
 def test_growth_counts_what_came_since_a_moment_and_nothing_of_other_spaces(store: Store) -> None:

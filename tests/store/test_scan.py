@@ -10,7 +10,7 @@ import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.sqlite.index.nearest_rows import quantised
+from mcp_memory.store.stored_vectors import quantised
 from mcp_memory.store.values import Filters, Scored, Vectors
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.types import Scene
 from mcp_memory.store import files
 from mcp_memory.store.citations import left_of
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.values import Conflict, NewAtom, SceneChanges, SceneEdit
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
@@ -70,9 +70,9 @@ def test_a_scene_reads_back_as_it_was_made(store: Store) -> None:
     assert (store.scenes("other"), store.scene_versions("other", made.slug)) == ([], [])
 
 
-def test_its_file_is_front_matter_that_yaml_reads_over_markdown(store: Store) -> None:
-    commit(store, MADE)
-    _, head, page = file_of(store).read_text(encoding="utf-8").split("---\n", 2)
+def test_its_file_is_front_matter_that_yaml_reads_over_markdown(embedded: EmbeddedStore) -> None:
+    commit(embedded, MADE)
+    _, head, page = file_of(embedded).read_text(encoding="utf-8").split("---\n", 2)
     assert yaml.safe_load(head) == {
         "created": "2026-05-07T10:00:00.000+00:00",
         "updated": "2026-05-07T10:00:00.000+00:00",
@@ -90,28 +90,28 @@ def test_the_hottest_stand_first_and_then_the_newest(store: Store) -> None:
     assert [scene.slug for scene in store.scenes("s")] == ["hot", "new", "a", "b"]
 
 
-def test_versions_are_kept_and_the_newest_stands(store: Store) -> None:
-    commit(store, MADE)
-    commit(store, edit("update", body="- She moved (a2).", atoms=("a2",), heat=2, reason="moved"), now=LATER)
-    (stands,) = store.scenes("s")
-    first, second = reversed(store.scene_versions("s", MADE.slug))
+def test_versions_are_kept_and_the_newest_stands(embedded: EmbeddedStore) -> None:
+    commit(embedded, MADE)
+    commit(embedded, edit("update", body="- She moved (a2).", atoms=("a2",), heat=2, reason="moved"), now=LATER)
+    (stands,) = embedded.scenes("s")
+    first, second = reversed(embedded.scene_versions("s", MADE.slug))
     assert stands == second
     assert (first.body, second.body) == (MADE.body, "- She moved (a2).")
     assert (second.version, second.created, second.updated, second.heat) == (2, NOW, LATER, 2)
-    assert "She moved" in file_of(store).read_text(encoding="utf-8")
+    assert "She moved" in file_of(embedded).read_text(encoding="utf-8")
 
 
-def test_a_deleted_scene_is_gone_with_its_file_and_can_be_restored(store: Store) -> None:
-    commit(store, MADE)
-    commit(store, SceneEdit(action="delete", slug=MADE.slug, reason="told elsewhere"), now=LATER)
-    assert (store.scenes("s"), names(store)) == ([], [])
-    assert [(one.action, one.title) for one in store.scene_versions("s", MADE.slug)] == [
+def test_a_deleted_scene_is_gone_with_its_file_and_can_be_restored(embedded: EmbeddedStore) -> None:
+    commit(embedded, MADE)
+    commit(embedded, SceneEdit(action="delete", slug=MADE.slug, reason="told elsewhere"), now=LATER)
+    assert (embedded.scenes("s"), names(embedded)) == ([], [])
+    assert [(one.action, one.title) for one in embedded.scene_versions("s", MADE.slug)] == [
         ("delete", MADE.title),
         ("create", MADE.title),
     ]
-    commit(store, edit("restore"), now=LATER)
-    (back,) = store.scenes("s")
-    assert (back.version, back.body, back.created, names(store)) == (3, MADE.body, NOW, [f"{MADE.slug}.md"])
+    commit(embedded, edit("restore"), now=LATER)
+    (back,) = embedded.scenes("s")
+    assert (back.version, back.body, back.created, names(embedded)) == (3, MADE.body, NOW, [f"{MADE.slug}.md"])
 
 
 def test_a_name_that_was_deleted_can_be_given_to_a_new_scene(store: Store) -> None:
@@ -144,16 +144,16 @@ def test_a_merge_makes_its_scene_or_takes_the_place_of_one(store: Store) -> None
     ],
 )
 def test_one_edit_that_cannot_be_leaves_all_of_them_undone(
-    store: Store, wrong: SceneEdit, error: type[Exception]
+    embedded: EmbeddedStore, wrong: SceneEdit, error: type[Exception]
 ) -> None:
-    commit(store, MADE)
-    before = store.scenes("s"), store.last_change()
+    commit(embedded, MADE)
+    before = embedded.scenes("s"), embedded.last_change()
     with pytest.raises(error):
-        commit(store, edit("create", "fine"), edit("update", body="changed"), wrong)
-    assert (store.scenes("s"), store.last_change()) == before
-    commit(store)
-    assert names(store) == [f"{MADE.slug}.md"]
-    assert file_of(store).read_bytes() == files.scene_file(before[0][0])
+        commit(embedded, edit("create", "fine"), edit("update", body="changed"), wrong)
+    assert (embedded.scenes("s"), embedded.last_change()) == before
+    commit(embedded)
+    assert names(embedded) == [f"{MADE.slug}.md"]
+    assert file_of(embedded).read_bytes() == files.scene_file(before[0][0])
 
 
 def test_an_edit_made_from_the_version_that_stands_lands(store: Store) -> None:
@@ -194,33 +194,33 @@ def test_a_commit_of_a_work_moves_the_cursor_and_asks_for_the_persona(store: Sto
 # --- files ------------------------------------------------------------------------------------------
 
 
-def test_files_that_were_lost_or_changed_are_told_and_the_next_commit_mends_them(store: Store) -> None:
-    commit(store, MADE, edit("create", "b"), edit("create", "c"), edit("create", "d"))
-    commit(store, edit("delete", "d"))
-    sound = {name: (store.folder("s") / "scenes" / name).read_bytes() for name in names(store)}
-    file_of(store).unlink()
-    file_of(store, "b").write_text("scribbled over")
-    file_of(store, "d").write_text("back from a backup")
-    file_of(store, "notes").write_text("mine")
-    assert list(store.problems()) == [
+def test_files_that_were_lost_or_changed_are_told_and_the_next_commit_mends_them(embedded: EmbeddedStore) -> None:
+    commit(embedded, MADE, edit("create", "b"), edit("create", "c"), edit("create", "d"))
+    commit(embedded, edit("delete", "d"))
+    sound = {name: (embedded.folder("s") / "scenes" / name).read_bytes() for name in names(embedded)}
+    file_of(embedded).unlink()
+    file_of(embedded, "b").write_text("scribbled over")
+    file_of(embedded, "d").write_text("back from a backup")
+    file_of(embedded, "notes").write_text("mine")
+    assert list(embedded.problems()) == [
         "s: scenes/b.md is not the scene that was stored; the next writing of scenes writes it anew.",
         "s: scenes/d.md is left of a scene that was deleted; the next writing of scenes removes it.",
         f"s: scenes/{MADE.slug}.md is missing; the next writing of scenes brings it back.",
     ]
-    commit(store)
-    assert (list(store.problems()), names(store)) == ([], sorted([*sound, "notes.md"]))
-    assert {name: (store.folder("s") / "scenes" / name).read_bytes() for name in sound} == sound
+    commit(embedded)
+    assert (list(embedded.problems()), names(embedded)) == ([], sorted([*sound, "notes.md"]))
+    assert {name: (embedded.folder("s") / "scenes" / name).read_bytes() for name in sound} == sound
 
 
-def test_a_file_that_cannot_be_written_leaves_the_rows_as_they_were(store: Store) -> None:
-    commit(store, MADE)
-    file_of(store, "blocked").mkdir()
+def test_a_file_that_cannot_be_written_leaves_the_rows_as_they_were(embedded: EmbeddedStore) -> None:
+    commit(embedded, MADE)
+    file_of(embedded, "blocked").mkdir()
     with pytest.raises(StoreUnavailable):
-        commit(store, edit("create", "blocked"), edit("update", body="changed"))
-    assert [scene.body for scene in store.scenes("s")] == [MADE.body]
-    file_of(store, "blocked").rmdir()
-    commit(store)
-    assert list(store.problems()) == []
+        commit(embedded, edit("create", "blocked"), edit("update", body="changed"))
+    assert [scene.body for scene in embedded.scenes("s")] == [MADE.body]
+    file_of(embedded, "blocked").rmdir()
+    commit(embedded)
+    assert list(embedded.problems()) == []
 
 
 KILLED = """
@@ -251,17 +251,19 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2, 3])
-def test_a_kill_between_file_and_row_leaves_one_state_or_the_other(store: Store, home: Path, writes: int) -> None:
-    commit(store, edit("create", "kept"), edit("create", "gone"))
-    before = store.scenes("s")
+def test_a_kill_between_file_and_row_leaves_one_state_or_the_other(
+    embedded: EmbeddedStore, home: Path, writes: int
+) -> None:
+    commit(embedded, edit("create", "kept"), edit("create", "gone"))
+    before = embedded.scenes("s")
     died = subprocess.run([sys.executable, "-c", KILLED, str(home), str(writes)], check=False)
     done = died.returncode == 0
     assert done == (writes == 3)
-    assert (store.scenes("s") == before) != done
-    commit(store)
+    assert (embedded.scenes("s") == before) != done
+    commit(embedded)
     stray = ["new.md"] if writes == 2 else []
-    assert names(store) == (["kept.md", "new.md", "newer.md"] if done else ["gone.md", "kept.md", *stray])
-    assert list(store.problems()) == [
+    assert names(embedded) == (["kept.md", "new.md", "newer.md"] if done else ["gone.md", "kept.md", *stray])
+    assert list(embedded.problems()) == [
         f"s: scenes/{name} is of no scene, as a write that was cut short leaves it; it can be deleted."
         for name in stray
     ]
@@ -282,29 +284,29 @@ def told(store: Store, *texts: str) -> list[str]:
     ]
 
 
-def test_what_is_forgotten_leaves_the_file_at_once_and_comes_back_when_undone(store: Store) -> None:
-    flat, illness = told(store, "Maya lives in Porto.", "Maya has asthma.")
+def test_what_is_forgotten_leaves_the_file_at_once_and_comes_back_when_undone(embedded: EmbeddedStore) -> None:
+    flat, illness = told(embedded, "Maya lives in Porto.", "Maya has asthma.")
     body = f"## Now\n- Maya lives in Porto ({flat}).\n\n## Illness\n- Maya has asthma ({illness})."
     made = edit(
         "create", "maya", title="Maya", summary="Maya lives in Porto with asthma.", body=body, atoms=(flat, illness)
     )
-    commit(store, made)
-    before = file_of(store, "maya").read_bytes()
-    tombstone = store.forget("s", [illness], reason="private", now=LATER)
-    text = file_of(store, "maya").read_text(encoding="utf-8")
+    commit(embedded, made)
+    before = file_of(embedded, "maya").read_bytes()
+    tombstone = embedded.forget("s", [illness], reason="private", now=LATER)
+    text = file_of(embedded, "maya").read_text(encoding="utf-8")
     assert [word for word in ("sthma", "Illness", illness) if word in text] == []
-    assert (store.scenes("s")[0].body, list(store.problems())) == (body, [])
-    store.undo_forget("s", tombstone.id, now=LATER)
-    assert file_of(store, "maya").read_bytes() == before
+    assert (embedded.scenes("s")[0].body, list(embedded.problems())) == (body, [])
+    embedded.undo_forget("s", tombstone.id, now=LATER)
+    assert file_of(embedded, "maya").read_bytes() == before
 
 
-def test_a_scene_of_which_all_is_forgotten_is_gone_until_that_is_undone(store: Store) -> None:
-    (illness,) = told(store, "Maya has asthma.")
-    commit(store, edit("create", "asthma", body=f"- Maya has asthma ({illness}).", atoms=(illness,)))
-    tombstone = store.forget("s", [illness], reason="private", now=LATER)
-    assert (store.scenes("s"), names(store), list(store.problems())) == ([], [], [])
-    store.undo_forget("s", tombstone.id, now=LATER)
-    assert ([scene.slug for scene in store.scenes("s")], names(store)) == (["asthma"], ["asthma.md"])
+def test_a_scene_of_which_all_is_forgotten_is_gone_until_that_is_undone(embedded: EmbeddedStore) -> None:
+    (illness,) = told(embedded, "Maya has asthma.")
+    commit(embedded, edit("create", "asthma", body=f"- Maya has asthma ({illness}).", atoms=(illness,)))
+    tombstone = embedded.forget("s", [illness], reason="private", now=LATER)
+    assert (embedded.scenes("s"), names(embedded), list(embedded.problems())) == ([], [], [])
+    embedded.undo_forget("s", tombstone.id, now=LATER)
+    assert ([scene.slug for scene in embedded.scenes("s")], names(embedded)) == (["asthma"], ["asthma.md"])
 
 
 def test_a_scene_can_be_made_in_place_of_one_that_was_forgotten(store: Store) -> None:

@@ -19,10 +19,10 @@ from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.index.nearest_rows import quantised
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
+from mcp_memory.store.stored_vectors import quantised
 from mcp_memory.store.values import Filters, Vectors
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

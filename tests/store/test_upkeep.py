@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import Filters, Vectors
 
@@ -19,20 +19,20 @@ def say(store: Store, text: str) -> None:
     store.append_turns("me", "s", [NewTurn(role="user", content=text)], now=NOW)
 
 
-def test_a_snapshot_holds_what_was_stored_before_it_and_nothing_after(store: Store, tmp_path: Path) -> None:
-    say(store, "before")
+def test_a_snapshot_holds_what_was_stored_before_it_and_nothing_after(embedded: EmbeddedStore, tmp_path: Path) -> None:
+    say(embedded, "before")
     (tmp_path / "copy").mkdir()
-    store.snapshot(tmp_path / "copy/memory.db")
-    say(store, "after")
+    embedded.snapshot(tmp_path / "copy/memory.db")
+    say(embedded, "after")
     copy = open_store(tmp_path / "copy")
     assert [turn.content for turn in copy.session_turns("me", "s")] == ["before"]
     copy.close()
 
 
-def test_mending_writes_missing_files_again_and_hands_over_what_it_replaces(store: Store) -> None:
+def test_mending_writes_missing_files_again_and_hands_over_what_it_replaces(embedded: EmbeddedStore) -> None:
     for number in range(3):
-        say(store, f"turn {number}")
-    path = store.folder("me") / "conversations/2026-03-01.jsonl"
+        say(embedded, f"turn {number}")
+    path = embedded.folder("me") / "conversations/2026-03-01.jsonl"
     whole = path.read_bytes()
     path.write_bytes(whole[:20])
     torn: list[tuple[Path, bytes]] = []
@@ -40,28 +40,28 @@ def test_mending_writes_missing_files_again_and_hands_over_what_it_replaces(stor
     def keep(path: Path) -> None:
         torn.append((path, path.read_bytes()))
 
-    assert len(store.repair(keep)) == 1
+    assert len(embedded.repair(keep)) == 1
     assert torn == [(path, whole[:20])]
-    assert (path.read_bytes(), store.problems()) == (whole, [])
+    assert (path.read_bytes(), embedded.problems()) == (whole, [])
     path.unlink()
-    assert len(store.repair(keep)) == 1
+    assert len(embedded.repair(keep)) == 1
     assert path.read_bytes() == whole
-    assert (store.repair(keep), len(torn)) == ([], 1)
+    assert (embedded.repair(keep), len(torn)) == ([], 1)
 
 
-def test_compacting_changes_no_answer(store: Store) -> None:
+def test_compacting_changes_no_answer(embedded: EmbeddedStore) -> None:
     for number in range(30):
-        say(store, f"the ferry sails at {number}")
-    store.put_vectors([("me", "t1")], Vectors(identity="old", data=np.ones((1, 8), np.float32)))
-    store.drop_vector_index("old")
+        say(embedded, f"the ferry sails at {number}")
+    embedded.put_vectors([("me", "t1")], Vectors(identity="old", data=np.ones((1, 8), np.float32)))
+    embedded.drop_vector_index("old")
 
     def answers() -> list[object]:
-        found = store.postings("me", "turn", ["ferry", "7"], filters=Filters())
-        return [sorted(map(repr, found)), store.session_turns("me", "s")]
+        found = embedded.postings("me", "turn", ["ferry", "7"], filters=Filters())
+        return [sorted(map(repr, found)), embedded.session_turns("me", "s")]
 
     before = answers()
     for vacuum in (False, True):
-        store.compact(vacuum=vacuum)
+        embedded.compact(vacuum=vacuum)
         assert answers() == before
-    free, size = store.free_bytes()
-    assert (free, size > 0, store.problems()) == (0, True, [])
+    free, size = embedded.free_bytes()
+    assert (free, size > 0, embedded.problems()) == (0, True, [])

@@ -94,8 +94,9 @@ def last_change(tx: HomeTransaction) -> int:
     return tx.get("SELECT max(seq) FROM change") or 0
 
 
-def changes(tx: HomeTransaction, after: int, *, space: str | None = None) -> list[Change]:
+def changes(tx: HomeTransaction, after: int, *, space: str | None = None, upto: int | None = None) -> list[Change]:
     only = "" if space is None else "AND s.name = ?"
+    only += "" if upto is None else f" AND c.seq <= {upto}"
     rows = tx.all(
         "SELECT s.name, c.topic FROM change c JOIN space s ON s.id = c.space"
         f" WHERE c.seq > ? {only} ORDER BY c.seq, c.topic",

@@ -234,9 +234,11 @@ def last(tx: Transaction, session: str, *, limit: int, roles: Sequence[Role] = (
 def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list[Turn]:
     """Return these turns and up to `around` turns before and after each, every turn once."""
     numbers = numbers_of(ids, "t")
+    if not numbers:
+        return []
     # The hits lead, so that each window is one walk in the index of its session.
     rows = tx.all(
-        f"SELECT DISTINCT {_COLUMNS}, t.session FROM (VALUES {', '.join(['(?)'] * len(numbers)) or '(NULL)'}) hits"
+        f"SELECT DISTINCT {_COLUMNS}, t.session FROM (VALUES {', '.join(['(?)'] * len(numbers))}) hits"
         " CROSS JOIN turn h ON h.space = :space AND h.id = hits.column1 CROSS JOIN turn t"
         " ON t.space = h.space AND t.session = h.session AND t.position BETWEEN h.position - ? AND h.position + ?"
         " JOIN session s ON s.space = t.space AND s.id = t.session"
@@ -305,7 +307,7 @@ def note_imported_file(tx: Transaction, file: Imported) -> None:
 
 def followed_logs(tx: Transaction, *, path: str | None = None) -> list[FollowedLog]:
     rows = tx.all(
-        "SELECT path, client, session, offset, head, tail, state, at FROM followed WHERE space = :space"
+        "SELECT path, client, session, upto, head, tail, state, at FROM followed WHERE space = :space"
         f" {'' if path is None else 'AND path = ?'} ORDER BY at DESC, path",
         *(() if path is None else (path,)),
     )
@@ -321,7 +323,7 @@ def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
         path=log.path,
         client=log.client,
         session=log.session,
-        offset=log.offset,
+        upto=log.offset,
         head=log.head,
         tail=log.tail,
         state=log.state,

@@ -6,11 +6,13 @@ with a step that this program does not know is from a newer version: it is refus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import apsw
 
 from mcp_memory.core.errors import NewerHome, StoreUnavailable
+from mcp_memory.store.sql import schema
 
 __all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "migrate", "must_be_current"]
 
@@ -19,10 +21,46 @@ OUTLINE_SIZE = "length(CAST(content AS BLOB))"
 OUTLINE_ASKS = "(instr(substr(content, -120), '?') + instr(substr(content, -120), '？') > 0)"
 
 
+# Tables of long rows keep SQLite's own row number beside their key: otherwise every lookup would read past the texts of
+# other rows. Those with a number of their own as the key have it anyway.
+_WITH_ROWID = {
+    *("home", "space", "pause", "spend", "vector_index"),
+    *("turn", "atom", "persona", "work", "draft", "canvas", "canvas_version", "record", "message_edit"),
+}
+
+_OF_TURNS = f"""
+    CREATE INDEX turn_outline
+        ON turn (space, session, position, id, role, name, said_at, {OUTLINE_SIZE}, {OUTLINE_ASKS});
+    CREATE TRIGGER turn_is_evidence BEFORE UPDATE OF space, session, position, role, name, content, said_at,
+        dated, learned_at, sha256 ON turn WHEN NEW.purged_at IS NULL OR NEW.content <> ''
+        BEGIN SELECT RAISE(ABORT, 'turns are never rewritten'); END;
+"""
+
+# Ranges of turns and atoms of a space with the version of `text.index_terms` of their terms.
+_TERM_RANGE = """
+    CREATE TABLE term_range (
+        space INTEGER NOT NULL REFERENCES space, layer TEXT NOT NULL, version INTEGER NOT NULL,
+        first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (space, layer, version, first)
+    ) STRICT, WITHOUT ROWID
+"""
+
+# The committed length of each line file.
+_FILE = """
+    CREATE TABLE file (
+        space INTEGER NOT NULL REFERENCES space, path TEXT NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (space, path)
+    ) STRICT, WITHOUT ROWID
+"""
+
+
 def _baseline(con: apsw.Connection) -> None:
-    """Create every table. Moments are milliseconds since 1970 in UTC; a row with a `tombstone` is forgotten."""
-    for tables in (_HOME, _EVIDENCE, _KNOWLEDGE, _JOBS, _TASKS, _RETENTION, _SEARCH):
-        con.execute(tables)
+    """Create every table. Words of all spaces are in the same tables; `index.rowids` has their row numbers."""
+    for statement in schema.statements():
+        table = re.match(r"CREATE TABLE (\w+)", statement)
+        suffix = "" if table is None else " STRICT" if table[1] in _WITH_ROWID else " STRICT, WITHOUT ROWID"
+        con.execute(statement + suffix)
+    for statements in (_OF_TURNS, _FILE, _TERM_RANGE):
+        con.execute(statements)
+    con.execute("INSERT INTO home VALUES (1, lower(hex(randomblob(16))), randomblob(32))")
     for layer in ("turn", "atom", "chunk"):
         # Contentless. The terms are final: the tokenizer may only split at white space.
         con.execute(
@@ -31,271 +69,7 @@ def _baseline(con: apsw.Connection) -> None:
         )
 
 
-# Tables of the home. `home` has one row: `uuid` identifies this memory in its exports, `key` is the key of the digests
-# of forgotten content. `token` has hashes of the tokens of HTTP clients. `spend` is the usage ledger of all spaces.
-# `file` has the committed length of each line file; `change` is the feed that subscribers poll. `number` is the last
-# number given to each kind of row in a space: numbers have no gaps, and none is given twice, even after a deletion.
-_HOME = """
-    CREATE TABLE home (id INTEGER PRIMARY KEY CHECK (id = 1), uuid TEXT NOT NULL, key BLOB NOT NULL) STRICT;
-    INSERT INTO home VALUES (1, lower(hex(randomblob(16))), randomblob(32));
-    CREATE TABLE space (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
-    CREATE TABLE number (
-        space INTEGER NOT NULL REFERENCES space, kind TEXT NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (space, kind)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE lease (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE pause (id INTEGER PRIMARY KEY CHECK (id = 1), reason TEXT NOT NULL, at INTEGER NOT NULL) STRICT;
-    CREATE TABLE spend (
-        id INTEGER PRIMARY KEY, at INTEGER NOT NULL, purpose TEXT NOT NULL, model TEXT NOT NULL,
-        prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost REAL, error TEXT
-    ) STRICT;
-    CREATE INDEX spend_at ON spend (at);
-    CREATE TABLE token (
-        id TEXT PRIMARY KEY, name TEXT NOT NULL, hash BLOB NOT NULL, spaces TEXT NOT NULL, rights TEXT NOT NULL,
-        at INTEGER NOT NULL, until INTEGER, used_at INTEGER, revoked_at INTEGER
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE file (
-        space INTEGER NOT NULL REFERENCES space, path TEXT NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (space, path)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE change (
-        space INTEGER NOT NULL REFERENCES space, topic TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (space, topic)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX change_seq ON change (seq);
-    CREATE TABLE imported (
-        space INTEGER NOT NULL REFERENCES space, sha256 TEXT NOT NULL, path TEXT NOT NULL, modified INTEGER NOT NULL,
-        turns INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (space, sha256)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE followed (
-        space INTEGER NOT NULL REFERENCES space, path TEXT NOT NULL, client TEXT NOT NULL, session TEXT NOT NULL,
-        offset INTEGER NOT NULL, head TEXT NOT NULL, tail TEXT NOT NULL, state TEXT NOT NULL, at INTEGER NOT NULL,
-        PRIMARY KEY (space, path)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE origin (
-        space INTEGER NOT NULL REFERENCES space, origin TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (space, origin)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX origin_id ON origin (space, id);
-"""
-
-# Turns. A purged turn leaves an empty row, because other rows refer to its position and id. Tables of long rows keep
-# SQLite's own row number beside their key (otherwise every lookup would read past the texts of other rows), so their
-# indexes include `id` where a query is to be answered from the index alone.
-_EVIDENCE = f"""
-    CREATE TABLE session (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, name TEXT NOT NULL,
-        active_canvas INTEGER, activated_at INTEGER, PRIMARY KEY (space, id), UNIQUE (space, name)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE tombstone (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, reason TEXT NOT NULL,
-        at INTEGER NOT NULL, undone_at INTEGER, purged_at INTEGER, took TEXT, PRIMARY KEY (space, id)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE turn (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, session INTEGER NOT NULL,
-        position INTEGER NOT NULL, role TEXT NOT NULL, name TEXT, content TEXT NOT NULL, client_id TEXT,
-        said_at INTEGER NOT NULL, dated INTEGER NOT NULL, learned_at INTEGER NOT NULL, sha256 BLOB NOT NULL,
-        told TEXT, tombstone INTEGER, purged_at INTEGER, PRIMARY KEY (space, id), UNIQUE (space, session, position),
-        FOREIGN KEY (space, session) REFERENCES session, FOREIGN KEY (space, tombstone) REFERENCES tombstone
-    ) STRICT;
-    CREATE UNIQUE INDEX turn_client ON turn (space, session, client_id, sha256) WHERE client_id IS NOT NULL;
-    CREATE INDEX turn_known ON turn (space, client_id) WHERE client_id IS NOT NULL;
-    CREATE INDEX turn_day ON turn (space, learned_at, id);
-    CREATE INDEX turn_forgotten ON turn (space, tombstone, id) WHERE tombstone IS NOT NULL;
-    CREATE INDEX turn_outline
-        ON turn (space, session, position, id, role, name, said_at, {OUTLINE_SIZE}, {OUTLINE_ASKS});
-    CREATE TRIGGER turn_is_evidence BEFORE UPDATE OF space, session, position, role, name, content, said_at,
-        dated, learned_at, sha256 ON turn WHEN NEW.purged_at IS NULL OR NEW.content <> ''
-        BEGIN SELECT RAISE(ABORT, 'turns are never rewritten'); END;
-"""
-
-# Atoms with their evidence, facts and entities; scenes and personas, each version. `evidence` holds the words that an
-# atom is based on. `entity_name` has every name and alias, its key without case and width; `entity` is the row of the
-# chief name. `source` is the speaker that an atom relies on; `held` is a turn or an atom (`t8`, `a5`) in quarantine.
-_KNOWLEDGE = """
-    CREATE TABLE atom (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL,
-        kind TEXT NOT NULL, text TEXT NOT NULL, folded TEXT NOT NULL,
-        priority INTEGER NOT NULL, confidence REAL NOT NULL,
-        evidence INTEGER NOT NULL, span_start INTEGER NOT NULL, span_end INTEGER NOT NULL,
-        valid_from INTEGER NOT NULL, valid_to INTEGER, learned_at INTEGER NOT NULL,
-        superseded_by INTEGER, closed_because TEXT, work INTEGER,
-        source TEXT NOT NULL, tombstone INTEGER, purged_at INTEGER, PRIMARY KEY (space, id),
-        FOREIGN KEY (space, evidence) REFERENCES turn, FOREIGN KEY (space, superseded_by) REFERENCES atom,
-        FOREIGN KEY (space, work) REFERENCES work, FOREIGN KEY (space, tombstone) REFERENCES tombstone
-    ) STRICT;
-    CREATE INDEX atom_open ON atom (space, kind, priority, id) WHERE valid_to IS NULL AND tombstone IS NULL;
-    CREATE INDEX atom_same ON atom (space, folded);
-    CREATE INDEX atom_forgotten ON atom (space, tombstone, id) WHERE tombstone IS NOT NULL;
-    CREATE INDEX atom_evidence ON atom (space, evidence, id);
-    CREATE INDEX atom_closed ON atom (space, superseded_by, id) WHERE superseded_by IS NOT NULL;
-    CREATE TABLE fact (
-        space INTEGER NOT NULL REFERENCES space, atom INTEGER NOT NULL, entity TEXT NOT NULL, entity_key TEXT NOT NULL,
-        relation TEXT NOT NULL, value TEXT NOT NULL, single_valued INTEGER NOT NULL,
-        valid_from INTEGER NOT NULL, valid_to INTEGER, tombstone INTEGER, PRIMARY KEY (space, atom),
-        FOREIGN KEY (space, atom) REFERENCES atom, FOREIGN KEY (space, tombstone) REFERENCES tombstone
-    ) STRICT, WITHOUT ROWID;
-    CREATE UNIQUE INDEX fact_open ON fact (space, entity_key, relation)
-        WHERE single_valued AND valid_to IS NULL AND tombstone IS NULL;
-    CREATE INDEX fact_entity ON fact (space, entity_key, relation);
-    CREATE TABLE evidence (
-        space INTEGER NOT NULL REFERENCES space, atom INTEGER NOT NULL, turn INTEGER NOT NULL,
-        span_start INTEGER NOT NULL, span_end INTEGER NOT NULL, quote TEXT NOT NULL,
-        PRIMARY KEY (space, atom, turn, span_start, span_end),
-        FOREIGN KEY (space, atom) REFERENCES atom, FOREIGN KEY (space, turn) REFERENCES turn
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX evidence_turn ON evidence (space, turn);
-    CREATE TABLE entity_name (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL,
-        entity INTEGER NOT NULL, PRIMARY KEY (space, id), UNIQUE (space, key),
-        FOREIGN KEY (space, entity) REFERENCES entity_name DEFERRABLE INITIALLY DEFERRED
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX entity_aliases ON entity_name (space, entity);
-    CREATE TABLE mention (
-        space INTEGER NOT NULL REFERENCES space, atom INTEGER NOT NULL, entity INTEGER NOT NULL,
-        PRIMARY KEY (space, atom, entity),
-        FOREIGN KEY (space, atom) REFERENCES atom, FOREIGN KEY (space, entity) REFERENCES entity_name
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX mention_entity ON mention (space, entity);
-    CREATE TABLE held (
-        space INTEGER NOT NULL REFERENCES space, id TEXT NOT NULL, reasons TEXT NOT NULL, at INTEGER NOT NULL,
-        verdict TEXT, reviewed_at INTEGER, PRIMARY KEY (space, id)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE scene (
-        space INTEGER NOT NULL REFERENCES space, slug TEXT NOT NULL, version INTEGER NOT NULL,
-        action TEXT NOT NULL, title TEXT NOT NULL, summary TEXT NOT NULL, body TEXT NOT NULL,
-        heat INTEGER NOT NULL, atoms TEXT NOT NULL, entities TEXT NOT NULL, reason TEXT NOT NULL,
-        created INTEGER NOT NULL, at INTEGER NOT NULL, work INTEGER,
-        PRIMARY KEY (space, slug, version), FOREIGN KEY (space, work) REFERENCES work
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE persona (
-        space INTEGER NOT NULL REFERENCES space, version INTEGER NOT NULL, text TEXT NOT NULL, at INTEGER NOT NULL,
-        work INTEGER, reason TEXT, PRIMARY KEY (space, version), FOREIGN KEY (space, work) REFERENCES work
-    ) STRICT;
-"""
-
-# `work` is every question to a model: at most one that is not done for each stage of a space (of a session, for
-# `extract`), and the log of those that are. `draft` holds atoms between being extracted and being merged. A stage is
-# `wanted` until a job is done that was made after `wanted_after`.
-_JOBS = """
-    CREATE TABLE work (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, stage TEXT NOT NULL, session INTEGER,
-        basis TEXT NOT NULL, state TEXT NOT NULL, holder TEXT NOT NULL,
-        until INTEGER NOT NULL, attempts INTEGER NOT NULL, error TEXT, at INTEGER NOT NULL,
-        done_at INTEGER, outcome TEXT, PRIMARY KEY (space, id), FOREIGN KEY (space, session) REFERENCES session
-    ) STRICT;
-    CREATE UNIQUE INDEX work_open ON work (space, stage, coalesce(session, 0)) WHERE state <> 'done';
-    CREATE INDEX work_done ON work (space, stage, done_at);
-    CREATE TABLE progress (
-        space INTEGER NOT NULL REFERENCES space, session INTEGER NOT NULL,
-        position INTEGER NOT NULL, batches INTEGER NOT NULL, flush INTEGER NOT NULL, scene TEXT,
-        PRIMARY KEY (space, session), FOREIGN KEY (space, session) REFERENCES session
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE stage_cursor (
-        space INTEGER NOT NULL REFERENCES space, stage TEXT NOT NULL, position INTEGER NOT NULL,
-        at INTEGER NOT NULL, wanted TEXT, wanted_after INTEGER, PRIMARY KEY (space, stage)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE draft (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, work INTEGER NOT NULL, atom TEXT NOT NULL,
-        PRIMARY KEY (space, id), FOREIGN KEY (space, work) REFERENCES work
-    ) STRICT;
-"""
-
-# Results, records and canvases. `canvas_version` has all versions of all canvases; `crc` is of the groups and text,
-# `delta` their difference from the version before, NULL once purged. `record.step` is the effect of a call on its
-# canvas, as JSON. `ref.masked` has the places of masked secrets. `citation` is a turn or an atom (`t8`, `a5`) that
-# names a ref. `saving` has one row for each event that saved or cost tokens; `message_edit` replaces messages of a
-# compressed list.
-_TASKS = """
-    CREATE TABLE ref (
-        space INTEGER NOT NULL REFERENCES space, id TEXT NOT NULL, path TEXT NOT NULL, tool TEXT NOT NULL,
-        arguments TEXT NOT NULL, tool_call_id TEXT, session TEXT NOT NULL, timestamp TEXT NOT NULL,
-        bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, content_type TEXT NOT NULL, masked TEXT,
-        indexed INTEGER NOT NULL DEFAULT 0, tombstone INTEGER, purged_at INTEGER,
-        PRIMARY KEY (space, id), FOREIGN KEY (space, tombstone) REFERENCES tombstone
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX ref_indexed ON ref (indexed) WHERE tombstone IS NULL;
-    CREATE INDEX ref_call ON ref (space, tool_call_id) WHERE tool_call_id IS NOT NULL;
-    CREATE INDEX ref_forgotten ON ref (space, tombstone) WHERE tombstone IS NOT NULL;
-    CREATE TABLE canvas (
-        space INTEGER NOT NULL REFERENCES space, number INTEGER NOT NULL, label TEXT NOT NULL,
-        session INTEGER NOT NULL, text TEXT NOT NULL, status TEXT NOT NULL,
-        folded INTEGER NOT NULL, groups TEXT NOT NULL, updated INTEGER NOT NULL, version INTEGER NOT NULL,
-        PRIMARY KEY (space, number), FOREIGN KEY (space, session) REFERENCES session
-    ) STRICT;
-    CREATE INDEX canvas_session ON canvas (space, session, updated);
-    CREATE TABLE canvas_version (
-        space INTEGER NOT NULL REFERENCES space, canvas INTEGER NOT NULL, version INTEGER NOT NULL,
-        kind TEXT NOT NULL, detail TEXT NOT NULL, label TEXT NOT NULL, session INTEGER NOT NULL,
-        status TEXT NOT NULL, folded INTEGER NOT NULL, updated INTEGER NOT NULL, work INTEGER,
-        crc INTEGER NOT NULL, delta TEXT, PRIMARY KEY (space, canvas, version),
-        FOREIGN KEY (space, session) REFERENCES session, FOREIGN KEY (space, work) REFERENCES work,
-        FOREIGN KEY (space, canvas) REFERENCES canvas
-    ) STRICT;
-    CREATE TABLE record (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, session INTEGER NOT NULL,
-        canvas INTEGER NOT NULL, node TEXT NOT NULL, tool_call TEXT NOT NULL, summary TEXT NOT NULL,
-        result_ref TEXT NOT NULL, tool_call_id TEXT, timestamp TEXT NOT NULL, score INTEGER NOT NULL,
-        tokens_raw INTEGER NOT NULL, tokens_kept INTEGER NOT NULL, ref TEXT NOT NULL, step TEXT, work INTEGER,
-        summary_by TEXT, PRIMARY KEY (space, id), FOREIGN KEY (space, session) REFERENCES session,
-        FOREIGN KEY (space, canvas) REFERENCES canvas, FOREIGN KEY (space, work) REFERENCES work
-    ) STRICT;
-    CREATE INDEX record_node ON record (space, canvas, node, id);
-    CREATE INDEX record_session ON record (space, session, id);
-    CREATE INDEX record_ref ON record (space, ref, id);
-    CREATE INDEX record_call ON record (space, tool_call_id) WHERE tool_call_id IS NOT NULL;
-    CREATE TABLE citation (
-        space INTEGER NOT NULL REFERENCES space, source TEXT NOT NULL, ref TEXT NOT NULL,
-        first_line INTEGER NOT NULL, last_line INTEGER NOT NULL, PRIMARY KEY (space, source, ref, first_line)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX citation_ref ON citation (space, ref);
-    CREATE TABLE saving (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, session TEXT NOT NULL,
-        at INTEGER NOT NULL, kind TEXT NOT NULL, saved INTEGER NOT NULL, spent INTEGER NOT NULL,
-        cache_broken INTEGER NOT NULL, PRIMARY KEY (space, id)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX saving_space ON saving (space, session, at);
-    CREATE TABLE message_edit (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, session TEXT NOT NULL,
-        before TEXT NOT NULL, after TEXT NOT NULL, shown TEXT NOT NULL, texts TEXT NOT NULL, note TEXT,
-        refs TEXT NOT NULL, calls INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (space, id)
-    ) STRICT;
-    CREATE INDEX message_edit_after ON message_edit (space, after);
-    CREATE INDEX message_edit_shown ON message_edit (space, shown);
-"""
-
-# `forgotten` has the digests by which forgotten content is recognised when it comes again; `retention` says after how
-# many days a space forgets what.
-_RETENTION = """
-    CREATE TABLE forgotten (
-        space INTEGER NOT NULL REFERENCES space, digest BLOB NOT NULL, tombstone INTEGER NOT NULL,
-        PRIMARY KEY (space, digest, tombstone), FOREIGN KEY (space, tombstone) REFERENCES tombstone
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX forgotten_by ON forgotten (space, tombstone);
-    CREATE TABLE retention (
-        space INTEGER NOT NULL REFERENCES space, what TEXT NOT NULL, days INTEGER NOT NULL, at INTEGER NOT NULL,
-        ran_at INTEGER, took INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (space, what)
-    ) STRICT, WITHOUT ROWID;
-"""
-
-# `chunk` is a run of lines of a ref, a row of the search whose terms are those of the masked text; `ref.indexed` is the
-# version of these terms, 0 before a ref has any. `term_range` has ranges of turns and atoms of a space with the
-# version of `text.index_terms` of their terms. A model's vectors are in `turn_vec_<id>` and `atom_vec_<id>`. Words and
-# vectors of all spaces are in the same tables; `index.rowids` computes their row numbers from space and id.
-_SEARCH = """
-    CREATE TABLE chunk (
-        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, ref TEXT NOT NULL,
-        first_line INTEGER NOT NULL, last_line INTEGER NOT NULL,
-        byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL, PRIMARY KEY (space, id)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX chunk_ref ON chunk (space, ref, byte_end);
-    CREATE TABLE term_range (
-        space INTEGER NOT NULL REFERENCES space, layer TEXT NOT NULL, version INTEGER NOT NULL,
-        first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (space, layer, version, first)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE vector_index (
-        id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL
-    ) STRICT;
-"""
-
-
-SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-numbers-per-space", _baseline)]
+SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-baseline", _baseline)]
 
 
 def migrate(con: apsw.Connection) -> None:

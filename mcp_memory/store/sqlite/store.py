@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import exporting, pages, purging, word_index
+from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction, in_home, reads_home, writes_home
 from mcp_memory.store.sql.verbs import SqlVerbs
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.index import outlines, postings, terms, vectors
+from mcp_memory.store.sqlite.index import outlines, term_rows, terms, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, in_space
 from mcp_memory.store.sqlite.upkeep import compaction, recovery, repair, snapshots
@@ -39,7 +40,7 @@ class SQLiteStore(SqlVerbs):
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._common = postings.CommonTerms()
+        self._common = CommonTerms()
         self._outlines = outlines.Outlines()
         self._totals = outlines.TotalsCache(self._outlines)
         self._seen = vectors.Seen()
@@ -82,7 +83,7 @@ class SQLiteStore(SqlVerbs):
     ) -> list[Posting]:
         return self.read(
             space,
-            postings.read,
+            term_rows.read,
             layer,
             wanted,
             filters=filters,

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK, rowid, span
+from mcp_memory.store.stored_vectors import stored_length
 from mcp_memory.store.values import Layer
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ __all__ = [
     "missing_sketches",
     "nearest",
     "products",
-    "quantised",
     "take_late",
 ]
 
@@ -52,27 +52,13 @@ _FLOATS = 2**17  # numbers multiplied together
 _ROUNDING = 1e-4  # more than single precision can be off in a cosine
 
 
-def quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
-    """Return the rows as int8, each of the same length; a row of zeros (no known word) is near to nothing.
-
-    A unit vector is stored times 12 √dimensions (127 at least): components are around 12, so rounding moves a
-    cosine by some thousandths, and only one of more than two thirds of the whole length is cut.
-    """
-    import numpy as np
-
-    data = np.nan_to_num(data)
-    lengths = np.linalg.norm(data, axis=1, keepdims=True)
-    scaled = data / np.where(lengths == 0, 1, lengths) * _length(data.shape[1])
-    return np.clip(np.rint(scaled), -127, 127).astype(np.int8)
-
-
 class Best:
     """The best rows of all that were added, by their cosines to the query."""
 
     def __init__(self, query: NDArray[np.float32], limit: int) -> None:
         import numpy as np
 
-        self._query = query.astype(np.float64) / np.linalg.norm(query) / _length(len(query))
+        self._query = query.astype(np.float64) / np.linalg.norm(query) / stored_length(len(query))
         self._limit = limit
         self._numbers: NDArray[np.int64] = np.empty(0, np.int64)
         self._scores: NDArray[np.float64] = np.empty(0, np.float64)
@@ -185,11 +171,6 @@ def _chunks(
             numbers = np.where(numbers > above, numbers, 0)
         if numbers.any():
             yield chunk, numbers
-
-
-def _length(dimensions: int) -> float:
-    """How long every stored vector is, but for rounding."""
-    return max(127.0, 12.0 * dimensions**0.5)
 
 
 # --- sketches ---------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import Transaction, number_of
 from mcp_memory.store.sqlite.index import nearest_rows
-from mcp_memory.store.sqlite.index.nearest_rows import quantised
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, rowid
+from mcp_memory.store.stored_vectors import quantised
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:

@@ -1,0 +1,82 @@
+"""`sql.Connection` over psycopg: values and rows as domain SQL has them.
+
+PostgreSQL's `text` cannot hold the character NUL, and what was said may have it: it is stored as an escape, in every
+text, so that no statement has to know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import psycopg
+from psycopg.types.numeric import FloatLoader, IntLoader
+
+from mcp_memory.store.sql.transaction import Value
+
+__all__ = ["PostgresConnection", "equip"]
+
+_ESCAPE = "\U0010fffe"
+"""A noncharacter, which no text should have; one that has it is escaped as well."""
+
+_TO_ESCAPE = re.compile(f"[\0{_ESCAPE}]")
+_ESCAPED = re.compile(f"{_ESCAPE}([01])")
+_MARK = re.compile(r"'(?:[^']|'')*'|\?|%|\bCROSS JOIN\b")
+
+
+class PostgresConnection:
+    """One connection in a transaction. Values are given by the server's protocol, never put into the SQL."""
+
+    def __init__(self, con: psycopg.Connection[Any]) -> None:
+        self.con = con
+
+    def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]:
+        cursor = self.con.execute(_translated(sql), [_given(value) for value in values])
+        return map(_row, cursor.fetchall()) if cursor.description else iter(())
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Value]], /) -> object:
+        with self.con.cursor() as cursor:
+            cursor.executemany(_translated(sql), [[_given(value) for value in row] for row in rows])
+        return None
+
+
+@cache
+def _translated(sql: str) -> str:
+    """Return a statement with psycopg's placeholders for `?`. CROSS JOIN … ON only orders the joins of SQLite."""
+
+    def mark(found: re.Match[str]) -> str:
+        return {"?": "%s", "%": "%%", "CROSS JOIN": "JOIN"}.get(found[0], found[0].replace("%", "%%"))
+
+    return _MARK.sub(mark, sql)
+
+
+def _given(value: Value) -> Value:
+    if isinstance(value, str) and _TO_ESCAPE.search(value):
+        return _TO_ESCAPE.sub(lambda found: f"{_ESCAPE}{int(found[0] == _ESCAPE)}", value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _row(row: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(
+        _ESCAPED.sub(lambda found: _ESCAPE if found[1] == "1" else "\0", value)
+        if isinstance(value, str) and _ESCAPE in value
+        else value
+        for value in row
+    )
+
+
+class _WholeNumber(psycopg.adapt.Loader):
+    """Sums of bigint are `numeric`: whole numbers here, as SQLite has them."""
+
+    def load(self, data: bytes | bytearray | memoryview) -> int | float:
+        text = bytes(data).decode()
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+def equip(con: psycopg.Connection[Any]) -> None:
+    """Set up a new connection of the pool."""
+    con.adapters.register_loader("numeric", _WholeNumber)
+    con.adapters.register_loader("int8", IntLoader)
+    con.adapters.register_loader("float8", FloatLoader)

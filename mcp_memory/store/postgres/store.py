@@ -1,0 +1,149 @@
+"""`PostgresStore`: many spaces in one PostgreSQL database, for any number of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import psycopg
+
+from mcp_memory.store.postgres import term_rows, terms, turn_columns, vectors
+from mcp_memory.store.postgres.connection import PostgresConnection
+from mcp_memory.store.postgres.database import Database
+from mcp_memory.store.postgres.transaction import PostgresTransaction
+from mcp_memory.store.sql import exporting, home, word_index
+from mcp_memory.store.sql.postings import CommonTerms
+from mcp_memory.store.sql.transaction import HomeTransaction
+from mcp_memory.store.sql.verbs import SqlVerbs
+from mcp_memory.store.turn_metadata import TurnMetadata
+from mcp_memory.store.values import Change, Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["PostgresStore", "open_store"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+
+
+def open_store(url: str) -> PostgresStore:
+    """Open the store in a database and bring its schema up to date. Raises StoreUnavailable with the next step."""
+    return PostgresStore(Database(url))
+
+
+class PostgresStore(SqlVerbs):
+    """One open database; `store.protocol.Store` has the contract of each verb."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._common = CommonTerms()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def read(
+        self, space: str, work: Callable[Concatenate[PostgresTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return self._db.read(lambda con: work(PostgresTransaction(con, space, writing=False), *args, **kwargs))
+
+    def write(
+        self, space: str, work: Callable[Concatenate[PostgresTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return self._db.write(lambda con: work(PostgresTransaction(con, space, writing=True), *args, **kwargs))
+
+    def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.read(lambda con: work(_of_home(con), *args, **kwargs))
+
+    def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.write(lambda con: work(_of_home(con), *args, **kwargs))
+
+    def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
+        self._db.read(
+            lambda con: [exporting.export(PostgresTransaction(con, space, writing=False), take) for space in spaces]
+        )
+
+    # search
+
+    def totals(self, space: str, layer: Layer) -> Totals:
+        return self.read(space, _totals, layer)
+
+    def postings(
+        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+    ) -> list[Posting]:
+        return self.read(space, term_rows.read, layer, wanted, filters=filters, also=also, common=self._common)
+
+    def turn_metadata(self, space: str, *, filters: Filters) -> TurnMetadata:
+        return self.read(space, turn_columns.read, filters)
+
+    def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
+        return self.read(space, vectors.nearest, layer, query, filters=filters, limit=limit)
+
+    def vectors_of(
+        self, space: str, layer: Layer, ids: Sequence[str], identity: str
+    ) -> Mapping[str, NDArray[np.float32]]:
+        return self.read(space, vectors.of_rows, layer, ids, identity)
+
+    def index_progress(self) -> IndexProgress:
+        return self.read_home(
+            lambda tx: IndexProgress(
+                embeddable=vectors.embeddable(tx),
+                vectors=vectors.indexes(tx),
+                stale_terms=terms.stale(tx),
+                unindexed_refs=word_index.refs_waiting(tx),
+            )
+        )
+
+    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
+        return self.read_home(vectors.unembedded, identity, limit=limit)
+
+    def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
+        for (space, layer), places in vectors.by_space(rows).items():
+            numbers = [int(rows[place][1][1:]) for place in places]
+            self.write(space, vectors.put, layer, numbers, new, rows=places)
+
+    def drop_vector_index(self, identity: str) -> None:
+        self.write_home(vectors.drop, identity)
+
+    def maintain_indexes(self, *, limit: int) -> bool:
+        batch = self.read_home(terms.outdated, limit=limit)
+        if batch is not None:
+            space, layer, numbers = batch
+            self.write(space, terms.renew, layer, numbers)
+        return batch is not None
+
+    # seeing
+
+    def last_change(self) -> int:
+        return self.read_home(_last_change)
+
+    def changes(self, after: int, *, space: str | None = None) -> list[Change]:
+        return self.read_home(_changes, after, space)
+
+    @property
+    def read_only(self) -> str | None:
+        return None
+
+
+def _of_home(con: Connection) -> HomeTransaction:
+    return HomeTransaction(PostgresConnection(con))
+
+
+def _totals(tx: PostgresTransaction, layer: Layer) -> Totals:
+    noted = " AND role <> 'note'" if layer == "turn" else ""
+    rows, newest = tx.all(f"SELECT count(*), coalesce(max(id), 0) FROM {layer} WHERE space = :space{noted}")[0]
+    return Totals(rows=rows, newest=newest)
+
+
+_ENDED = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+"""All transactions with smaller numbers have ended, so what they changed is seen."""
+
+
+def _last_change(tx: HomeTransaction) -> int:
+    return tx.get(f"SELECT coalesce(max(seq), 0) FROM change WHERE seq < {_ENDED}")
+
+
+def _changes(tx: HomeTransaction, after: int, space: str | None) -> list[Change]:
+    return home.changes(tx, after, space=space, upto=_last_change(tx))

@@ -1,0 +1,72 @@
+"""The rows that have a term, by its key under GIN; see `terms`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mcp_memory.store.postgres.terms import hashed, states_rule
+from mcp_memory.store.sql import postings
+from mcp_memory.store.sql.filters import is_plain, where
+from mcp_memory.store.sql.postings import COMMON, CommonTerms
+from mcp_memory.store.values import Filters, Layer, Posting
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mcp_memory.store.postgres.transaction import PostgresTransaction
+
+__all__ = ["read"]
+
+
+def read(
+    tx: PostgresTransaction,
+    layer: Layer,
+    wanted: Sequence[str],
+    *,
+    filters: Filters,
+    also: Sequence[str] = (),
+    common: CommonTerms,
+) -> list[Posting]:
+    """See `Store.postings`. `common` is that of the store."""
+    if not tx.space:
+        return []
+    return postings.read(_GinRows(tx, layer, filters), wanted, also=also, common=common.of(tx, layer))
+
+
+class _GinRows:
+    def __init__(self, tx: PostgresTransaction, layer: Layer, filters: Filters) -> None:
+        self._tx = tx
+        self._layer: Layer = layer
+        self._filters = filters
+        self.plain = is_plain(layer, filters)
+        condition, self._values = where(tx, layer, filters)
+        rule = f" AND {states_rule(tx.space)}" if filters.states_rule else ""
+        self._passing = f"AND EXISTS (SELECT 1 FROM {layer} r WHERE r.id = w.id AND {condition}{rule})"
+
+    def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
+        import numpy as np
+
+        asked = (passing or self._layer != "turn") and not self.plain
+        condition, values = (self._passing, self._values) if asked else ("", [])
+        # The space stands outside of the subquery, where no index is chosen by it.
+        found = self._tx.column(
+            f"WITH w AS MATERIALIZED (SELECT id, space FROM {self._layer}_terms WHERE keys @> ARRAY[?::bigint])"
+            f" SELECT w.id FROM w WHERE w.space = :space {condition} ORDER BY w.id DESC LIMIT {COMMON}",
+            *(*hashed(self._tx.space, [term]), *values),
+        )
+        return np.array(found, np.int64)
+
+    def newest(self, term: str) -> Posting | None:
+        rows = self.rows(term, passing=True)
+        if not len(rows):
+            return None
+        total, since = self._counts(int(rows[-1])) if self.plain else (0, 1)
+        return Posting(term=term, rows=rows, documents=max(COMMON * total // max(1, since), COMMON))
+
+    def _counts(self, first: int) -> tuple[int, int]:
+        """Return the number of rows of the space, and of those from `first` on."""
+        noted = " AND role <> 'note'" if self._layer == "turn" else ""
+        sql = f"SELECT count(*), count(*) FILTER (WHERE id >= ?) FROM {self._layer} WHERE space = :space{noted}"
+        return self._tx.all(sql, first)[0]

@@ -1,0 +1,112 @@
+"""A transaction of a space in PostgreSQL: its rows, the raw bytes of results, and its word and vector indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import psycopg
+
+from mcp_memory.store.postgres import terms, vectors
+from mcp_memory.store.postgres.connection import PostgresConnection
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.values import Layer, Vectors
+
+__all__ = ["PostgresTransaction", "home_transaction"]
+
+_RESULTS = "refs/"
+
+
+def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
+    return HomeTransaction(PostgresConnection(con))
+
+
+class PostgresTransaction(Transaction):
+    """`con` is for what only PostgreSQL has. A `writing` transaction holds the lock of its space until its end."""
+
+    def __init__(self, con: psycopg.Connection[Any], space: str, *, writing: bool) -> None:
+        HomeTransaction.__init__(self, PostgresConnection(con))
+        self.con = con
+        self.name = space
+        self.space = self._number("FOR NO KEY UPDATE" if writing else "")
+        if writing and not self.space:  # two that make the same space wait for each other
+            self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory space {space}")
+            self.space = self._number("FOR NO KEY UPDATE")
+        self.files = SpaceObjects(self)
+        self.index = SpaceIndex(self)
+
+    def _number(self, lock: str) -> int:
+        return self.get(f"SELECT id FROM space WHERE name = ? {lock}", self.name) or 0
+
+    def make_space(self) -> None:
+        if not self.space:
+            self.space = self.get("INSERT INTO space (name) VALUES (?) RETURNING id", self.name)
+
+    def touch(self, *topics: str) -> None:
+        """Record changes under the number of this transaction: a number from a counter might be seen out of order."""
+        self.many(
+            "INSERT INTO change (space, topic, seq) VALUES (:space, ?, pg_current_xact_id()::text::bigint)"
+            " ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",
+            [(topic,) for topic in dict.fromkeys(topics)],
+        )
+
+
+class SpaceObjects:
+    """`sql.Files` as rows: the raw results. Pages and journals are read out of the rows, so they are not written."""
+
+    def __init__(self, tx: PostgresTransaction) -> None:
+        self._tx = tx
+
+    def read(self, path: str) -> bytes | None:
+        return self._tx.get("SELECT data FROM object WHERE space = :space AND path = ?", path)
+
+    def shown(self, path: str) -> str:
+        return path
+
+    def read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
+        data: bytes | None = self._tx.get(
+            "SELECT substring(data FROM (octet_length(data) - ? + ? + 1)::int FOR ?::int) FROM object"
+            " WHERE space = :space AND path = ?",
+            *(size, span[0], span[1] - span[0], path),
+        )
+        return data if data is not None and len(data) == span[1] - span[0] else None
+
+    def write(self, path: str, data: bytes) -> None:
+        if path.startswith(_RESULTS):
+            self._tx.run(
+                "INSERT INTO object (space, path, data) VALUES (:space, ?, ?)"
+                " ON CONFLICT (space, path) DO UPDATE SET data = excluded.data",
+                *(path, data),
+            )
+
+    def remove(self, path: str) -> None:
+        self._tx.run("DELETE FROM object WHERE space = :space AND path = ?", path)
+
+    def append(
+        self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
+    ) -> None: ...
+
+    def rewrite(self, path: str, lines: Iterable[bytes]) -> None: ...
+
+
+class SpaceIndex:
+    """`sql.Index` over hashed terms and pgvector."""
+
+    def __init__(self, tx: PostgresTransaction) -> None:
+        self._tx = tx
+
+    def put_terms(self, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
+        terms.put(self._tx, layer, rows)
+
+    def put_vectors(
+        self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
+    ) -> None:
+        vectors.put(self._tx, layer, numbers, new, rows=rows)
+
+    def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
+        return terms.with_all(self._tx, layer, wanted)
+
+    def remove(self, layer: Layer, numbers: Sequence[int]) -> None:
+        terms.delete(self._tx, layer, numbers)
+        if layer != "chunk":
+            vectors.delete(self._tx, layer, numbers)

@@ -1,0 +1,175 @@
+"""The vector leg in PostgreSQL: one table of `halfvec` for each model and layer, searched exactly within a space.
+
+The numbers are those that SQLite stores, integers up to 127, which `halfvec` holds exactly: both engines compute the
+same cosines.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import spoken
+from mcp_memory.store.postgres.terms import states_rule
+from mcp_memory.store.sql.filters import where
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, number_of
+from mcp_memory.store.sql.word_index import INDEXED
+from mcp_memory.store.stored_vectors import quantised
+from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mcp_memory.store.postgres.transaction import PostgresTransaction
+
+__all__ = ["by_space", "delete", "drop", "embeddable", "indexes", "nearest", "of_rows", "put", "unembedded"]
+
+_LAYERS: tuple[Layer, ...] = ("turn", "atom")
+_TEXT: tuple[tuple[Layer, str], ...] = (("atom", "r.text"), ("turn", "r.content"))
+
+
+def _table(layer: Layer, index: int) -> str:
+    return f"{layer}_vec_{index}"
+
+
+def _index(tx: HomeTransaction, identity: str, dimensions: int | None = None) -> int | None:
+    found = tx.one("SELECT id, dimensions FROM vector_index WHERE identity = ?", identity)
+    return found[0] if found is not None and dimensions in (None, found[1]) else None
+
+
+def ensure(tx: HomeTransaction, identity: str, dimensions: int) -> int:
+    """Return the number of a model's index; a new one is created. InvalidInput when it has other dimensions."""
+    tx.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory vectors {identity}")
+    known = tx.one("SELECT id, dimensions FROM vector_index WHERE identity = ?", identity)
+    if known is not None and known[1] != dimensions:
+        raise InvalidInput(
+            f"The model {identity} gave vectors of {dimensions} numbers and earlier ones of {known[1]}. "
+            "Give the changed model another name in the settings."
+        )
+    if known is not None:
+        return known[0]
+    index: int = tx.get(
+        "INSERT INTO vector_index (identity, dimensions) VALUES (?, ?) RETURNING id", identity, dimensions
+    )
+    for layer in _LAYERS:
+        tx.run(
+            f"CREATE TABLE {_table(layer, index)} (space BIGINT NOT NULL, id BIGINT NOT NULL,"
+            f" embedding halfvec({dimensions}) NOT NULL, PRIMARY KEY (space, id))"
+        )
+    return index
+
+
+def put(
+    tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
+) -> None:
+    """Store vectors of rows that have none yet; `rows` selects theirs from `new.data` (default: in order)."""
+    dimensions = int(new.data.shape[1])
+    index = _index(tx, new.identity, dimensions) or ensure(tx, new.identity, dimensions)
+    data = quantised(new.data if rows is None else new.data[list(rows)])
+    tx.many(
+        f"INSERT INTO {_table(layer, index)} (space, id, embedding) SELECT space, id, ?::halfvec FROM {layer}"
+        " WHERE space = :space AND id = ? AND tombstone IS NULL ON CONFLICT DO NOTHING",
+        [(_written(data[at]), number) for at, number in enumerate(numbers)],
+    )
+
+
+def _written(row: NDArray[np.int8]) -> str:
+    return f"[{','.join(map(str, row.tolist()))}]"
+
+
+def by_space(given: Sequence[tuple[str, str]]) -> dict[tuple[str, Layer], list[int]]:
+    """Group rows, given as (space, id), by space and layer; return their places."""
+    rows = defaultdict[tuple[str, Layer], list[int]](list)
+    for place, (space, id) in enumerate(given):
+        rows[space, "turn" if id[:1] == "t" else "atom"].append(place)
+    return rows
+
+
+def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
+    for index in tx.column("SELECT id FROM vector_index"):
+        tx.many(f"DELETE FROM {_table(layer, index)} WHERE space = :space AND id = ?", [(one,) for one in numbers])
+
+
+def nearest(tx: PostgresTransaction, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
+    """See `Store.nearest`."""
+    index = _index(tx, query.identity, int(query.data.shape[1]))
+    if not tx.space or index is None or not query.data.any():
+        return []
+    condition, values = where(tx, layer, filters)
+    rule = f" AND {states_rule(tx.space)}" if filters.states_rule else ""
+    rows = tx.all(
+        f"SELECT v.id, 1 - (v.embedding <=> ?::halfvec) AS cosine FROM {_table(layer, index)} v JOIN {layer} r"
+        f" ON r.space = v.space AND r.id = v.id WHERE v.space = :space AND {condition}{rule}"
+        " ORDER BY cosine DESC NULLS LAST, v.id DESC LIMIT ?",
+        *("[" + ",".join(f"{number:.8g}" for number in query.data[0].tolist()) + "]", *values, limit),
+    )
+    return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in rows if cosine is not None]
+
+
+def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
+    """See `Store.vectors_of`."""
+    import numpy as np
+
+    index = _index(tx, identity)
+    if index is None or not tx.space:
+        return {}
+    numbers = [number_of(id, layer[0]) for id in ids]
+    sql = f"SELECT id, embedding::text FROM {_table(layer, index)} WHERE space = :space AND id IN ({{}})"
+    found: dict[str, NDArray[np.float32]] = {}
+    for number, text in tx.among(sql, numbers):
+        row = np.fromstring(text[1:-1], np.float32, sep=",")
+        found[f"{layer[0]}{number}"] = row / max(float(np.linalg.norm(row)), 1.0)
+    return found
+
+
+def embeddable(tx: HomeTransaction) -> int:
+    """Return the number of rows of all spaces that a model has to embed."""
+    counts = (tx.get(f"SELECT count(*) FROM {layer} WHERE {INDEXED[layer]}") for layer in _LAYERS)
+    return sum(counts)
+
+
+def indexes(tx: HomeTransaction) -> list[VectorIndex]:
+    """Return every model with vectors here, most complete first."""
+    found = [
+        VectorIndex(
+            identity=identity,
+            dimensions=dimensions,
+            embedded=sum(tx.get(f"SELECT count(*) FROM {_table(layer, index)}") for layer in _LAYERS),
+        )
+        for index, identity, dimensions in tx.all("SELECT id, identity, dimensions FROM vector_index ORDER BY id")
+    ]
+    return sorted(found, key=lambda index: -index.embedded)
+
+
+def unembedded(tx: HomeTransaction, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
+    """See `Store.unembedded`."""
+    index = _index(tx, identity)
+    found: list[tuple[str, str, str]] = []
+    for layer, text in _TEXT:
+        missing = (
+            "true"
+            if index is None
+            else f"NOT EXISTS (SELECT 1 FROM {_table(layer, index)} v WHERE v.space = r.space AND v.id = r.id)"
+        )
+        name = "r.name" if layer == "turn" else "NULL"
+        rows = tx.all(
+            f"SELECT s.name, r.id, {text}, {name} FROM {layer} r JOIN space s ON s.id = r.space"
+            f" WHERE {INDEXED[layer]} AND {missing} ORDER BY r.space, r.id LIMIT ?",
+            limit - len(found),
+        )
+        found += [
+            (space, f"{layer[0]}{number}", spoken(words, who) if who else words) for space, number, words, who in rows
+        ]
+    return found
+
+
+def drop(tx: HomeTransaction, identity: str) -> None:
+    """See `Store.drop_vector_index`."""
+    index = _index(tx, identity)
+    if index is not None:
+        for layer in _LAYERS:
+            tx.run(f"DROP TABLE {_table(layer, index)}")
+        tx.run("DELETE FROM vector_index WHERE id = ?", index)

