@@ -8,7 +8,7 @@ READY = .venv/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
 
 demo: $(READY) ## run the real server through its main job, over stdio
 	.venv/bin/mcp-memory demo
@@ -23,6 +23,9 @@ check: $(READY) ## formatting, lint and types
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m pyright
+
+test-postgres: $(READY) ## run the tests of the store on PostgreSQL, which they start themselves
+	$(PY) -m pytest -n auto -m postgres $(ARGS)
 
 peers: $(READY) ## run the protocol tests against the official suites and the inspector
 	$(PY) scripts/install_peers.py
@@ -44,7 +47,7 @@ constraints: ## resolve the dependencies anew and pin what came out
 clean: ## remove everything that can be made again
 	rm -rf .venv .peers .demo build dist .pytest_cache .ruff_cache .hypothesis .coverage
 
-.PHONY: help demo test slow check peers bundle format constraints clean
+.PHONY: help demo test slow test-postgres check peers bundle format constraints clean
 
 # Some systems ship venv without the pip to put in it; then the pip beside PYTHON fills the environment.
 $(READY): pyproject.toml constraints.txt

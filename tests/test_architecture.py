@@ -34,6 +34,8 @@ LAYER_OF = {unit: height for height, units in enumerate(LAYERS) for unit in unit
 VENDORS = {
     "apsw": "store/sqlite/",
     "sqlite_vec": "store/sqlite/",
+    "psycopg": "store/postgres/",
+    "psycopg_pool": "store/postgres/",
     "tiktoken": "core/token_counts.py",
     "litellm": "models/llm.py",
     "tokenizers": "models/embed/",

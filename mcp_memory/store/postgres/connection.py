@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import psycopg
-from psycopg.types.numeric import FloatLoader, IntLoader
+from psycopg.adapt import Loader
 
 from mcp_memory.store.sql.transaction import Value
 
@@ -43,13 +43,13 @@ class PostgresConnection:
 
 
 @cache
-def _translated(sql: str) -> str:
+def _translated(sql: str) -> bytes:
     """Return a statement with psycopg's placeholders for `?`. CROSS JOIN … ON only orders the joins of SQLite."""
 
     def mark(found: re.Match[str]) -> str:
         return {"?": "%s", "%": "%%", "CROSS JOIN": "JOIN"}.get(found[0], found[0].replace("%", "%%"))
 
-    return _MARK.sub(mark, sql)
+    return _MARK.sub(mark, sql).encode()  # psycopg takes as `str` only what is literally in the program
 
 
 def _given(value: Value) -> Value:
@@ -67,7 +67,7 @@ def _row(row: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
-class _WholeNumber(psycopg.adapt.Loader):
+class _WholeNumber(Loader):
     """Sums of bigint are `numeric`: whole numbers here, as SQLite has them."""
 
     def load(self, data: bytes | bytearray | memoryview) -> int | float:
@@ -78,5 +78,3 @@ class _WholeNumber(psycopg.adapt.Loader):
 def equip(con: psycopg.Connection[Any]) -> None:
     """Set up a new connection of the pool."""
     con.adapters.register_loader("numeric", _WholeNumber)
-    con.adapters.register_loader("int8", IntLoader)
-    con.adapters.register_loader("float8", FloatLoader)

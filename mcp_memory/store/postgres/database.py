@@ -39,13 +39,6 @@ _GONE = (psycopg.OperationalError, psycopg.InterfaceError)
 _ENDED = 30.0  # seconds for a server that is asked whether a transaction was committed
 
 
-class _Unanswered(Exception):
-    """The connection was lost after COMMIT was sent; `xid` is the transaction, None if it wrote nothing."""
-
-    def __init__(self, xid: str | None) -> None:
-        self.xid = xid
-
-
 class Database:
     """The open database. The constructor brings its schema up to date or raises; `close()` may be called twice."""
 
@@ -109,21 +102,18 @@ class Database:
             raise AssertionError("the last try returns or raises")
 
     def _once(self, work: Callable[[Connection], T]) -> T:
-        try:
-            with self._pool.connection() as con:
-                con.execute("BEGIN")
-                try:
-                    result = work(con)
-                except BaseException:
-                    if not con.closed:
-                        con.execute("ROLLBACK")
-                    raise
-                _commit(con)
-                return result
-        except _Unanswered as lost:
-            if lost.xid is not None and not self._was_committed(lost.xid):
-                raise psycopg.OperationalError("the connection was lost at COMMIT") from None
-            return result  # pyright: ignore[reportPossiblyUnbound]
+        with self._pool.connection() as con:
+            con.execute("BEGIN")
+            try:
+                result = work(con)
+            except BaseException:
+                if not con.closed:
+                    con.execute("ROLLBACK")
+                raise
+            unanswered = _commit(con)
+        if unanswered is not None and not self._was_committed(unanswered):
+            raise psycopg.OperationalError("the connection was lost at COMMIT")
+        return result
 
     def _was_committed(self, xid: str) -> bool:
         """Ask how a transaction ended whose COMMIT was not answered."""
@@ -171,12 +161,14 @@ class Database:
             ) from None
 
 
-def _commit(con: Connection) -> None:
+def _commit(con: Connection) -> str | None:
+    """Commit; return the number of the transaction if the connection was lost and nobody said how it ended."""
     row = con.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()
     try:
         con.execute("COMMIT")
     except _GONE:
-        raise _Unanswered(row[0] if row else None) from None
+        return row[0] if row else None
+    return None
 
 
 def _said(error: BaseException) -> str:

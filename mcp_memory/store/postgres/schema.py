@@ -59,9 +59,9 @@ _FUNCTIONS = """
 
 def _baseline(con: Connection) -> None:
     for statement in schema.statements():
-        con.execute(_TYPE.sub(lambda found: _TYPES[found[0]], statement))
+        con.execute(_TYPE.sub(lambda found: _TYPES[found[0]], statement).encode())
     for statements in (_SEARCH, *(_TERMS.format(layer=layer) for layer in ("turn", "atom", "chunk")), _FUNCTIONS):
-        con.execute(statements)
+        con.execute(statements.encode())
     con.execute("INSERT INTO home VALUES (1, %s, %s)", (secrets.token_hex(16), secrets.token_bytes(32)))
 
 
