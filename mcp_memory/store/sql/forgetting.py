@@ -212,7 +212,7 @@ def _matching_results(tx: Transaction, which: Which) -> list[str]:
         values += [which.session, which.session]
     for moment, condition in ((which.since, ">="), (which.until, "<")):
         if moment is not None:
-            conditions.append(f"CAST(round(unixepoch(f.timestamp, 'subsec') * 1000) AS INTEGER) {condition} ?")
+            conditions.append(f"CAST(round(unixepoch(f.timestamp, 'subsec') * 1000) AS BIGINT) {condition} ?")
             values.append(to_ms(moment))
     sql = f"SELECT f.id FROM ref f WHERE {' AND '.join(conditions)} ORDER BY f.timestamp, f.id"
     found: list[str] = tx.column(sql, *values)

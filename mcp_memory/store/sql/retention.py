@@ -29,25 +29,28 @@ _CITED = (
     f" AND {THERE.format(id='c.source', space='c.space')})"
 )
 
-_OLD: dict[Keeping, tuple[str, str, str]] = {
+_OLD: dict[Keeping, tuple[str, str, str, str]] = {
     "turns": (
         "'t' || t.id",
         "turn t WHERE t.space = :space AND t.learned_at < ? AND t.tombstone IS NULL AND t.role <> 'note'",
         _IS_EVIDENCE,
+        "t.learned_at, t.id",
     ),
     "results": (
         "f.id",
         "ref f WHERE f.space = :space AND unixepoch(f.timestamp, 'subsec') * 1000 < ? AND f.tombstone IS NULL",
         _CITED,
+        "f.id",
     ),
     "purge": (
         "'x' || x.id",
         "tombstone x WHERE x.space = :space AND x.at < ? AND x.undone_at IS NULL AND x.purged_at IS NULL"
-        " AND x.took ->> 'how' = 'retention'",
+        """ AND x.took LIKE '%"how": "retention"%'""",  # as `json.dumps` writes it: engines differ in reading JSON
         "1 = 0",
+        "x.id",
     ),
 }
-"""For each kind: its id, the condition of old rows, and the condition of old rows that stay."""
+"""For each kind: its id, the condition of old rows, the condition of old rows that stay, and the order."""
 
 
 def listed(tx: Transaction) -> list[Policy]:
@@ -81,12 +84,12 @@ def note(tx: Transaction, what: Keeping, took: int) -> None:
 
 
 def overdue(tx: Transaction, what: Keeping, *, before: datetime, limit: int) -> list[str]:
-    named, old, stays = _OLD[what]
-    return tx.column(f"SELECT {named} FROM {old} AND NOT {stays} LIMIT ?", to_ms(before), limit)
+    named, old, stays, order = _OLD[what]
+    return tx.column(f"SELECT {named} FROM {old} AND NOT {stays} ORDER BY {order} LIMIT ?", to_ms(before), limit)
 
 
 def count_overdue(tx: Transaction, what: Keeping, *, before: datetime) -> tuple[int, int]:
-    _, old, stays = _OLD[what]
+    _, old, stays, _ = _OLD[what]
     all_old, staying = tx.all(f"SELECT count(*), count(CASE WHEN {stays} THEN 1 END) FROM {old}", to_ms(before))[0]
     return all_old - staying, staying
 

@@ -21,9 +21,9 @@ PASSES = f"NOT EXISTS (SELECT 1 FROM held h WHERE {_UNRELEASED})"
 
 THERE = (
     "CASE substr({id}, 1, 1) WHEN 't' THEN EXISTS (SELECT 1 FROM turn st WHERE st.space = {space}"
-    " AND st.id = CAST(substr({id}, 2) AS INTEGER) AND st.tombstone IS NULL)"
+    " AND st.id = CAST(substr({id}, 2) AS BIGINT) AND st.tombstone IS NULL)"
     " ELSE EXISTS (SELECT 1 FROM atom st WHERE st.space = {space}"
-    " AND st.id = CAST(substr({id}, 2) AS INTEGER) AND st.tombstone IS NULL) END"
+    " AND st.id = CAST(substr({id}, 2) AS BIGINT) AND st.tombstone IS NULL) END"
 )
 """The condition that the turn or atom which an expression names, `t12` or `a5`, was not forgotten."""
 

@@ -1,0 +1,367 @@
+"""What a forgetting would take, what it took, and what a purge leaves of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.types import FORGOTTEN
+from mcp_memory.language.words import base_terms
+from mcp_memory.store import export_model as model
+from mcp_memory.store.forgetting import Purge, Purged, Reach, Which
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import (
+    CanvasChange,
+    Filters,
+    NewChunk,
+    PersonaPage,
+    SceneChanges,
+    SceneEdit,
+    Tombstone,
+)
+from tests.store.test_contract import ANY, NOW, append, assistant, atom, canvas, new_ref, record, user, words
+
+DAY = timedelta(days=1)
+LATER = NOW + timedelta(hours=1)
+
+
+def remember(store: Store, text: str, *, space: str = "me", **more: object) -> str:
+    return store.add_atom(space, atom(text, **more), now=NOW).atom.id
+
+
+def take_result(store: Store, data: bytes, *, session: str = "s", at: datetime = NOW, space: str = "me") -> str:
+    """Store a result and its lines in the word index; return its id."""
+    ref = store.put_ref(space, new_ref(data, session=session, timestamp=at))
+    lines = NewChunk(lines=(1, 1), span=(0, len(data)), text=data.decode())
+    assert store.put_chunks(space, ref.id, [lines], start=0, complete=True)
+    return ref.id
+
+
+# --- the rows that match ----------------------------------------------------------------------------
+
+
+def which(text: str = "", **more: object) -> Which:
+    return Which(terms=base_terms(text), **more)  # type: ignore[arg-type]
+
+
+def test_rows_match_by_all_words_in_turns_statements_and_results(store: Store) -> None:
+    red, _ = append(store, user("The red kettle leaks"), user("A green kettle"))
+    owns = remember(store, "Owns a red kettle")
+    ref = take_result(store, b"one red kettle, in stock")
+    take_result(store, b"a red bus")
+    assert store.matching("me", which("kettle red")) == [red, owns, ref]
+    assert store.matching("me", which("kettle purple")) == []
+    assert store.matching("you", which("kettle red")) == []
+
+
+def test_rows_of_a_session_are_what_was_said_told_and_done_in_it(store: Store) -> None:
+    (here,) = append(store, user("here"), session="here")
+    append(store, user("there"), session="there")
+    told = remember(store, "Told here", session="here")
+    remember(store, "Told there", session="there")
+    ref = take_result(store, b"taken here", session="here")
+    other = take_result(store, b"used here", session="there")
+    store.commit_step("me", record=record(ref=other, session="here"), canvas=canvas(session="here"), expected=0)
+    assert store.matching("me", Which(session="here")) == [here, told, *sorted([ref, other])]
+    assert store.matching("me", Which(session="nowhere")) == []
+
+
+def test_rows_of_a_time_are_those_from_a_moment_on_and_before_another(store: Store) -> None:
+    moments = [NOW - DAY, NOW, NOW + DAY]
+    said = append(store, *[user(f"turn {at}", said_at=at) for at in moments], session="said")
+    refs = [take_result(store, f"result {at}".encode(), at=at) for at in moments]
+    assert store.matching("me", Which(since=NOW, until=NOW + DAY)) == [said[1], refs[1]]
+    assert store.matching("me", Which(since=NOW)) == [*said[1:], *refs[1:]]
+    assert store.matching("me", Which(until=NOW)) == [said[0], refs[0]]
+
+
+def test_a_result_matches_to_the_millisecond(store: Store) -> None:
+    at = datetime(2026, 11, 20, 12, 0, 0, 123_000, tzinfo=UTC)
+    ref = take_result(store, b"words", at=at)
+    one = timedelta(milliseconds=1)
+    assert store.matching("me", Which(since=at, until=at + one)) == [ref]
+    assert store.matching("me", Which(since=at + one)) == store.matching("me", Which(until=at)) == []
+
+
+def test_what_is_forgotten_matches_no_more(store: Store) -> None:
+    (turn,) = append(store, user("a red kettle"))
+    ids = [turn, remember(store, "Owns a red kettle"), take_result(store, b"red kettle")]
+    assert store.matching("me", which("red kettle")) == ids
+    tombstone = store.forget("me", ids, reason="", now=NOW)
+    assert store.matching("me", which("red kettle")) == store.matching("me", Which()) == []
+    store.undo_forget("me", tombstone.id, now=NOW)
+    assert store.matching("me", Which()) == ids
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(minutes=st.lists(st.integers(-3, 3), max_size=6), cut=st.integers(-4, 4))
+def test_each_row_is_before_a_moment_or_since_it(store: Store, minutes: list[int], cut: int) -> None:
+    space = uuid4().hex  # each example has a space of its own
+    said = [NOW + timedelta(minutes=at) for at in minutes]
+    turns = [user(f"turn {number}", said_at=at) for number, at in enumerate(said)]
+    append(store, *turns, space=space)
+    for number, at in enumerate(said):
+        take_result(store, f"result {number}".encode(), at=at, space=space)
+    moment = NOW + timedelta(minutes=cut)
+    halves = [store.matching(space, one) for one in (Which(until=moment), Which(since=moment))]
+    assert sorted([*halves[0], *halves[1]]) == sorted(store.matching(space, Which()))
+    assert len(halves[0]) == 2 * sum(at < moment for at in said)
+
+
+# --- reach ------------------------------------------------------------------------------------------
+
+
+def reached(**rows: list[str] | int) -> Reach:
+    """Return a reach to these rows and no others."""
+    lists = ("turns", "atoms", "refs", "notes", "along", "scenes", "said_in")
+    return Reach(**{**{name: [] for name in lists}, **rows})  # type: ignore[arg-type]
+
+
+def test_an_explicit_statement_reaches_to_its_note_and_its_fact(store: Store) -> None:
+    told = remember(store, "Lives in Oslo", entity="user", relation="lives_in", value="Oslo")
+    assert store.reach("me", [told]) == reached(atoms=[told], notes=["t1"], facts=1)
+
+
+def test_a_result_reaches_to_the_records_that_name_it(store: Store) -> None:
+    ref = take_result(store, b"data")
+    store.commit_step("me", record=record(ref=ref), canvas=canvas(), expected=0)
+    assert store.reach("me", [ref]) == reached(refs=[ref], records=1)
+
+
+def test_a_statement_reaches_to_the_scenes_that_name_it(store: Store) -> None:
+    told, other = remember(store, "Has asthma"), remember(store, "Walks")
+    edits = [
+        SceneEdit(action="create", slug=slug, reason="r", title=slug, body=f"- It ({id}).", atoms=(id,))
+        for slug, id in (("health", told), ("sport", other))
+    ]
+    store.commit("me", None, SceneChanges(edits=edits), outcome={}, now=NOW)
+    assert store.reach("me", [told]).scenes == ["health"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "error"),
+    [
+        ([], InvalidInput),
+        (["kettle"], InvalidInput),
+        (["t١"], InvalidInput),
+        (["t99"], NotFound),
+        (["t1", "a99999999999999999999"], NotFound),
+        (["r-000000000000"], NotFound),
+        (["r-\x00"], NotFound),
+    ],
+)
+def test_what_cannot_be_forgotten_has_no_reach_and_nothing_is_done(
+    store: Store, ids: list[str], error: type[Exception]
+) -> None:
+    append(store, user("stays"))
+    before = store.last_change()
+    for verb in (lambda: store.reach("me", ids), lambda: store.forget("me", ids, reason="", now=NOW)):
+        with pytest.raises(error):
+            verb()
+    assert (store.last_change(), store.tombstones("me")) == (before, [])
+    assert words(store, "stays") == ["t1"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chosen=st.sets(st.integers(0, 8), min_size=1))
+def test_a_forgetting_takes_what_its_reach_says_and_an_undo_restores_all_of_it(store: Store, chosen: set[int]) -> None:
+    space = uuid4().hex
+    said = append(store, *[user(f"turn {number}") for number in range(3)], space=space)
+    told = [remember(store, f"Told {number}", space=space, entity=f"e{number}", relation="is", value="v")
+            for number in range(3)]  # fmt: skip
+    refs = [take_result(store, f"result {number}".encode(), space=space) for number in range(3)]
+    ids = [*said, *told, *refs]
+
+    def state() -> object:
+        return (
+            store.session_turns(space, "s"),
+            store.atoms(space, told),
+            store.facts(space, filters=ANY),
+            store.matching(space, Which()),
+            store.counts(space),
+        )
+
+    before, reach = state(), store.reach(space, [ids[number] for number in chosen])
+    assert state() == before
+    tombstone = store.forget(space, [ids[number] for number in chosen], reason="r", now=NOW)
+    assert sorted(tombstone.ids) == sorted(reach.ids)
+    assert set(store.matching(space, Which())) == set(ids) - set(reach.ids)
+    undone = store.undo_forget(space, tombstone.id, now=LATER)
+    assert (undone.undone, sorted(undone.ids)) == (True, sorted(reach.ids))
+    assert state() == before
+
+
+# --- what was forgotten -----------------------------------------------------------------------------
+
+
+def test_tombstones_are_listed_oldest_first_undone_ones_too(store: Store) -> None:
+    first, second = append(store, user("first"), user("second"))
+    store.forget("me", [second], reason="asked \x00", now=NOW, how="query")
+    store.forget("me", [first], reason="", now=LATER)
+    store.undo_forget("me", "x1", now=LATER)
+    assert store.tombstones("me") == [
+        Tombstone(id="x1", ids=[], reason="asked \x00", at=NOW, how="query", undone=True),
+        Tombstone(id="x2", ids=[first], reason="", at=LATER),
+    ]
+    assert store.tombstones("you") == []
+
+
+def test_turns_that_would_be_refused_are_counted_and_nothing_is_written(store: Store) -> None:
+    long = "The garden gate is open on Sundays, they said."
+    (turn,) = append(store, user(long, said_at=NOW))
+    again = [user(long, said_at=NOW), user("something new"), user(f"  {long.upper()}", said_at=NOW)]
+    assert store.count_forgotten("me", "s", again) == 0
+    store.forget("me", [turn], reason="", now=LATER)
+    before = store.last_change()
+    assert store.count_forgotten("me", "s", again) == 2
+    assert store.count_forgotten("you", "s", again) == 0
+    assert store.last_change() == before
+    assert [one.content for one in store.append_turns("me", "s", again, now=LATER).stored] == ["something new"]
+
+
+def test_a_forgotten_result_is_refused_or_left_forgotten(store: Store) -> None:
+    ref = take_result(store, b"secret")
+    store.forget("me", [ref], reason="", now=NOW)
+    with pytest.raises(Refused):
+        store.put_ref("me", new_ref(b"secret"))
+    assert store.put_ref("me", new_ref(b"secret"), refuse=False).id == ref
+    with pytest.raises(NotFound):
+        store.ref("me", ref)
+
+
+# --- purging ----------------------------------------------------------------------------------------
+
+
+def exported(store: Store, space: str = "me") -> str:
+    """Return everything that a space exports, as text."""
+    rows: list[model.ExportedRow] = []
+    store.export_rows([space], lambda _, row: rows.append(row))
+    return repr(rows)
+
+
+def purge(store: Store, *tombstones: str, space: str = "me") -> Purged:
+    return store.purge(space, Purge(tombstones=tombstones), now=LATER)
+
+
+def test_a_purge_erases_the_words_of_a_tombstone_and_says_which(store: Store) -> None:
+    (turn, _) = append(store, user("The passphrase is heron", name="Ann"), assistant("Noted."))
+    told = remember(store, "Has a heron", entity="user", relation="has", value="heron")
+    ref = take_result(store, b"heron heron")
+    ids = [turn, told, ref]
+    tombstone = store.forget("me", ids, reason="", now=NOW)
+    done = purge(store, tombstone.id)
+    assert (done.tombstones, done.turns, done.atoms, done.refs) == (["x1"], 2, 1, 1)  # the note is a turn too
+    assert {b"The passphrase is heron", b"Ann", b"Has a heron", b"heron", b"heron heron"} <= set(done.texts)
+    (kept,) = store.tombstones("me")
+    assert (kept.purged, kept.undone, sorted(kept.ids)) == (True, False, sorted(ids))
+    assert [one.content for one in store.session_turns("me", "s")] == ["Noted."]
+    with pytest.raises(NotFound, match="purged"):
+        store.undo_forget("me", tombstone.id, now=LATER)
+
+
+def test_what_was_purged_is_still_recognised_and_its_number_stays_taken(store: Store) -> None:
+    long = user("The garden gate is open on Sundays, they said.", said_at=NOW)
+    (turn,) = append(store, long)
+    told, ref = remember(store, "Has a heron"), take_result(store, b"heron")
+    purge(store, store.forget("me", [turn, told, ref], reason="", now=LATER).id)
+    assert store.append_turns("me", "s", [long], now=LATER).stored == []
+    assert append(store, user("the next one")) == ["t3"]
+    with pytest.raises(Refused):
+        store.add_atom("me", atom("has a HERON"), now=NOW)
+    with pytest.raises(Refused):
+        store.put_ref("me", new_ref(b"heron"))
+
+
+@pytest.mark.parametrize("wrong", ["x2", "x9", "t1", "\x00"])
+def test_a_purge_of_what_cannot_be_purged_changes_nothing(store: Store, wrong: str) -> None:
+    first, second = append(store, user("first"), user("second"))
+    store.forget("me", [first], reason="", now=NOW)
+    store.forget("me", [second], reason="", now=NOW)
+    store.undo_forget("me", "x2", now=NOW)
+    with pytest.raises(NotFound):
+        purge(store, "x1", wrong)
+    with pytest.raises(NotFound):
+        purge(store, "x1", space="you")
+    assert [one.purged for one in store.tombstones("me")] == [False, False]
+    assert purge(store, "x1").texts == [b"first"]
+    with pytest.raises(NotFound):
+        purge(store, "x1")
+
+
+def test_a_purge_rewrites_the_pages_that_quoted_the_words(store: Store) -> None:
+    told, other = remember(store, "Has asthma"), remember(store, "Walks")
+    for version, body in ((0, f"- Has asthma ({told}).\n- Walks ({other})."), (1, f"- Walks a lot ({other}).")):
+        edit = SceneEdit(
+            action="update" if version else "create",
+            slug="health", reason="r", title="Health", summary="Has asthma", body=body, atoms=(told, other),
+        )  # fmt: skip
+        store.commit("me", None, SceneChanges(edits=[edit]), outcome={}, now=NOW)
+    store.commit("me", None, PersonaPage(text="Has asthma. Walks."), outcome={}, now=NOW)
+    tombstone = store.forget("me", [told], reason="", now=NOW)
+    store.purge("me", Purge(tombstones=[tombstone.id], personas={1: "Walks."}), now=LATER)
+    bodies = [scene.body for scene in store.scene_versions("me", "health")]
+    assert ["asthma" in body for body in bodies] == [False, False]
+    assert ["Walks" in body for body in bodies] == [True, True]
+    assert [page.text for page in store.persona_versions("me")] == ["Walks."]
+    assert "asthma" not in exported(store)
+
+
+def test_a_purge_of_a_result_erases_its_record_and_the_history_of_its_canvas(store: Store) -> None:
+    ref = take_result(store, b"heron")
+    store.commit_step("me", record=record(ref=ref, summary="a heron"), canvas=canvas(text="heron"), expected=0)
+    redrawn = CanvasChange(row=canvas(text="flowchart TD\n", version=1), kind="forgotten", detail=f'["{ref}"]')
+    tombstone = store.forget("me", [ref], reason="", now=NOW, redrawn=[redrawn])
+    assert [step.record.summary for step in store.canvas_steps("me", 1)] == ["a heron"]
+    purge(store, tombstone.id)
+    assert [step.record.summary for step in store.canvas_steps("me", 1)] == [FORGOTTEN]
+    assert store.canvas("me", 1).text == "flowchart TD\n"
+    assert [version.is_erased for version in store.canvas_versions("me", 1)] == [True, False]
+    with pytest.raises(NotFound):
+        store.canvas("me", 1, version=1)
+    assert "heron" not in exported(store)
+
+
+def test_a_purge_leaves_other_spaces_alone(store: Store) -> None:
+    for space in ("me", "you"):
+        append(store, user("The passphrase is heron"), space=space)
+        store.forget(space, ["t1"], reason="", now=NOW)
+    purge(store, "x1")
+    store.undo_forget("you", "x1", now=LATER)
+    assert words(store, "heron", space="you") == ["t1"]
+    assert store.turns("you", ["t1"])[0].content == "The passphrase is heron"
+
+
+WORDS = ("heron", "kettle", "garden", "Porto", "cello")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(gone=st.sets(st.sampled_from(WORDS), min_size=1))
+def test_after_a_purge_no_answer_has_a_word_of_it(store: Store, gone: set[str]) -> None:
+    space = uuid4().hex
+    ids = dict(zip(WORDS, append(store, *[user(f"About {word}") for word in WORDS], space=space), strict=True))
+    told = {word: remember(store, f"Knows {word}", space=space) for word in WORDS}
+    refs = {word: take_result(store, word.encode(), space=space) for word in WORDS}
+    tombstones = [
+        store.forget(space, [ids[word], told[word], refs[word]], reason="", now=NOW).id for word in sorted(gone)
+    ]
+    purge(store, *tombstones, space=space)
+    everything = _everything(store, space, [*ids.values(), *told.values()])
+    assert {word for word in WORDS if word in everything} == set(WORDS) - gone
+
+
+def _everything(store: Store, space: str, ids: Sequence[str]) -> str:
+    answers = (
+        store.session_turns(space, "s"),
+        store.turns(space, [id for id in ids if id[0] == "t"]),
+        store.atoms(space, [id for id in ids if id[0] == "a"]),
+        store.list_atoms(space, filters=Filters()),
+        store.quarantined(space, ids),
+        store.context_windows(space, [id for id in ids if id[0] == "t"], around=9),
+    )
+    return repr(answers) + exported(store, space)
