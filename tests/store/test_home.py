@@ -1,11 +1,15 @@
-"""What the store promises of the rows of the home: tokens of HTTP clients, and what calls to a model came to."""
+"""What the store promises of the rows of the home: tokens of HTTP clients, the usage ledger, leases and the pause."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Store
@@ -73,3 +77,75 @@ def test_calls_are_summed_by_purpose_and_model_from_a_moment_on(store: Store) ->
         replace(one, purpose="rerank", calls=2, failed=1, prompt_tokens=1800),
     ]
     assert store.spent(since=NOW + timedelta(milliseconds=1)) == []
+
+
+# --- leases -----------------------------------------------------------------------------------------
+
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_a_lease_has_one_holder_until_it_ends_or_is_released(store: Store) -> None:
+    assert store.lease("worker", "ann", until=NOW + MINUTE, now=NOW)
+    assert not store.lease("worker", "bob", until=NOW + MINUTE, now=NOW)
+    assert store.lease("other", "bob", until=NOW + MINUTE, now=NOW)
+    store.release_lease("worker", "bob")  # not his
+    assert not store.lease("worker", "bob", until=NOW + MINUTE, now=NOW)
+    store.release_lease("worker", "ann")
+    assert store.lease("worker", "bob", until=NOW + MINUTE, now=NOW)
+    store.release_lease("nothing", "ann")
+
+
+def test_its_holder_can_extend_a_lease(store: Store) -> None:
+    assert store.lease("worker", "ann", until=NOW + MINUTE, now=NOW)
+    assert store.lease("worker", "ann", until=NOW + 3 * MINUTE, now=NOW)
+    assert not store.lease("worker", "bob", until=NOW + 9 * MINUTE, now=NOW + 2 * MINUTE)
+    assert store.lease("worker", "bob", until=NOW + 9 * MINUTE, now=NOW + 3 * MINUTE)
+
+
+def test_a_lease_from_a_clock_that_was_set_back_counts_as_ended(store: Store) -> None:
+    assert store.lease("worker", "ann", until=NOW + timedelta(days=300), now=NOW + timedelta(days=299))
+    assert store.lease("worker", "bob", until=NOW + MINUTE, now=NOW)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(calls=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(1, 4), st.booleans())))
+def test_whatever_is_leased_and_released_there_is_one_holder_at_a_time(
+    store: Store, calls: list[tuple[str, int, int, bool]]
+) -> None:
+    name, now = uuid4().hex, NOW
+    holder, until = "", NOW
+    for who, later, lasts, releases in calls:
+        now += later * MINUTE
+        if releases:
+            store.release_lease(name, who)
+            holder = "" if holder == who else holder
+            continue
+        is_free = holder in ("", who) or until <= now
+        assert store.lease(name, who, until=now + lasts * MINUTE, now=now) == is_free
+        holder, until = (who, now + lasts * MINUTE) if is_free else (holder, until)
+
+
+def test_of_many_who_ask_at_once_one_gets_the_lease(store: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        got = pool.map(lambda who: store.lease("worker", f"{who}", until=NOW + MINUTE, now=NOW), range(8))
+    assert sorted(got) == [False] * 7 + [True]
+
+
+# --- the pause --------------------------------------------------------------------------------------
+
+
+def test_models_are_paused_for_a_reason_until_they_are_resumed(store: Store) -> None:
+    assert store.paused() is None
+    store.pause("the budget is spent", now=NOW)
+    assert store.paused() == ("the budget is spent", NOW)
+    store.pause("by hand \x00", now=NOW + MINUTE)
+    assert store.paused() == ("by hand \x00", NOW + MINUTE)
+    store.resume()
+    assert store.paused() is None
+    store.resume()
+    assert store.paused() is None
+
+
+def test_a_store_that_can_be_written_to_is_not_read_only(store: Store) -> None:
+    assert store.read_only is None

@@ -1,0 +1,94 @@
+"""Canvases and the records on them: what is drawn again, and what is noted of a result that left the context."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import CanvasRow, Group
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict
+from tests.store.test_contract import canvas, record
+
+REF = "r-000000000000"
+
+
+def take_step(store: Store, node: str = "001-N1", *, space: str = "me", **more: object) -> None:
+    at = next((row.version for row in store.canvases(space) if row.number == 1), 0)
+    given = {"session": "s", **more}
+    store.commit_step(
+        space, record=record(node, **given), canvas=canvas(session=given["session"], version=at), expected=at
+    )
+
+
+def test_a_canvas_is_drawn_again_as_its_versions_have_it(store: Store) -> None:
+    take_step(store)
+    store.save_canvas("me", canvas(text="flowchart TD\n    a\n", label="other"), expected=1)
+    before = store.canvas("me", 1), store.canvas_versions("me", 1)
+    assert store.redraw_canvas("me", 1) == (before[0], False)
+    assert (store.canvas("me", 1), store.canvas_versions("me", 1)) == before
+
+
+@pytest.mark.parametrize(("space", "number"), [("me", 2), ("you", 1)])
+def test_a_canvas_that_is_not_there_cannot_be_drawn_again(store: Store, space: str, number: int) -> None:
+    take_step(store)
+    with pytest.raises(NotFound):
+        store.redraw_canvas(space, number)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+ROWS = st.lists(st.tuples(TEXT, st.booleans(), st.dictionaries(TEXT, TEXT, max_size=2)), min_size=1, max_size=5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=ROWS)
+def test_any_version_of_a_canvas_reads_as_it_was_saved(
+    store: Store, drawn: list[tuple[str, bool, dict[str, str]]]
+) -> None:
+    space = uuid4().hex  # each example has a space of its own
+    rows = list[CanvasRow]()
+    for version, (text, folded, groups) in enumerate(drawn):
+        row = canvas(
+            text=text, folded=folded, groups={name: Group(("001-N1",), title) for name, title in groups.items()}
+        )
+        if version:
+            store.save_canvas(space, row, expected=version)
+        else:
+            store.commit_step(space, record=record(), canvas=row, expected=0)
+        rows.append(row)
+    read = [store.canvas(space, 1, version=version) for version in range(1, len(rows) + 1)]
+    assert [(row.text, row.folded, row.groups) for row in read] == [(row.text, row.folded, row.groups) for row in rows]
+    assert store.canvas(space, 1) == read[-1] == store.redraw_canvas(space, 1)[0]
+
+
+def test_of_two_who_save_the_same_version_one_has_a_conflict(store: Store) -> None:
+    take_step(store)
+    store.save_canvas("me", canvas(text="first"), expected=1)
+    with pytest.raises(Conflict):
+        store.save_canvas("me", canvas(text="second"), expected=1)
+    assert store.canvas("me", 1).text == "first"
+
+
+def test_what_replaced_a_result_is_noted_once_on_its_newest_record(store: Store) -> None:
+    for _ in range(2):
+        take_step(store, tokens_raw=100, tokens_kept=100, tool_call_id=None)
+    replaced = {"session": "s", "node": "001-N1", "ref": REF}
+    assert store.note_replaced("me", **replaced, tokens_raw=90, tokens_kept=20)
+    assert [(one.tokens_raw, one.tokens_kept) for one in store.records("me")] == [(100, 100), (90, 20)]
+    assert not store.note_replaced("me", **replaced, tokens_raw=90, tokens_kept=10)  # it is known
+    assert [(one.tokens_raw, one.tokens_kept) for one in store.records("me")] == [(100, 100), (90, 20)]
+
+
+@pytest.mark.parametrize(
+    ("space", "other"),
+    [("you", {}), ("me", {"session": "t"}), ("me", {"node": "001-N2"}), ("me", {"ref": "r-111111111111"})],
+)
+def test_nothing_is_noted_where_there_is_no_such_record(store: Store, space: str, other: dict[str, str]) -> None:
+    take_step(store, tokens_raw=100, tokens_kept=100)
+    given = {"session": "s", "node": "001-N1", "ref": REF, **other}
+    assert not store.note_replaced(space, **given, tokens_raw=90, tokens_kept=20)
+    assert [(one.tokens_raw, one.tokens_kept) for one in store.records("me")] == [(100, 100)]
