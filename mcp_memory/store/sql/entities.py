@@ -93,8 +93,8 @@ def listed(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entit
         "SELECT c.id, c.name, (SELECT count(*) FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
         "  WHERE m.space = c.space AND m.entity = c.id AND r.valid_to IS NULL AND r.tombstone IS NULL) AS current"
         f" FROM entity_name c WHERE {KNOWN} AND EXISTS (SELECT 1 FROM entity_name n WHERE n.space = c.space"
-        "  AND n.entity = c.id AND substr(n.key, 1, ?) = ?) ORDER BY current DESC, c.key LIMIT ?",
-        *(len(wanted), wanted, limit),
+        "  AND n.entity = c.id AND substr(n.key, 1, length(?)) = ?) ORDER BY current DESC, c.key LIMIT ?",
+        *(wanted, wanted, limit),
     )
     aliases = aliases_of(tx, [entity for entity, _, _ in rows])
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]

@@ -252,9 +252,9 @@ def sessions(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Ses
     rows = tx.all(
         "SELECT s.name, count(*), min(t.said_at), max(t.said_at) FROM session s"
         " JOIN turn t ON t.space = s.space AND t.session = s.id"
-        " WHERE s.space = :space AND substr(s.name, 1, ?) = ? AND t.tombstone IS NULL"
+        " WHERE s.space = :space AND substr(s.name, 1, length(?)) = ? AND t.tombstone IS NULL"
         " AND t.role <> 'note' GROUP BY s.id, s.name ORDER BY max(t.id) DESC LIMIT ?",
-        *(len(prefix), prefix, limit),
+        *(prefix, prefix, limit),
     )
     return [
         SessionInfo(session=name, turns=count, first=from_ms(first), last=from_ms(newest))
