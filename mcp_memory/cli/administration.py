@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, home, place, print_answer, settings, span, wants_json
+from mcp_memory.cli.base import as_json, ask, home, home_with_files, place, print_answer, settings, span, wants_json
 from mcp_memory.cli.terminal import columns, day, minute, plural, size, visible, wrapped
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
 from mcp_memory.store.values import RIGHTS
@@ -103,7 +103,7 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> No
     from mcp_memory.service.upkeep import backup as upkeep
     from mcp_memory.service.upkeep.maintenance import store_for_upkeep
 
-    home = settings().home
+    home = home_with_files()
     if verify is not None:
         manifest = upkeep.verify(verify)
         print_answer(manifest, f"{verify} is whole: {_contents(manifest)}.")
@@ -185,7 +185,7 @@ def restore(file: Path) -> None:
     """
     from mcp_memory.service.upkeep.restore import restore as upkeep
 
-    done = upkeep(file, settings().home, now=datetime.now().astimezone())
+    done = upkeep(file, home_with_files(), now=datetime.now().astimezone())
     fields = {"home": done.home, "at": done.manifest.at, "aside": done.aside, "again": done.again}
     print_answer({**fields, "lacking": done.manifest.lacking}, _restored(done))
     _exit_lacking(done.manifest.lacking)
@@ -222,7 +222,7 @@ def rebuild(check: bool, accept: bool) -> None:
     """
     from mcp_memory.service.upkeep.rebuild import rebuild as upkeep
 
-    done = upkeep(settings().home, check=check, accept=accept, now=datetime.now().astimezone())
+    done = upkeep(home_with_files(), check=check, accept=accept, now=datetime.now().astimezone())
     print_answer({**asdict(done), "equal": done.is_equal}, map(visible, _rebuilt(done, check=check)))
     sys.exit(0 if done.is_well else 1)
 
@@ -272,7 +272,7 @@ def compact() -> None:
     from mcp_memory.service.upkeep.maintenance import compact as upkeep
     from mcp_memory.service.upkeep.maintenance import store_for_upkeep
 
-    home = settings().home
+    home = home_with_files()
     _must_be_there(home)
     try:
         dropped, kept = ask(lambda memory: memory.drop_old_vectors()), None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused, StoreUnavailable
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
@@ -117,6 +117,13 @@ home = click.option(
     help="Folder of the memory.  [default: $MCP_MEMORY_HOME or ~/.mcp-memory]",
 )
 """The option alone, for commands that are about the home as a whole."""
+_STORE = click.option(
+    "--store",
+    metavar="URL",
+    callback=_keep,
+    expose_value=False,
+    help="PostgreSQL database of a shared memory, postgresql://…  [default: $MCP_MEMORY_STORE or a file in the home]",
+)
 _SPACE = click.option(
     "--space",
     callback=_keep,
@@ -151,8 +158,8 @@ def print_answer(value: Any, text: str | Iterable[str]) -> None:
 
 
 def place(command: Command) -> Command:
-    """Add `--home` and `--space`; they may stand before the command's name or after it."""
-    return home(_SPACE(command))
+    """Add `--home`, `--store` and `--space`; they may stand before the command's name or after it."""
+    return home(_STORE(_SPACE(command)))
 
 
 def span(text: str, option: str) -> timedelta:
@@ -178,6 +185,17 @@ def settings() -> Settings:
     return load_settings(**command_settings())
 
 
+def home_with_files() -> Path:
+    """Return the home of a command that is about its files. Refused where the memory is in PostgreSQL."""
+    chosen = settings()
+    if chosen.store is not None:
+        raise Refused(
+            f"`{click.get_current_context().info_name}` works on the files of a home, and this memory is in "
+            "PostgreSQL. Use the database's own tools: pg_dump and pg_restore, or its base backups."
+        )
+    return chosen.home
+
+
 def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
     """Open the memory that the options name, ask it one thing, close it. A home that is not there is not made."""
     import anyio
@@ -186,7 +204,7 @@ def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
     from mcp_memory.store.files import database_is_gone
 
     chosen = settings()
-    if not os.access(chosen.home / "memory.db", os.R_OK):
+    if chosen.store is None and not os.access(chosen.home / "memory.db", os.R_OK):
         if gone := database_is_gone(chosen.home):
             raise StoreUnavailable(gone)
         raise NotFound(

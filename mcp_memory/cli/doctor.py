@@ -150,7 +150,8 @@ def _hooks(home: Path) -> Check:
 
 
 def _store(settings: Settings) -> Iterator[Check]:
-    if not os.access(settings.home / "memory.db", os.F_OK) and not database_is_gone(settings.home):
+    is_file = settings.store is None
+    if is_file and not os.access(settings.home / "memory.db", os.F_OK) and not database_is_gone(settings.home):
         yield Check("database", "ok", "none yet, made when something is first stored")
         return
 
@@ -165,13 +166,11 @@ def _store(settings: Settings) -> Iterator[Check]:
         return
     yield Check("database", "ok", f"opens, schema {status['schema']}")
     yield _index(status["embedding"])
-    agreed = agreement(settings.home)
-    for problem in dict.fromkeys((*problems, *agreed.problems)):
-        yield Check("files", "fail", problem)
-    for page in agreed.behind:
-        yield Check("files", "warn", page)
-    if not (problems or agreed.problems):
-        yield Check("files", "ok", _compared(agreed))
+    if is_file:
+        yield from _files(settings.home, problems)
+    else:
+        for problem in problems:
+            yield Check("database", "fail", problem)
     if unproven:
         next_step = (
             "If none is, `mcp-memory doctor --repair` or the next purge finishes it. Its words can no longer be looked "
@@ -183,7 +182,19 @@ def _store(settings: Settings) -> Iterator[Check]:
     yield review(status["held"])
     yield recovered(status["recovered"], now=datetime.now(UTC))
     yield processes(status["connected"])
-    yield backups(listed(folder_of(settings.home)), turns=status["counts"]["turns"], now=datetime.now(UTC))
+    if is_file:
+        yield backups(listed(folder_of(settings.home)), turns=status["counts"]["turns"], now=datetime.now(UTC))
+
+
+def _files(home: Path, problems: Sequence[str]) -> Iterator[Check]:
+    """Compare the files of a home with its database; `problems` are those of the database itself."""
+    agreed = agreement(home)
+    for problem in dict.fromkeys((*problems, *agreed.problems)):
+        yield Check("files", "fail", problem)
+    for page in agreed.behind:
+        yield Check("files", "warn", page)
+    if not (problems or agreed.problems):
+        yield Check("files", "ok", _compared(agreed))
 
 
 def _compared(agreed: Agreement) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, command_settings, place, print_answer, settings, wants_json
+from mcp_memory.cli.base import as_json, ask, command_settings, home_with_files, place, print_answer, wants_json
 from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, size, visible, with_nearest, wrapped
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def doctor(repair: bool) -> None:
 def _mended() -> list[str]:
     from mcp_memory.service.upkeep.repair import repair
 
-    done = repair(settings().home, now=datetime.now().astimezone())
+    done = repair(home_with_files(), now=datetime.now().astimezone())
     kept = [f"What was replaced is kept in {done.aside}."] if done.aside else []
     return [*done.mended, *kept] or ["Nothing: there was nothing that can be."]
 

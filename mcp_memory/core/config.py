@@ -35,6 +35,12 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     home: Path = _setting(Path("~/.mcp-memory"), "Folder of the store and all its files")
+    store: str | None = _setting(
+        None,
+        "PostgreSQL database of a memory that several servers share, `postgresql://…`; default: a file in the home",
+        repr=False,
+        pattern=r"^postgres(ql)?://",
+    )
     space: str = _setting("default", "Whose memory: a user, a project, an agent")
     embedder: str = _setting(
         "bundled",

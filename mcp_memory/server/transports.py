@@ -112,7 +112,7 @@ async def _has_tokens(settings: Settings) -> bool:
         return True
     from mcp_memory.service.memory import open_memory
 
-    if not await anyio.Path(settings.home / "memory.db").exists():
+    if settings.store is None and not await anyio.Path(settings.home / "memory.db").exists():
         return False
     async with open_memory(settings, embedder="none", llm="none", rerank=False) as memory:
         return bool(await memory.tokens())

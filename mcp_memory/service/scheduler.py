@@ -44,7 +44,7 @@ from mcp_memory.longterm.search import Search, SearchContext
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import AnyStage, Applied, MeteredModel, ModelQuestion
 from mcp_memory.service.indexing import Indexing
-from mcp_memory.store.protocol import EmbeddedStore, Store
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Backlog, Conflict, Done, Draft, PersonaPage, StageState, Work
 
 
@@ -80,7 +80,7 @@ class Scheduler:
 
     def __init__(
         self,
-        store: EmbeddedStore,
+        store: Store,
         search: Search,
         indexing: Indexing,
         settings: Settings,

@@ -239,6 +239,13 @@ class KnowledgeStore(Protocol):
         """Return all versions, the newest first."""
         ...
 
+    def write_persona_file(self, space: str, /, page: str) -> None:
+        """Write `persona.md`, the current page with its navigation, unless it is up to date.
+
+        An engine without files does nothing.
+        """
+        ...
+
     def citations(self, space: str, /, sources: Sequence[str]) -> dict[str, list[Citation]]:
         """Return the results that turns (`t8`) and atoms (`a5`) name, by source; an atom's turns count as the atom."""
         ...
@@ -706,6 +713,10 @@ class AdminStore(Protocol):
         """Release files and threads. Safe to call twice; the store cannot be used afterwards."""
         ...
 
+    def schema(self) -> str:
+        """Return the name of the schema the store is at."""
+        ...
+
     def spaces(self) -> list[str]:
         """Return the names of spaces, sorted."""
         ...
@@ -811,10 +822,6 @@ class Store(TurnStore, KnowledgeStore, JobStore, SearchStore, TaskStore, Retenti
 class EmbeddedStore(Store, Protocol):
     """A store in files of this machine: what only such an engine can do."""
 
-    def schema(self) -> str:
-        """Return the name of the schema the store is at."""
-        ...
-
     def folder(self, space: str, /) -> Path:
         """Return the folder of a space's files."""
         ...
@@ -880,8 +887,4 @@ class EmbeddedStore(Store, Protocol):
 
     def note_verified(self, purges: Sequence[str]) -> None:
         """Note that purges were verified, or cannot be."""
-        ...
-
-    def write_persona_file(self, space: str, /, page: str) -> None:
-        """Write `persona.md` (the current page with its navigation), unless it is up to date."""
         ...

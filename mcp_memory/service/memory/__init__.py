@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mcp_memory.models.embed import Embedder
     from mcp_memory.models.llm import LLM
     from mcp_memory.service.compression import Compressed
+    from mcp_memory.store.protocol import EmbeddedStore, Store
 
 MOST = 256
 """Spaces open beside the first. One that is not does all but the work that its model does in the background."""
@@ -134,7 +135,6 @@ def _join(
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.scheduler import Scheduler, SchedulerThread
     from mcp_memory.shortterm.chunks import index_next
-    from mcp_memory.store.sqlite import open_store
 
     if isinstance(embedder, str):
         overrides, embedder = {**overrides, "embedder": embedder}, None
@@ -152,12 +152,13 @@ def _join(
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
     held = register(settings.home, what=what, space=settings.space)  # before a schema is brought up to date
     try:
-        store = traced(open_store(settings.home), "store")
+        store, embedded = _opened(settings)
     except BaseException:
         if held:
             held.close()
         raise
-    for space, number in sorted({(one.space, number) for one in store.recovered_lines for number in one.canvases}):
+    recovered = embedded.recovered_lines if embedded else ()
+    for space, number in sorted({(one.space, number) for one in recovered for number in one.canvases}):
         with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
             store.redraw_canvas(space, number)
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
@@ -172,6 +173,7 @@ def _join(
     return Parts(
         settings=settings,
         store=store,
+        embedded=embedded,
         search=search,
         indexing=indexing,
         model=model,
@@ -182,6 +184,25 @@ def _join(
         now=now,
         note=held,
     )
+
+
+def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
+    """Open the store that the settings name; also return it as the one with files, if it is."""
+    from mcp_memory.core.telemetry import traced
+
+    if settings.store is None:
+        from mcp_memory.store.sqlite import open_store
+
+        embedded = traced(open_store(settings.home), "store")
+        return embedded, embedded
+    try:
+        from mcp_memory.store.postgres import open_store as open_postgres
+    except ImportError:
+        raise InvalidInput(
+            "Setting 'store' names a PostgreSQL database, and its driver is not installed: `pip install "
+            "'mcp-memory[postgres]'`."
+        ) from None
+    return traced(open_postgres(settings.store), "store"), None
 
 
 def _part(parts: Parts) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from mcp_memory.core.errors import InvalidInput, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, Refused, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
@@ -212,7 +212,8 @@ class RetentionVerbs(Verbs):
     @in_thread
     def unproven(self) -> bool:
         """Return whether a purge of this home was begun and not verified yet."""
-        return bool(self._parts.store.unverified_purges())
+        embedded = self._parts.embedded
+        return bool(embedded and embedded.unverified_purges())
 
     @in_thread
     def purge(self, tombstones: Sequence[str] = (), *, delete_copies: bool = False) -> PurgeReport:
@@ -228,7 +229,12 @@ class RetentionVerbs(Verbs):
         from mcp_memory.core import process_registry
         from mcp_memory.store.purge_search import Traces, prove
 
-        store, home = self._parts.store, self.settings.home
+        store, home = self._parts.embedded, self.settings.home
+        if store is None:
+            raise Refused(
+                "A purge proves that nothing is left, byte by byte, and of a PostgreSQL server it cannot: its log, its "
+                "standbys and backups keep what was deleted. Nothing was changed; what is forgotten stays forgotten."
+            )
         cut_short = store.unverified_purges()
         proof = None
         done = self._purged(list(dict.fromkeys(tombstones))) if tombstones else None

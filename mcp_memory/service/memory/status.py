@@ -49,7 +49,7 @@ class StatusVerbs(Verbs):
         from mcp_memory.shortterm.canvas.state import canvas_problems
 
         store = self._parts.store
-        found = store.problems()
+        found = self._parts.embedded.problems() if self._parts.embedded else []
         try:
             return found + [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
         except DamagedRow:
@@ -116,10 +116,12 @@ class StatusVerbs(Verbs):
         counts = asdict(store.counts(self.space))
         quarantined = counts.pop("quarantined")
         saved = {name: counts.pop(name) for name in ("raw_bytes", "tokens_raw", "tokens_kept")}
-        sizes = disk(self.settings.home)
+        embedded = parts.embedded
+        sizes = disk(self.settings.home) if embedded else {}
         return {
             "version": __version__,
             "home": str(self.settings.home),
+            "store": "postgresql" if self.settings.store else "sqlite",
             "space": self.space,
             "spaces": store.spaces(),
             "schema": store.schema(),
@@ -140,8 +142,8 @@ class StatusVerbs(Verbs):
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
             "savings": self._savings_status(),
             "held": quarantined,
-            "recovered": [_plain(one) for one in store.recovered(self.space)],
-            "set_aside": store.set_aside(self.space),
+            "recovered": [_plain(one) for one in (embedded.recovered(self.space) if embedded else ())],
+            "set_aside": embedded.set_aside(self.space) if embedded else [],
             "retention": [_plain(one, "what", "days", "took", "ran_at") for one in store.policies(self.space)],
             "tokens": keys(_read(store.tokens, damaged), now=now),
             "connected": connected(self.settings.home),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.scheduler import Scheduler, SchedulerThread
-    from mcp_memory.store.protocol import EmbeddedStore
+    from mcp_memory.store.protocol import EmbeddedStore, Store
     from mcp_memory.store.values import Vectors
 
 
@@ -93,7 +93,9 @@ class Parts:
     """What `open_memory` joined."""
 
     settings: Settings
-    store: EmbeddedStore
+    store: Store
+    embedded: EmbeddedStore | None
+    """The same store where it is the one with files; None on PostgreSQL."""
     search: Search
     indexing: Indexing
     model: MeteredModel | None

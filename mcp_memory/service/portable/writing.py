@@ -24,7 +24,8 @@ from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavail
 from mcp_memory.service.portable import form
 from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of, line_of
 from mcp_memory.store import export_model as model
-from mcp_memory.store.protocol import EmbeddedStore
+from mcp_memory.store.files import ref_file
+from mcp_memory.store.protocol import Store
 
 __all__ = ["Exported", "export"]
 
@@ -43,7 +44,7 @@ class Exported:
     lacking: list[str]
 
 
-def export(store: EmbeddedStore, target: Path, spaces: Sequence[str] | None = None) -> Exported:
+def export(store: Store, target: Path, spaces: Sequence[str] | None = None) -> Exported:
     """Write spaces (all, where none is named) to a file that is not there yet. Blocks.
 
     NotFound for a space that holds nothing, InvalidInput for a file that is there, StoreUnavailable where it cannot
@@ -84,7 +85,7 @@ def export(store: EmbeddedStore, target: Path, spaces: Sequence[str] | None = No
 class _Tree:
     """The members as files of a folder, grown row by row."""
 
-    def __init__(self, folder: Path, store: EmbeddedStore) -> None:
+    def __init__(self, folder: Path, store: Store) -> None:
         self.rows: dict[str, Counter[str]] = {}
         self.lacking: list[str] = []
         self._folder, self._store = folder, store
@@ -133,10 +134,9 @@ class _Tree:
                 self._add(name, form.scene_page(row))
 
     def _keep(self, space: str, row: model.ExportedRef) -> bool:
-        """Copy the file of a result as it stands. One that is not whole is left out, and named."""
+        """Write the file of a result. One that is not whole is left out, and named."""
         try:
-            self._store.read_ref(space, row.id)
-            content = (self._store.folder(space) / row.file).read_bytes()
+            content = ref_file(self._store.ref(space, row.id), self._store.read_ref(space, row.id))
         except (Damaged, NotFound, OSError):
             self.lacking.append(f"{space}: {row.id}")
             return False

@@ -10,6 +10,7 @@ import psycopg
 from mcp_memory.store.postgres import term_rows, terms, turn_columns, vectors
 from mcp_memory.store.postgres.connection import PostgresConnection
 from mcp_memory.store.postgres.database import Database
+from mcp_memory.store.postgres.schema import SCHEMA
 from mcp_memory.store.postgres.transaction import PostgresTransaction
 from mcp_memory.store.sql import exporting, home, word_index
 from mcp_memory.store.sql.postings import CommonTerms
@@ -121,6 +122,12 @@ class PostgresStore(SqlVerbs):
 
     def changes(self, after: int, *, space: str | None = None) -> list[Change]:
         return self.read_home(_changes, after, space)
+
+    def schema(self) -> str:
+        return SCHEMA[-1][0]
+
+    def write_persona_file(self, space: str, /, page: str) -> None:
+        """Nothing to write: the page is read out of its rows."""
 
     @property
     def read_only(self) -> str | None:
