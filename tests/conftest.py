@@ -14,11 +14,14 @@ import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.postgres_server import HomesOnPostgres, PostgresServer
 
 settings.register_profile("default", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("CI", settings.get_profile("default"), max_examples=150, print_blob=True)
@@ -47,8 +50,42 @@ def _forbid_network(event: str, arguments: tuple[Any, ...]) -> None:
         raise PermissionError(f"a test tried to reach {arguments[ADDRESSED[event]]!r}: only loopback is allowed")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store",
+        choices=("sqlite", "postgres"),
+        default="sqlite",
+        help="which store a memory is opened on; with `postgres`, a database for each home, on a server of the run's own",
+    )
+
+
 def pytest_configure() -> None:
     sys.addaudithook(_forbid_network)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server with a template of a memory."""
+    from tests.postgres_server import running
+
+    with running() as server:
+        server.make_template()
+        yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def homes_on_postgres(request: pytest.FixtureRequest) -> Iterator[HomesOnPostgres | None]:
+    """The homes of this run, where their memories are in PostgreSQL."""
+    if request.config.getoption("--store") == "sqlite":
+        yield None
+        return
+    from mcp_memory.service import memory
+    from tests.postgres_server import HomesOnPostgres
+
+    homes = HomesOnPostgres(request.getfixturevalue("postgres"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "_opened", homes.opened)
+        yield homes
 
 
 @pytest.fixture(scope="session")

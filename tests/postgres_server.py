@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -21,7 +22,10 @@ from pathlib import Path
 
 import psycopg
 
-from mcp_memory.store.postgres import schema
+from mcp_memory.core.config import Settings
+from mcp_memory.core.telemetry import traced
+from mcp_memory.store.postgres import open_store, schema
+from mcp_memory.store.protocol import Store
 
 __all__ = ["PostgresServer", "is_there", "running"]
 
@@ -51,8 +55,15 @@ class PostgresServer:
         """Create a database and return its URL."""
         name = f"memory_{next(self.names)}"
         with psycopg.connect(self.url(), autocommit=True) as con:
-            con.execute(f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8' LOCALE 'C.UTF-8'")
+            con.execute(f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8' LOCALE 'C.UTF-8'".encode())
         return self.url(name)
+
+    def create_memory(self) -> str:
+        """Create a database with the schema of a store, and return its URL."""
+        url = self.create_database("memory")
+        with psycopg.connect(url, autocommit=True) as con:  # of the template, each would have the same
+            con.execute("UPDATE home SET uuid = %s, key = %s", (secrets.token_hex(16), secrets.token_bytes(32)))
+        return url
 
     def make_template(self) -> None:
         """Create the database `memory` with the schema of a store, to copy others from."""
@@ -96,6 +107,24 @@ def running(settings: dict[str, str] = _FAST) -> Generator[PostgresServer]:
             server.control("-m", "immediate", "stop")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class HomesOnPostgres:
+    """Homes whose memories are in PostgreSQL, a database for each folder: for tests that open a memory by its home."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._urls: dict[Path, str] = {}
+
+    def opened(self, settings: Settings) -> tuple[Store, None]:
+        """Take the place of the function that opens the store of a memory."""
+        if settings.home not in self._urls:
+            self._urls[settings.home] = self._server.create_memory()
+        return traced(open_store(settings.store or self._urls[settings.home]), "store"), None
+
+    def copy(self, home: Path, to: Path) -> None:
+        """Copy the memory of a home that nobody has open."""
+        self._urls[to] = self._server.create_database(self._urls[home].rpartition("/")[2])
 
 
 def run(*command: Path | str) -> None:

@@ -10,14 +10,6 @@ import pytest
 from mcp_memory.store.postgres import open_store as open_postgres
 from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.sqlite import open_store
-from tests.postgres_server import PostgresServer, running
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    with running() as server:
-        server.make_template()
-        yield server
 
 
 @pytest.fixture
@@ -34,7 +26,7 @@ def store(request: pytest.FixtureRequest, home: Path) -> Iterator[Store]:
         case "sqlite":
             opened: Store = open_store(home)
         case "postgres":
-            url = request.getfixturevalue("postgres").create_database("memory")
+            url = request.getfixturevalue("postgres").create_memory()
             opened = open_postgres(url)
         case other:
             raise AssertionError(other)
