@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 from uuid import uuid4
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -169,3 +171,23 @@ def test_exported_rows_come_in_elsewhere_as_they_were(store: Store, text: str, s
     store.import_rows(there, rows, of=model.Origin(store.home_id(), here), names={}, now=NOW)
     assert [turn.content for turn in store.session_turns(there, session)] == [text, f"Said {text}"]
     assert [one.text for one in store.list_atoms(there, filters=ANY)] == [f"Said {text}"]
+
+
+def test_a_long_statement_in_any_script_is_stored_once(store: Store) -> None:
+    long = "".join(Random(7).choices([chr(code) for code in range(0x4E00, 0x9FFF)], k=2_000))
+    told = store.add_atom("me", atom(long), now=NOW).atom
+    assert (told.text, store.evidence("me", told.id)[0].quote) == (long, long)
+    assert store.add_atom("me", atom(long), now=NOW).duplicate
+    assert not store.add_atom("me", atom(long[:-1]), now=NOW).duplicate
+
+
+@pytest.mark.parametrize("bytes_", [500, 2_000])
+def test_names_and_ids_may_be_long(store: Store, bytes_: int) -> None:
+    long = "".join(Random(7).choices([chr(code) for code in range(0x4E00, 0x9FFF)], k=bytes_ // 3))
+    new = user("x", client_id=long, name=long)
+    append(store, new, session=long)
+    assert store.append_turns("me", long, [new], now=NOW).duplicates == 1
+    store.add_atom("me", atom("is", entity=long, relation="is", value=long, entities=[long]), now=NOW)
+    assert [entity.name for entity in store.entities("me")] == [long]
+    store.commit_step("me", record=record(tool_call_id=long), canvas=canvas(), expected=0)
+    assert len(store.records("me", tool_call_id=long)) == 1

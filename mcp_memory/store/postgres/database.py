@@ -19,7 +19,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from mcp_memory.core.errors import NoRoom, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, NoRoom, StoreUnavailable
 from mcp_memory.store.postgres import schema
 from mcp_memory.store.postgres.connection import equip
 
@@ -36,6 +36,8 @@ _CONNECT = 10  # seconds for a new one
 _TRIES = 5
 _AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
 _GONE = (psycopg.OperationalError, psycopg.InterfaceError)
+_FINAL = (PoolTimeout, errors.QueryCanceled, errors.DiskFull, errors.ProgramLimitExceeded)
+"""Operational errors that another try would only repeat."""
 _ENDED = 30.0  # seconds for a server that is asked whether a transaction was committed
 
 
@@ -77,7 +79,7 @@ class Database:
                         raise
                     time.sleep(0.01 * 2**attempt)
                 except _GONE as error:
-                    if attempt == _TRIES - 1 or isinstance(error, (PoolTimeout, errors.QueryCanceled)):
+                    if attempt == _TRIES - 1 or isinstance(error, _FINAL):
                         raise
                     logger.info("a write is tried again: %s", error)
                     time.sleep(0.1 * 2**attempt)
@@ -96,7 +98,7 @@ class Database:
                             if not con.closed:
                                 con.execute("ROLLBACK")
                 except _GONE as error:
-                    if attempt == _TRIES - 1 or isinstance(error, (PoolTimeout, errors.QueryCanceled)):
+                    if attempt == _TRIES - 1 or isinstance(error, _FINAL):
                         raise
                     time.sleep(0.1 * 2**attempt)
             raise AssertionError("the last try returns or raises")
@@ -135,7 +137,7 @@ class Database:
 
     @contextmanager
     def _explained(self) -> Generator[None]:
-        """Raise errors of PostgreSQL as StoreUnavailable, or as NoRoom if its disk is full."""
+        """Raise errors as ours: StoreUnavailable, NoRoom if the disk is full, InvalidInput for long names."""
         try:
             yield
         except PoolTimeout:
@@ -145,6 +147,11 @@ class Database:
             ) from None
         except errors.DiskFull as error:
             raise NoRoom(f"The disk of {self.name} is full ({_said(error)}). Nothing was written.") from None
+        except errors.ProgramLimitExceeded as error:
+            raise InvalidInput(
+                f"A name or an id is too long for {self.name} ({_said(error)}). Nothing was written. Shorten it to "
+                "2,000 bytes."
+            ) from None
         except errors.QueryCanceled as error:
             raise StoreUnavailable(
                 f"{self.name} took too long ({_said(error)}). Nothing was written; try again."

@@ -29,6 +29,7 @@ _TYPES = {
 _TYPE = re.compile("|".join(rf"\b{name}\b" for name in _TYPES))
 
 # `object` has the raw bytes of tool results. Uncompressed, so that a slice is read without the rest.
+# A btree takes at most 2,704 bytes, and a statement may be longer: it is looked up by its hash.
 # `…_terms` has the hashes of each row's terms. They are not left in GIN's pending list, which searches would have to
 # read, and one write in many would have to empty.
 _SEARCH = """
@@ -38,6 +39,8 @@ _SEARCH = """
     );
     ALTER TABLE object ALTER data SET STORAGE EXTERNAL;
     CREATE INDEX turn_place ON turn (space, session, position);
+    DROP INDEX atom_same;
+    CREATE INDEX atom_same ON atom USING hash (folded);
 """
 _TERMS = """
     CREATE TABLE {layer}_terms (
