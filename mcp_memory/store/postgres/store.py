@@ -59,7 +59,11 @@ class PostgresStore(SqlVerbs):
         return self._db.read(lambda con: work(_of_home(con), *args, **kwargs))
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._db.write(lambda con: work(_of_home(con), *args, **kwargs))
+        def write(con: Connection) -> T:
+            con.execute("SELECT 1 FROM home FOR NO KEY UPDATE")  # one after the other: some look before they write
+            return work(_of_home(con), *args, **kwargs)
+
+        return self._db.write(write)
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
