@@ -45,7 +45,8 @@ class Homes:
         return "homes"
 
 
-async def make_homes(folder: Path) -> Homes:
+async def make_homes(folder: Path, copy: Callable[[Path, Path], object] = shutil.copytree) -> Homes:
+    """Make both homes in a folder; `copy` copies the memory of one to another."""
     shared, alone = (
         load_settings({}, home=folder / name, embedder="none", space="owners", rate_limit=0)
         for name in ("shared", "alone")
@@ -57,7 +58,7 @@ async def make_homes(folder: Path) -> Homes:
         }
         stranger = (await memory.create_token("stranger", spaces=[THEIRS], right="admin"))[1]
         own_ids = await _fill(memory.in_space(MINE), OWN)
-    await anyio.to_thread.run_sync(shutil.copytree, shared.home, alone.home)
+    await anyio.to_thread.run_sync(copy, shared.home, alone.home)
     async with open_memory(shared, now=_clock()) as memory:
         foreign_ids = await _fill(memory.in_space(THEIRS), SECRETS)
     return Homes(shared, alone, tokens, stranger, own_ids=own_ids, foreign_ids=foreign_ids)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import anyio
@@ -44,6 +45,9 @@ from mcp_memory.service.memory import Memory
 from tests.isolation.spaces import MINE, THEIRS, Homes, make_homes
 from tests.server.answers import WAIT, answer_of
 from tests.server.served import bearer, served
+
+if TYPE_CHECKING:
+    from tests.postgres_server import HomesOnPostgres
 
 # What was asked before changes what is answered, so a failing example cannot be made smaller.
 few = settings(max_examples=max(4, settings.default.max_examples // 8), phases=[Phase.generate])
@@ -100,8 +104,11 @@ async def _told(ask: Any, client: Client) -> str:
 
 
 @pytest.fixture(scope="module")
-async def sides(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sides]:
-    homes = await make_homes(tmp_path_factory.mktemp("isolation"))
+async def sides(
+    tmp_path_factory: pytest.TempPathFactory, homes_on_postgres: HomesOnPostgres | None
+) -> AsyncIterator[Sides]:
+    copy = homes_on_postgres.copy if homes_on_postgres else shutil.copytree
+    homes = await make_homes(tmp_path_factory.mktemp("isolation"), copy)
     async with AsyncExitStack() as stack:
 
         async def connect(url: str, token: str, era: Any = "auto") -> Client:
