@@ -34,7 +34,7 @@ async def test_the_model_reads_all_spaces_that_are_open_in_one_thread_and_never_
             await space.record_turns([NewTurn(role="assistant", content="How many?")], session="s")
         assert [await known(space) for space in others] == [["I keep bees in Porto."], ["I keep goats in Porto."]]
         assert await memory.atoms() == []
-        assert sum("scheduler" in thread.name for thread in threading.enumerate()) == 1
+        assert sum(thread.name == "scheduler" for thread in threading.enumerate()) == 1
         assert threading.active_count() <= before + 8  # of the pool that calls run in
     questions = ["".join(message.text for message in asked.messages) for asked in reader.asked]
     assert [one for one in questions if "bees" in one and "goats" in one] == []
