@@ -55,8 +55,10 @@ class PostgresServer:
         """Create a database and return its URL."""
         name = f"memory_{next(self.names)}"
         with psycopg.connect(self.url(), autocommit=True) as con:
-            con.execute(f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8' LOCALE 'C.UTF-8'".encode())
-        return self.url(name)
+            con.execute(
+                f"CREATE DATABASE {name} OWNER memory TEMPLATE {template} ENCODING 'UTF8' LOCALE 'C.UTF-8'".encode()
+            )
+        return self.url(name, "memory")
 
     def create_memory(self) -> str:
         """Create a database with the schema of a store, and return its URL."""
@@ -67,7 +69,11 @@ class PostgresServer:
 
     def make_template(self) -> None:
         """Create the database `memory` with the schema of a store, to copy others from."""
+        with psycopg.connect(self.url(), autocommit=True) as con:
+            con.execute("CREATE ROLE memory LOGIN CREATEDB")  # who is no superuser: row-level security holds them
         name = self.create_database()
+        with psycopg.connect(name.replace("memory@", "postgres@"), autocommit=True) as con:
+            con.execute("CREATE EXTENSION vector")
         with psycopg.connect(name, autocommit=True) as con:
             schema.migrate(con)
         with psycopg.connect(self.url(), autocommit=True) as con:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import psycopg
 
 from mcp_memory.store.postgres import term_rows, terms, turn_columns, vectors
-from mcp_memory.store.postgres.connection import PostgresConnection
 from mcp_memory.store.postgres.database import Database
 from mcp_memory.store.postgres.schema import SCHEMA
-from mcp_memory.store.postgres.transaction import PostgresTransaction
+from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.sql import exporting, home, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction
@@ -56,12 +55,12 @@ class PostgresStore(SqlVerbs):
         return self._db.write(lambda con: work(PostgresTransaction(con, space, writing=True), *args, **kwargs))
 
     def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._db.read(lambda con: work(_of_home(con), *args, **kwargs))
+        return self._db.read(lambda con: work(home_transaction(con), *args, **kwargs))
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         def write(con: Connection) -> T:
             con.execute("SELECT 1 FROM home FOR NO KEY UPDATE")  # one after the other: some look before they write
-            return work(_of_home(con), *args, **kwargs)
+            return work(home_transaction(con), *args, **kwargs)
 
         return self._db.write(write)
 
@@ -136,10 +135,6 @@ class PostgresStore(SqlVerbs):
     @property
     def read_only(self) -> str | None:
         return None
-
-
-def _of_home(con: Connection) -> HomeTransaction:
-    return HomeTransaction(PostgresConnection(con))
 
 
 def _totals(tx: PostgresTransaction, layer: Layer) -> Totals:

@@ -9,6 +9,7 @@ import psycopg
 
 from mcp_memory.store.postgres import terms, vectors
 from mcp_memory.store.postgres.connection import PostgresConnection
+from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.values import Layer, Vectors
 
@@ -18,7 +19,10 @@ _RESULTS = "refs/"
 
 
 def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
-    return HomeTransaction(PostgresConnection(con))
+    """Return a transaction on the rows of the home, and of all spaces."""
+    tx = HomeTransaction(PostgresConnection(con))
+    tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
+    return tx
 
 
 class PostgresTransaction(Transaction):
@@ -36,11 +40,18 @@ class PostgresTransaction(Transaction):
         self.index = SpaceIndex(self)
 
     def _number(self, lock: str) -> int:
-        return self.get(f"SELECT id FROM space WHERE name = ? {lock}", self.name) or 0
+        number: int = self.get(f"SELECT id FROM space WHERE name = ? {lock}", self.name) or 0
+        self._enter(number)
+        return number
+
+    def _enter(self, number: int) -> None:
+        """Let the rest of the transaction see the rows of this space alone; `schema.guard` has the policy."""
+        self.run("SELECT set_config('mcp_memory.space', ?, true)", str(number))
 
     def make_space(self) -> None:
         if not self.space:
             self.space = self.get("INSERT INTO space (name) VALUES (?) RETURNING id", self.name)
+            self._enter(self.space)
 
     def touch(self, *topics: str) -> None:
         """Record changes under the number of this transaction: a number from a counter might be seen out of order."""

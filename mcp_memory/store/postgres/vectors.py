@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import spoken
+from mcp_memory.store.postgres.schema import guard
 from mcp_memory.store.postgres.terms import states_rule
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, number_of
@@ -57,8 +58,10 @@ def ensure(tx: HomeTransaction, identity: str, dimensions: int) -> int:
     for layer in _LAYERS:
         tx.run(
             f"CREATE TABLE {_table(layer, index)} (space BIGINT NOT NULL, id BIGINT NOT NULL,"
-            f" embedding halfvec({dimensions}) NOT NULL, PRIMARY KEY (space, id))"
+            f" embedding halfvec({dimensions}) NOT NULL, PRIMARY KEY (space, id));"
         )
+        for statement in guard(_table(layer, index)).split(";"):
+            tx.run(statement)
     return index
 
 
