@@ -24,8 +24,12 @@ check: $(READY) ## formatting, lint and types
 	$(PY) -m ruff check .
 	$(PY) -m pyright
 
-test-postgres: $(READY) ## run the tests of the store on PostgreSQL, which they start themselves
+ON_POSTGRES = isolation longterm portable redteam server service shortterm
+
+test-postgres: $(READY) ## run the tests on PostgreSQL, which they start themselves
 	$(PY) -m pytest -n auto -m postgres $(ARGS)
+	$(PY) -m pytest -n auto --store=postgres -m 'not files and not slow and not postgres and not peers' \
+	  $(addprefix tests/,$(ON_POSTGRES)) $(ARGS)
 
 peers: $(READY) ## run the protocol tests against the official suites and the inspector
 	$(PY) scripts/install_peers.py

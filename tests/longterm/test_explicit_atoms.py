@@ -135,6 +135,7 @@ async def test_an_unknown_scene_is_not_found(memory: Memory) -> None:
         await memory.memory_search("x", scene="work")
 
 
+@pytest.mark.files
 async def test_the_persona_lists_what_was_told_and_nothing_else(memory: Memory, home: Path) -> None:
     assert (await memory.read_persona()).version == 0
     await memory.record_turns([NewTurn(role="user", content="Be brief, please.")], session="s")

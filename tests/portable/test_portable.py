@@ -22,7 +22,6 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.portable import bringing
 from mcp_memory.service.upkeep.rebuild import rebuild as rebuild_home
-from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store.values import SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 from tests.portable.homes import CLOCK, export, lived_in, loosely, memory, rows, store_of, take_in
@@ -90,9 +89,7 @@ def same_words(data: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 
 async def is_well(held: Memory) -> bool:
-    problems = await to_thread.run_sync(store_of(held).problems)
-    canvases = await to_thread.run_sync(lambda: list(canvas_problems(store_of(held), held.space)))
-    assert [*problems, *canvases, *(await held.verify()).problems] == []
+    assert [*(await held.problems()), *(await held.verify()).problems] == []
     return True
 
 
@@ -396,6 +393,7 @@ async def test_rows_that_come_home_by_another_way_are_known(home: Path, tmp_path
         assert sorted(texts(await export(held, tmp_path / "d.zip"))) == sorted(texts(both))
 
 
+@pytest.mark.files
 async def test_copies_of_a_home_that_went_on_apart_do_not_mistake_each_other(home: Path, tmp_path: Path) -> None:
     async with memory(home) as held:
         await say(held, "Before.")
@@ -433,6 +431,7 @@ async def test_what_reads_like_an_attack_is_held_though_it_was_not_at_home(home:
     assert rows(second)["held"][0]["verdict"] == "released"
 
 
+@pytest.mark.files
 async def test_a_memory_that_came_in_can_be_made_again_of_its_files(home: Path, tmp_path: Path) -> None:
     async with lived_in(home) as held:
         file = await export(held, tmp_path / "a.zip")
@@ -443,6 +442,7 @@ async def test_a_memory_that_came_in_can_be_made_again_of_its_files(home: Path, 
     assert done.is_equal, done
 
 
+@pytest.mark.files
 async def test_a_memory_that_was_made_again_of_its_files_gives_the_same_bytes(home: Path, tmp_path: Path) -> None:
     between = FixedClock(CLOCK + timedelta(microseconds=1_234))
     async with memory(home, now=between) as held:

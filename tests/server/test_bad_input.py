@@ -191,6 +191,7 @@ async def test_a_failure_of_ours_is_logged_and_shows_nothing(
     assert "secret detail" in caplog.text
 
 
+@pytest.mark.files
 async def test_a_home_that_cannot_be_opened_fails_each_call_until_it_can(tmp_path: Path, era: Any) -> None:
     blocked = tmp_path / "home"
     blocked.write_text("a file where the home should be")

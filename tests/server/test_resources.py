@@ -142,6 +142,7 @@ def tear(home: Path, ref: str) -> str:
     return path.name
 
 
+@pytest.mark.files
 async def test_a_damaged_ref_says_that_it_is_damaged(client: Client, filled: MemoryServer) -> None:
     memory = await filled.memory.get()
     offloaded = await memory.offload_tool_result(

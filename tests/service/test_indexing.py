@@ -52,6 +52,7 @@ async def test_a_model_that_fails_is_shown_and_tried_again(home: Path) -> None:
         await until(memory, lambda state: state.embedded == 11 and state.error is None)
 
 
+@pytest.mark.files
 async def test_a_full_disk_in_the_background_is_told_in_a_sentence(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

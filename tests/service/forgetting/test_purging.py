@@ -92,6 +92,7 @@ async def put(memory: Memory, place: str, text: str, at: int) -> str:
             return (await memory.offload_tool_result("shell", plain, **named)).ref
 
 
+@pytest.mark.files
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=4)
 @given(hidden=secrets())
 def test_no_byte_of_it_is_left_in_any_file(
@@ -125,6 +126,7 @@ async def read_by_a_model(home: Path, clock: FixedClock) -> Any:
         yield memory
 
 
+@pytest.mark.files
 async def test_the_pyramid_above_it_loses_what_told_of_it_and_nothing_else(
     read_by_a_model: Memory, clock: FixedClock, home: Path
 ) -> None:
@@ -242,6 +244,7 @@ def test_a_purge_that_was_killed_before_its_end_is_finished_by_the_next(home: Pa
     assert holding(home, ["sleeps under"]) == []
 
 
+@pytest.mark.files
 async def test_that_a_purge_was_cut_short_is_told_when_it_is_finished(memory: Memory) -> None:
     turns = [NewTurn(role="user", content="The quagga sleeps under the bridge.")]
     gone = await memory.forget((await memory.record_turns(turns)).stored)
@@ -254,6 +257,7 @@ async def test_that_a_purge_was_cut_short_is_told_when_it_is_finished(memory: Me
     assert not (await memory.purge()).cut_short
 
 
+@pytest.mark.files
 async def test_a_purge_that_was_killed_before_its_proof_is_told_too(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +291,7 @@ def test_others_that_read_keep_the_log_and_that_is_told(store: Store, home: Path
     assert holding(home, ["sleeps under"]) == []
 
 
+@pytest.mark.files
 async def test_where_a_file_cannot_be_written_all_of_it_can_still_be_brought_back(memory: Memory, home: Path) -> None:
     text = "The quagga sleeps under the bridge.\n" * 40
     kept = await memory.offload_tool_result("shell", text, session="s", task="Look", step="Look around")
@@ -302,6 +307,7 @@ async def test_where_a_file_cannot_be_written_all_of_it_can_still_be_brought_bac
     assert await memory.problems() == []
 
 
+@pytest.mark.files
 async def test_copies_are_named_and_deleted_where_that_is_asked_for(memory: Memory, home: Path) -> None:
     said = [NewTurn(role="user", content=f"The quagga sleeps under bridge number {n}.") for n in range(3)]
     await memory.record_turns(said, session="s")
@@ -328,6 +334,7 @@ async def test_copies_are_named_and_deleted_where_that_is_asked_for(memory: Memo
     assert await to_thread.run_sync(lambda: (home / "hooks/hooks.log").read_text()) == "all is well\n"
 
 
+@pytest.mark.files
 async def test_settings_are_no_copy_and_stay_whatever_stands_in_them(memory: Memory, home: Path) -> None:
     text = "The quagga sleeps under the bridge by the mill."
     gone = await memory.forget((await memory.record_turns([NewTurn(role="user", content=text)])).stored)
@@ -339,6 +346,7 @@ async def test_settings_are_no_copy_and_stay_whatever_stands_in_them(memory: Mem
     assert await anyio.Path(home / "config.toml").exists()
 
 
+@pytest.mark.files
 async def test_what_was_forgotten_can_be_purged_by_age(memory: Memory, clock: FixedClock) -> None:
     for text in ("The first thing of all.", "The second thing of all."):
         await memory.record_turns([NewTurn(role="user", content=text)], session="s")

@@ -170,6 +170,7 @@ def test_a_page_whose_name_has_an_id_in_it_is_no_evidence() -> None:
 # --- tasks ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.files
 async def test_the_words_of_a_forgotten_result_leave_its_task_and_come_back(memory: Memory, clock: FixedClock) -> None:
     task: dict[str, Any] = {"session": "s", "task": "Find the leak"}
     done = await memory.offload_tool_result(
@@ -201,6 +202,7 @@ async def test_a_task_that_stays_and_says_the_words_is_named(memory: Memory) -> 
     assert not [line for line in (await memory.forget(query="around")).along if "001" in line]
 
 
+@pytest.mark.files
 async def test_a_task_of_which_all_is_forgotten_loses_its_goal_and_its_name(memory: Memory, home: Path) -> None:
     done = await memory.offload_tool_result("shell", "x y z\n" * 90, session="s", task="Find Anna", step="Ask around")
     before = await memory.canvas(1)
