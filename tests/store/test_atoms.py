@@ -32,6 +32,7 @@ from mcp_memory.store.values import (
     Work,
     WrittenAtom,
 )
+from tests.store.embedded import problems
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()
@@ -269,23 +270,23 @@ DATED = st.lists(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=DATED, data=st.data())
 def test_whatever_order_dated_facts_come_in_the_same_is_held_true_at_any_time(
-    embedded: EmbeddedStore, facts: list[Dated], data: st.DataObject
+    store: Store, facts: list[Dated], data: st.DataObject
 ) -> None:
     space = uuid4().hex  # each example has a store of its own
     for since, value, said, lasted in data.draw(st.permutations(facts)):
         ended = None if lasted is None else day(since + lasted)
-        new = drawn(embedded, f"Lives in {value}", space=space, value=str(value), said=day(said),
+        new = drawn(store, f"Lives in {value}", space=space, value=str(value), said=day(said),
                     valid_from=day(since), valid_to=ended, **HOME)  # fmt: skip
-        add(embedded, new, space=space)
-        assert len(held(embedded, space=space)) <= 1
+        add(store, new, space=space)
+        assert len(held(store, space=space)) <= 1
 
     for when in range(20):
         begun = [fact for fact in facts if fact[3] is None and fact[0] <= when]
         lasting = [max(begun, key=lambda fact: (fact[0], fact[2]))] if begun else []
         stays = [fact for fact in facts if fact[3] is not None and fact[0] <= when < fact[0] + fact[3]]
         expected = sorted(str(fact[1]) for fact in (*lasting, *stays))
-        assert sorted(held(embedded, day(when), space)) == expected
-    assert embedded.problems() == []
+        assert sorted(held(store, day(when), space)) == expected
+    assert problems(store) == []
 
 
 def test_an_update_by_what_was_said_before_is_history_itself(store: Store) -> None:

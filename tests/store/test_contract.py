@@ -508,14 +508,18 @@ def test_standing_rules_are_listed_first_then_by_priority_then_age(store: Store)
     assert store.list_atoms("me", filters=ANY, after=listed[1].id) == listed[2:]
 
 
-def test_the_persona_is_versioned_and_the_same_text_changes_nothing(embedded: EmbeddedStore) -> None:
-    assert embedded.persona("me") is None
+def test_the_persona_is_versioned_and_the_same_text_changes_nothing(store: Store) -> None:
+    assert store.persona("me") is None
     versions = [
-        embedded.commit("me", None, PersonaPage(text=text), outcome={}, now=NOW).version
-        for text in ("# A", "# A", "# B")
+        store.commit("me", None, PersonaPage(text=text), outcome={}, now=NOW).version for text in ("# A", "# A", "# B")
     ]
     assert versions == [1, 1, 2]
-    assert embedded.persona("me") == PersonaVersion(version=2, text="# B", at=NOW, by_model=False, reason="")
+    assert store.persona("me") == PersonaVersion(version=2, text="# B", at=NOW, by_model=False, reason="")
+    assert [page.text for page in store.persona_versions("me")] == ["# B", "# A"]
+
+
+def test_the_file_of_the_persona_is_its_page(embedded: EmbeddedStore) -> None:
+    embedded.commit("me", None, PersonaPage(text="# B"), outcome={}, now=NOW)
     embedded.write_persona_file("me", "# B\n\n- work\n")
     assert (embedded.folder("me") / "persona.md").read_text() == "# B\n\n- work\n"
 
@@ -619,9 +623,16 @@ def test_a_ref_reads_back_byte_for_byte_whatever_is_in_it(store: Store, data: by
     assert store.ref("me", ref.id[2:]) == ref
 
 
-def test_the_same_bytes_are_kept_once_in_a_space(embedded: EmbeddedStore) -> None:
-    first = embedded.put_ref("me", new_ref(b"abc"))
-    assert embedded.put_ref("me", new_ref(b"abc", tool="cat")) == first
+def test_the_same_bytes_are_kept_once_in_a_space(store: Store) -> None:
+    first = store.put_ref("me", new_ref(b"abc"))
+    assert store.put_ref("me", new_ref(b"abc", tool="cat")) == first
+    assert store.counts("me").refs == 1
+    assert store.put_ref("you", new_ref(b"abc", tool="cat")).tool == "cat"
+
+
+def test_the_same_bytes_are_one_file(embedded: EmbeddedStore) -> None:
+    for tool in ("bash", "cat"):
+        embedded.put_ref("me", new_ref(b"abc", tool=tool))
     assert len(list((embedded.folder("me") / "refs").iterdir())) == 1
 
 
@@ -671,12 +682,19 @@ def test_a_ref_whose_bytes_changed_is_damaged_and_left_as_it_is(embedded: Embedd
     assert embedded.read_ref("me", ref.id) == b"important words"
 
 
-def test_a_step_is_a_row_a_line_and_a_canvas_together(embedded: EmbeddedStore) -> None:
+def test_a_step_is_a_record_and_a_canvas_together(store: Store) -> None:
+    store.commit_step("me", record=record(), canvas=canvas(), expected=0)
+    step = record("001-N2", tool_call="bash pwd")
+    store.commit_step("me", record=step, canvas=canvas(text="flowchart TD\n    x\n"), expected=1)
+    assert store.records("me", node="001-N2") == [step]
+    assert [r.node_id for r in store.records("me", node="001")] == ["001-N1", "001-N2"]
+    assert store.active_canvas("me", "s") == canvas(text="flowchart TD\n    x\n", version=2)
+
+
+def test_the_files_of_a_step_are_a_line_and_a_drawing(embedded: EmbeddedStore) -> None:
     embedded.commit_step("me", record=record(), canvas=canvas(), expected=0)
     step = record("001-N2", tool_call="bash pwd")
     embedded.commit_step("me", record=step, canvas=canvas(text="flowchart TD\n    x\n"), expected=1)
-    assert embedded.records("me", node="001-N2") == [step]
-    assert [r.node_id for r in embedded.records("me", node="001")] == ["001-N1", "001-N2"]
     lines = (embedded.folder("me") / "offload-s.jsonl").read_text().splitlines()
     assert list(json.loads(lines[1])) == [
         "timestamp",
@@ -696,7 +714,6 @@ def test_a_step_is_a_row_a_line_and_a_canvas_together(embedded: EmbeddedStore) -
         "step",
     ]
     assert (embedded.folder("me") / "mmds/001-fix-login.mmd").read_text() == "flowchart TD\n    x\n"
-    assert embedded.active_canvas("me", "s") == canvas(text="flowchart TD\n    x\n", version=2)
 
 
 def test_a_canvas_that_moved_on_is_a_conflict_and_nothing_is_written(store: Store) -> None:

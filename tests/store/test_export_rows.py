@@ -10,8 +10,9 @@ import pytest
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import export_model as model
-from mcp_memory.store.protocol import EmbeddedStore, Store
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import NewAtom
+from tests.store.embedded import problems
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 
@@ -31,18 +32,18 @@ def fill(store: Store) -> model.Origin:
     return model.Origin(store.home_id(), "a")
 
 
-def test_rows_come_in_once_under_names_of_their_own(embedded: EmbeddedStore) -> None:
-    of = fill(embedded)
-    rows = all_of(embedded, "a")
-    embedded.append_turns("b", "talk", [NewTurn(role="user", content="Here before")], now=NOW)
-    done = embedded.import_rows("b", rows, of=of, names={}, now=NOW + timedelta(days=1))
+def test_rows_come_in_once_under_names_of_their_own(store: Store) -> None:
+    of = fill(store)
+    rows = all_of(store, "a")
+    store.append_turns("b", "talk", [NewTurn(role="user", content="Here before")], now=NOW)
+    done = store.import_rows("b", rows, of=of, names={}, now=NOW + timedelta(days=1))
     assert done.names == {"t1": "t2", "t2": "t3", "a1": "a1"}
-    assert [turn.content for turn in embedded.session_turns("b", "talk")] == ["Here before", "Hi", "Likes tea"]
-    (atom,) = embedded.atoms("b", ["a1"])
+    assert [turn.content for turn in store.session_turns("b", "talk")] == ["Here before", "Hi", "Likes tea"]
+    (atom,) = store.atoms("b", ["a1"])
     assert (atom.text, atom.evidence, atom.entities) == ("Likes tea", "t3", ("Maya",))
-    again = embedded.import_rows("b", rows, of=of, names={}, now=NOW + timedelta(days=2))
+    again = store.import_rows("b", rows, of=of, names={}, now=NOW + timedelta(days=2))
     assert (again.names, again.stored, again.changed) == (done.names, 0, 0)
-    assert embedded.problems() == []
+    assert problems(store) == []
 
 
 def test_a_row_is_known_by_where_it_came_from_and_when_it_was_learned_there(store: Store) -> None:

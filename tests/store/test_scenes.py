@@ -13,10 +13,10 @@ import yaml
 
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.types import Scene
-from mcp_memory.store import files
 from mcp_memory.store.citations import left_of
 from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.values import Conflict, NewAtom, SceneChanges, SceneEdit
+from tests.store.embedded import problems
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -42,11 +42,11 @@ def edit(action: str, slug: str = MADE.slug, **changes: object) -> SceneEdit:
     return replace(MADE, action=action, slug=slug, **changes)  # pyright: ignore[reportArgumentType]
 
 
-def file_of(store: Store, slug: str = MADE.slug) -> Path:
+def file_of(store: EmbeddedStore, slug: str = MADE.slug) -> Path:
     return store.folder("s") / "scenes" / f"{slug}.md"
 
 
-def names(store: Store) -> list[str]:
+def names(store: EmbeddedStore) -> list[str]:
     return sorted(path.name for path in (store.folder("s") / "scenes").iterdir())
 
 
@@ -90,28 +90,36 @@ def test_the_hottest_stand_first_and_then_the_newest(store: Store) -> None:
     assert [scene.slug for scene in store.scenes("s")] == ["hot", "new", "a", "b"]
 
 
-def test_versions_are_kept_and_the_newest_stands(embedded: EmbeddedStore) -> None:
-    commit(embedded, MADE)
-    commit(embedded, edit("update", body="- She moved (a2).", atoms=("a2",), heat=2, reason="moved"), now=LATER)
-    (stands,) = embedded.scenes("s")
-    first, second = reversed(embedded.scene_versions("s", MADE.slug))
+def test_versions_are_kept_and_the_newest_stands(store: Store) -> None:
+    commit(store, MADE)
+    commit(store, edit("update", body="- She moved (a2).", atoms=("a2",), heat=2, reason="moved"), now=LATER)
+    (stands,) = store.scenes("s")
+    first, second = reversed(store.scene_versions("s", MADE.slug))
     assert stands == second
     assert (first.body, second.body) == (MADE.body, "- She moved (a2).")
     assert (second.version, second.created, second.updated, second.heat) == (2, NOW, LATER, 2)
-    assert "She moved" in file_of(embedded).read_text(encoding="utf-8")
+    assert problems(store) == []
 
 
-def test_a_deleted_scene_is_gone_with_its_file_and_can_be_restored(embedded: EmbeddedStore) -> None:
-    commit(embedded, MADE)
-    commit(embedded, SceneEdit(action="delete", slug=MADE.slug, reason="told elsewhere"), now=LATER)
-    assert (embedded.scenes("s"), names(embedded)) == ([], [])
-    assert [(one.action, one.title) for one in embedded.scene_versions("s", MADE.slug)] == [
+def test_a_deleted_scene_is_gone_and_can_be_restored(store: Store) -> None:
+    commit(store, MADE)
+    commit(store, SceneEdit(action="delete", slug=MADE.slug, reason="told elsewhere"), now=LATER)
+    assert store.scenes("s") == []
+    assert [(one.action, one.title) for one in store.scene_versions("s", MADE.slug)] == [
         ("delete", MADE.title),
         ("create", MADE.title),
     ]
+    commit(store, edit("restore"), now=LATER)
+    (back,) = store.scenes("s")
+    assert (back.version, back.body, back.created) == (3, MADE.body, NOW)
+
+
+def test_the_file_of_a_deleted_scene_is_gone_until_it_is_restored(embedded: EmbeddedStore) -> None:
+    commit(embedded, MADE)
+    commit(embedded, SceneEdit(action="delete", slug=MADE.slug, reason="told elsewhere"), now=LATER)
+    assert names(embedded) == []
     commit(embedded, edit("restore"), now=LATER)
-    (back,) = embedded.scenes("s")
-    assert (back.version, back.body, back.created, names(embedded)) == (3, MADE.body, NOW, [f"{MADE.slug}.md"])
+    assert names(embedded) == [f"{MADE.slug}.md"]
 
 
 def test_a_name_that_was_deleted_can_be_given_to_a_new_scene(store: Store) -> None:
@@ -144,16 +152,15 @@ def test_a_merge_makes_its_scene_or_takes_the_place_of_one(store: Store) -> None
     ],
 )
 def test_one_edit_that_cannot_be_leaves_all_of_them_undone(
-    embedded: EmbeddedStore, wrong: SceneEdit, error: type[Exception]
+    store: Store, wrong: SceneEdit, error: type[Exception]
 ) -> None:
-    commit(embedded, MADE)
-    before = embedded.scenes("s"), embedded.last_change()
+    commit(store, MADE)
+    before = store.scenes("s"), store.last_change()
     with pytest.raises(error):
-        commit(embedded, edit("create", "fine"), edit("update", body="changed"), wrong)
-    assert (embedded.scenes("s"), embedded.last_change()) == before
-    commit(embedded)
-    assert names(embedded) == [f"{MADE.slug}.md"]
-    assert file_of(embedded).read_bytes() == files.scene_file(before[0][0])
+        commit(store, edit("create", "fine"), edit("update", body="changed"), wrong)
+    assert (store.scenes("s"), store.last_change()) == before
+    commit(store)
+    assert (store.scenes("s"), problems(store)) == (before[0], [])
 
 
 def test_an_edit_made_from_the_version_that_stands_lands(store: Store) -> None:
@@ -300,13 +307,22 @@ def test_what_is_forgotten_leaves_the_file_at_once_and_comes_back_when_undone(em
     assert file_of(embedded, "maya").read_bytes() == before
 
 
-def test_a_scene_of_which_all_is_forgotten_is_gone_until_that_is_undone(embedded: EmbeddedStore) -> None:
+def test_a_scene_of_which_all_is_forgotten_is_gone_until_that_is_undone(store: Store) -> None:
+    (illness,) = told(store, "Maya has asthma.")
+    commit(store, edit("create", "asthma", body=f"- Maya has asthma ({illness}).", atoms=(illness,)))
+    tombstone = store.forget("s", [illness], reason="private", now=LATER)
+    assert (store.scenes("s"), problems(store)) == ([], [])
+    store.undo_forget("s", tombstone.id, now=LATER)
+    assert ([scene.slug for scene in store.scenes("s")], problems(store)) == (["asthma"], [])
+
+
+def test_the_file_of_a_scene_of_which_all_is_forgotten_is_gone_until_that_is_undone(embedded: EmbeddedStore) -> None:
     (illness,) = told(embedded, "Maya has asthma.")
     commit(embedded, edit("create", "asthma", body=f"- Maya has asthma ({illness}).", atoms=(illness,)))
     tombstone = embedded.forget("s", [illness], reason="private", now=LATER)
-    assert (embedded.scenes("s"), names(embedded), list(embedded.problems())) == ([], [], [])
+    assert names(embedded) == []
     embedded.undo_forget("s", tombstone.id, now=LATER)
-    assert ([scene.slug for scene in embedded.scenes("s")], names(embedded)) == (["asthma"], ["asthma.md"])
+    assert names(embedded) == ["asthma.md"]
 
 
 def test_a_scene_can_be_made_in_place_of_one_that_was_forgotten(store: Store) -> None:

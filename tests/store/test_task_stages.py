@@ -14,6 +14,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import CanvasRow, Record, Stage
 from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.values import Amended, CanvasChange, CanvasGrowth, CanvasPatch, Conflict, NewRef, Summaries, Work
+from tests.store.embedded import problems
 
 NOW = datetime(2026, 5, 7, 12, tzinfo=UTC)
 
@@ -99,42 +100,48 @@ def test_a_thin_record_knows_the_call_after_it_and_whether_its_node_went_on(stor
     assert [(each.number, each.then, each.newest) for each in found] == [(1, "Read 1", False), (3, "", True)]
 
 
-def test_better_summaries_their_lines_the_canvas_and_the_cursor_land_together(embedded: EmbeddedStore) -> None:
-    old = take_step(embedded)
-    work = take(embedded, "summaries", after=0)
+def test_better_summaries_the_canvas_and_the_cursor_land_together(store: Store) -> None:
+    old = take_step(store)
+    work = take(store, "summaries", after=0)
     better = row(text="flowchart TD\n    better\n", version=1)
-    commit(embedded, work, [Amended(number=1, summary="told better", score=7)], [better], upto=1)
+    commit(store, work, [Amended(number=1, summary="told better", score=7)], [better], upto=1)
     new = replace(old, summary="told better", score=7, summary_by="model")
-    assert embedded.records("me") == [new]
-    assert embedded.canvas("me", 1).text == better.text
-    lines = (embedded.folder("me") / "offload-s.jsonl").read_text().splitlines()
-    assert [json.loads(line)["summary"] for line in lines] == [old.summary, "told better"]
-    assert embedded.stage_states("me")["summaries"].position == 1
-    assert [(done.stage, done.outcome) for done in embedded.stage_logs("me")] == [("summaries", {"summarised": 1})]
+    assert store.records("me") == [new]
+    assert store.canvas("me", 1).text == better.text
+    assert store.stage_states("me")["summaries"].position == 1
+    assert [(done.stage, done.outcome) for done in store.stage_logs("me")] == [("summaries", {"summarised": 1})]
     with pytest.raises(Conflict):
-        commit(embedded, work, [Amended(number=1, summary="again", score=9)])
-    assert embedded.lease_job("me", "summaries", None, '{"after": 0}', holder="x", until=NOW, now=NOW) is None
+        commit(store, work, [Amended(number=1, summary="again", score=9)])
+    assert store.lease_job("me", "summaries", None, '{"after": 0}', holder="x", until=NOW, now=NOW) is None
 
 
-def test_where_a_canvas_moved_on_nothing_is_stored(embedded: EmbeddedStore) -> None:
-    take_step(embedded)
-    work = take(embedded, "summaries", after=0)
-    take_step(embedded, "002-N1")
-    take_step(embedded, "002-N1")
+def test_a_better_summary_is_a_line_more_in_the_file_of_its_session(embedded: EmbeddedStore) -> None:
+    old = take_step(embedded)
+    take_step(embedded, summary_by="agent")
+    amended = [Amended(number=number, summary="told better", score=7) for number in (1, 2)]
+    commit(embedded, take(embedded, "summaries", after=0), amended)
+    lines = (embedded.folder("me") / "offload-s.jsonl").read_text().splitlines()
+    assert [json.loads(line)["summary"] for line in lines] == [old.summary, "line 1", "told better"]
+
+
+def test_where_a_canvas_moved_on_nothing_is_stored(store: Store) -> None:
+    take_step(store)
+    work = take(store, "summaries", after=0)
+    take_step(store, "002-N1")
+    take_step(store, "002-N1")
     rows = [row(text="new", version=1), row(2, text="late", version=1)]
     with pytest.raises(Conflict):
-        commit(embedded, work, [Amended(number=1, summary="told better", score=7)], rows)
-    assert (embedded.folder("me") / "mmds/001-task-1.mmd").read_text() == embedded.canvas("me", 1).text == row().text
-    assert {each.summary_by for each in embedded.records("me")} == {"synopsis"}
-    assert len((embedded.folder("me") / "offload-s.jsonl").read_text().splitlines()) == 3
-    assert embedded.job("me", work.id).state == "open"
+        commit(store, work, [Amended(number=1, summary="told better", score=7)], rows)
+    assert store.canvas("me", 1).text == row().text
+    assert {each.summary_by for each in store.records("me")} == {"synopsis"}
+    assert store.job("me", work.id).state == "open"
+    assert problems(store) == []
 
 
-def test_what_an_agent_summed_up_is_never_replaced(embedded: EmbeddedStore) -> None:
-    take_step(embedded, summary_by="agent")
-    commit(embedded, take(embedded, "summaries", after=0), [Amended(number=1, summary="told better", score=7)])
-    assert [each.summary for each in embedded.records("me")] == ["line 0"]
-    assert len((embedded.folder("me") / "offload-s.jsonl").read_text().splitlines()) == 1
+def test_what_an_agent_summed_up_is_never_replaced(store: Store) -> None:
+    take_step(store, summary_by="agent")
+    commit(store, take(store, "summaries", after=0), [Amended(number=1, summary="told better", score=7)])
+    assert [each.summary for each in store.records("me")] == ["line 0"]
 
 
 # --- canvases ---------------------------------------------------------------------------------------
