@@ -9,13 +9,15 @@ import getpass
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -47,6 +49,7 @@ class PostgresServer:
     folder: Path
     binaries: Path
     names: Iterator[int]
+    options: str = ""
 
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
@@ -87,6 +90,61 @@ class PostgresServer:
         """Run pg_ctl; the server has 20 s."""
         run(self.binaries / "pg_ctl", "-D", self.folder / "data", "-w", "-t", "20", *arguments)
 
+    def start(self) -> None:
+        """Start the server, also one that was killed: its last processes may take a moment to end."""
+        until = time.monotonic() + 20
+        while True:
+            try:
+                return self.control("-l", str(self.folder / "log"), "-o", self.options, "start")
+            except RuntimeError:
+                if time.monotonic() > until:
+                    raise
+
+    def kill(self) -> None:
+        """Send SIGKILL to the server; its other processes notice that and end."""
+        os.kill(self.process(), signal.SIGKILL)
+
+    def process(self) -> int:
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+
+    def stop(self) -> None:
+        """Stop a server that runs, and leave one that was killed."""
+        try:
+            os.kill(self.process(), 0)
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        self.control("-m", "immediate", "stop")
+
+    @contextmanager
+    def standby(self) -> Generator[PostgresServer]:
+        """Start a standby, which ends and is deleted with the block; from now on commits wait for it."""
+        folder = self.folder / f"standby{next(self.names)}"
+        run("mkdir", folder)
+        run(
+            *(self.binaries / "pg_basebackup", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"),
+            *("-D", folder / "data", "-R", "-X", "stream", "-c", "fast", "--no-sync"),
+        )
+        port = _free_port()
+        options = self.options.replace(f"port='{self.port}'", f"port='{port}'")
+        standby = replace(self, port=port, folder=folder, options=options)
+        standby.start()
+        try:
+            with psycopg.connect(self.url(), autocommit=True) as con:
+                con.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+                con.execute("SELECT pg_reload_conf()")
+                while con.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").fetchone() is None:
+                    time.sleep(0.02)
+            yield standby
+        finally:
+            standby.stop()
+
+    def promote(self) -> None:
+        """Make a standby the primary, which waits for no standby."""
+        self.control("promote")
+        with psycopg.connect(self.url(), autocommit=True) as con:
+            con.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            con.execute("SELECT pg_reload_conf()")
+
 
 @contextmanager
 def running(settings: dict[str, str] = _FAST) -> Generator[PostgresServer]:
@@ -98,19 +156,20 @@ def running(settings: dict[str, str] = _FAST) -> Generator[PostgresServer]:
             *(binaries / "initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "--no-sync"),
             *("-E", "UTF8", "--locale=C.UTF-8"),
         )
-        server = PostgresServer(port=_free_port(), folder=folder, binaries=binaries, names=count(1))
+        port = _free_port()
         given = settings | {
-            "port": str(server.port),
+            "port": str(port),
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
             "max_connections": "60",
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in given.items())
-        server.control("-l", str(folder / "log"), "-o", options, "start")
+        server = PostgresServer(port=port, folder=folder, binaries=binaries, names=count(1), options=options)
+        server.start()
         try:
             yield server
         finally:
-            server.control("-m", "immediate", "stop")
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -35,7 +35,6 @@ VENDORS = {
     "apsw": "store/sqlite/",
     "sqlite_vec": "store/sqlite/",
     "psycopg": "store/postgres/",
-    "psycopg_pool": "store/postgres/",
     "tiktoken": "core/token_counts.py",
     "litellm": "models/llm.py",
     "tokenizers": "models/embed/",

@@ -3,7 +3,10 @@
 | module | does |
 |---|---|
 | `store` | the verbs of `store.protocol`: those of `store.sql`, and the search |
-| `database` | connections, transactions, what is tried again, and errors that name the next step |
+| `database` | transactions, and which are tried again |
+| `pool` | connections, lent to threads |
+| `commits` | how a transaction ended whose COMMIT was not answered |
+| `failures` | errors of the server and of connections as errors that name the next step |
 | `transaction` | a transaction of a space: its connection, raw results, word and vector indexes |
 | `schema` | the tables of `sql.schema` as PostgreSQL has them, and the list of migrations |
 | `search` | words by hashed terms under GIN, vectors by pgvector |

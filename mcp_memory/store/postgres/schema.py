@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+from psycopg import errors
 
 from mcp_memory.core.errors import NewerHome, StoreUnavailable
 from mcp_memory.store.sql import schema
@@ -33,14 +34,15 @@ _TYPE = re.compile("|".join(rf"\b{name}\b" for name in _TYPES))
 
 # `object` has the raw bytes of tool results. Uncompressed, so that a slice is read without the rest.
 # A btree takes at most 2,704 bytes, and a statement may be longer: it is looked up by its hash.
+# `commit_mark` is explained in `commits`.
 # `…_terms` has the hashes of each row's terms. They are not left in GIN's pending list, which searches would have to
 # read, and one write in many would have to empty.
 _SEARCH = """
-    CREATE EXTENSION IF NOT EXISTS vector;
     CREATE TABLE object (
         space BIGINT NOT NULL REFERENCES space, path TEXT NOT NULL, data BYTEA NOT NULL, PRIMARY KEY (space, path)
     );
     ALTER TABLE object ALTER data SET STORAGE EXTERNAL;
+    CREATE TABLE commit_mark (token BIGINT PRIMARY KEY, at TIMESTAMPTZ NOT NULL DEFAULT now());
     CREATE INDEX turn_place ON turn (space, session, position);
     DROP INDEX atom_same;
     CREATE INDEX atom_same ON atom USING hash (folded);
@@ -64,6 +66,7 @@ _FUNCTIONS = """
 
 
 def _baseline(con: Connection) -> None:
+    _create_extension(con)
     for statement in schema.statements():
         con.execute(_TYPE.sub(lambda found: _TYPES[found[0]], statement).encode())
     for statements in (_SEARCH, *(_TERMS.format(layer=layer) for layer in ("turn", "atom", "chunk")), _FUNCTIONS):
@@ -84,6 +87,22 @@ def guard(table: str) -> str:
         f" CREATE POLICY of_space ON {table} USING (CASE {setting} WHEN '{EVERY}' THEN true"
         f" ELSE space = nullif({setting}, '')::bigint END)"
     )
+
+
+def _create_extension(con: Connection) -> None:
+    """Create the type of vectors. Raises StoreUnavailable if the server or the user cannot."""
+    if con.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone() is None:
+        raise StoreUnavailable(
+            f"The server of the database {con.info.dbname} has no pgvector. Install it there (on Debian and Ubuntu the"
+            " package postgresql-VERSION-pgvector), then start again."
+        )
+    try:
+        con.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except errors.InsufficientPrivilege:
+        raise StoreUnavailable(
+            f"The user {con.info.user} may not create the extension vector. As an administrator, run `CREATE EXTENSION"
+            f" vector` in the database {con.info.dbname}, then start again."
+        ) from None
 
 
 SCHEMA: list[tuple[str, Callable[[Connection], None]]] = [("0001-baseline", _baseline)]

@@ -66,7 +66,8 @@ class PostgresStore(SqlVerbs):
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
-            lambda con: [exporting.export(PostgresTransaction(con, space, writing=False), take) for space in spaces]
+            lambda con: [exporting.export(PostgresTransaction(con, space, writing=False), take) for space in spaces],
+            again=False,  # `take` has what was read
         )
 
     # search

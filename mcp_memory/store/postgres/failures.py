@@ -1,0 +1,123 @@
+"""Failures of PostgreSQL: which of them pass, and what each means to the reader.
+
+A message names the database by its host, port and name: never the URL, which may have a password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NoRoom, StoreUnavailable
+from mcp_memory.store.postgres.commits import Unknown
+from mcp_memory.store.postgres.pool import PoolExhausted
+
+__all__ = ["explained", "name_of", "passes"]
+
+CREATE = "createdb -E UTF8 --locale=C.UTF-8 -T template0"
+
+_CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
+_SERVER_GONE = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow)
+_TOO_LONG = (errors.QueryCanceled, errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout)
+_STARTING = "It is starting or stopping; try again in some seconds."
+_TOO_MANY = "Raise max_connections of the server, or run fewer servers on it."
+_CONNECTING = {  # what the server says when it refuses a connection, which has no code, and what to do
+    "the database system is": _STARTING,
+    "password": "Check the user and the password in MCP_MEMORY_STORE.",
+    "pg_hba.conf": "Allow this machine and user in the server's pg_hba.conf.",
+    "too many": _TOO_MANY,
+    "connection slots": _TOO_MANY,
+    "read-only": "No server of MCP_MEMORY_STORE accepts writes: promote a standby, or name the primary.",
+    'role "': "Create the user, or name another one in MCP_MEMORY_STORE.",
+    'database "': f"Create it with `{CREATE} NAME`, or name another one in MCP_MEMORY_STORE.",
+}
+_REACHED = "Check that the server runs and that MCP_MEMORY_STORE names it."
+
+
+def passes(error: psycopg.Error) -> bool:
+    """Return whether a transaction that failed so may succeed when it is tried again at once."""
+    if error.sqlstate is None:  # no answer of the server: the connection was lost, or none could be opened
+        return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+    return isinstance(error, (*_CONFLICTS, *_SERVER_GONE)) or error.sqlstate.startswith("08")
+
+
+@contextmanager
+def explained(name: str, pool_size: int) -> Generator[None]:
+    """Raise failures of the database `name` as ours: StoreUnavailable, NoRoom (full disk), InvalidInput (long names)."""
+    try:
+        yield
+    except PoolExhausted:
+        raise StoreUnavailable(
+            f"All {pool_size} connections of this server to {name} are in use. Nothing was written; try again."
+        ) from None
+    except Unknown:
+        raise StoreUnavailable(
+            f"The connection to {name} was lost at the end of a write, and it is unknown whether that was stored: the"
+            " server cannot be asked. Look before you write it again."
+        ) from None
+    except psycopg.Error as error:
+        raised = _meaning(error, name)
+        if raised is None:
+            raise  # a bug of ours
+        raise raised from None
+
+
+def _meaning(error: psycopg.Error, name: str) -> McpMemoryError | None:
+    said = " ".join(str(error).split("\n", 1)[0].split())[:200]
+    match error:
+        case errors.DiskFull():
+            return NoRoom(f"The disk of {name} is full ({said}). Nothing was written; free space on the server.")
+        case errors.ProgramLimitExceeded():
+            return InvalidInput(
+                f"A name or an id is too long for {name} ({said}). Nothing was written. Shorten it to 2,000 bytes."
+            )
+        case errors.DeadlockDetected() | errors.SerializationFailure():
+            return StoreUnavailable(
+                f"Other writes to {name} were in the way at every try ({said}). Nothing was written; try again."
+            )
+        case errors.LockNotAvailable():
+            return StoreUnavailable(
+                f"Another write to {name} took longer than lock_timeout allows ({said}). Nothing was written; try"
+                " again, or raise lock_timeout of the user or the database."
+            )
+        case _ if isinstance(error, _TOO_LONG):
+            return StoreUnavailable(
+                f"{name} took longer than its settings allow ({said}). Nothing was written; try again, or raise"
+                " statement_timeout of the user or the database."
+            )
+        case errors.InsufficientPrivilege():
+            return StoreUnavailable(
+                f"The user of {name} may not do that ({said}). `mcp-memory migrate` as the owner of the database gives"
+                " the rights."
+            )
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            advice = next((step for word, step in _CONNECTING.items() if word in str(error)), _REACHED)
+            return StoreUnavailable(f"{name} cannot be used ({said}). Nothing was written. {advice}")
+        case _:
+            return None
+
+
+def name_of(url: str) -> str:
+    """Return a URL for messages: without its user, password and parameters. Raises StoreUnavailable if it is none."""
+    try:
+        known = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # its text repeats the URL
+        raise _malformed() from None
+    hosts = str(known.get("host") or known.get("hostaddr") or "localhost").split(",")
+    ports = [port or "5432" for port in str(known.get("port") or "").split(",")]
+    database = str(known.get("dbname") or "")
+    if any("@" in part for part in (*hosts, database)) or not all(port.isdigit() for port in ports):
+        raise _malformed()  # a part of the password was read as something else
+    ports *= len(hosts) if len(ports) == 1 else 1
+    return f"postgresql://{','.join(':'.join(place) for place in zip(hosts, ports, strict=False))}/{database}"
+
+
+def _malformed() -> StoreUnavailable:
+    return StoreUnavailable(
+        "MCP_MEMORY_STORE is not a URL of PostgreSQL. Its form is postgresql://USER:PASSWORD@HOST:5432/DATABASE; in a"
+        " password, write @ / : % as %40 %2F %3A %25."
+    )

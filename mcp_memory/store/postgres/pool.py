@@ -1,0 +1,103 @@
+"""Connections to one database, lent to threads: at most `size`, opened by who needs one.
+
+A connection is opened in the thread that asks for it, so the reason why the server cannot be reached is in the error
+that this thread gets, and the first use after an outage connects again at once. When one connection turns out to be
+lost, those that nobody uses are closed with it: they went to the same server.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import BoundedSemaphore, Lock
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from mcp_memory.core.errors import StoreUnavailable
+
+__all__ = ["Pool", "PoolExhausted"]
+
+Connection = psycopg.Connection[Any]
+
+_UNUSED = 600.0  # seconds until an unused connection is closed
+_AGE = 3600.0  # seconds until a connection is replaced, so that all follow a server that has moved
+
+
+class PoolExhausted(Exception):
+    """All connections were lent for as long as a thread waits for one."""
+
+
+class Pool:
+    """`connection()` lends; the connections are in autocommit mode."""
+
+    def __init__(self, conninfo: str, *, size: int, wait: float, equip: Callable[[Connection], None]) -> None:
+        """`wait`: seconds for a connection while all are lent. `equip` sets up each new one. Connects to nothing."""
+        self.size = size
+        self.wait = wait
+        self._conninfo = conninfo
+        self._equip = equip
+        self._places = BoundedSemaphore(size)
+        self._lock = Lock()
+        self._unused: deque[tuple[Connection, float, float]] = deque()  # with when it was opened, and last used
+        self._closed = False
+
+    @contextmanager
+    def connection(self) -> Generator[Connection]:
+        """Lend a connection, to be given back with no transaction open; one that is not in order is closed.
+
+        Raises PoolExhausted, psycopg.OperationalError if none can be opened, StoreUnavailable after `close()`.
+        """
+        if not self._places.acquire(timeout=self.wait):
+            raise PoolExhausted
+        try:
+            con, opened = self._take()
+            try:
+                yield con
+            finally:
+                self._give_back(con, opened)
+        finally:
+            self._places.release()
+
+    def close(self) -> None:
+        """Close all connections; those that are lent as soon as they are given back. May be called twice."""
+        with self._lock:
+            self._closed = True
+            unused = self._unused_before(float("inf"))
+        _close(unused)
+
+    def _take(self) -> tuple[Connection, float]:
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable("This store was closed. Open it again.")
+            if self._unused:
+                return self._unused.pop()[:2]  # the one last used, so that the others become old
+        con: Connection = psycopg.connect(self._conninfo, autocommit=True)
+        self._equip(con)
+        return con, time.monotonic()
+
+    def _give_back(self, con: Connection, opened: float) -> None:
+        now = time.monotonic()
+        in_order = con.info.transaction_status == TransactionStatus.IDLE and now - opened < _AGE
+        with self._lock:
+            done_with = self._unused_before(float("inf") if con.closed else now - _UNUSED)
+            if in_order and not self._closed:
+                self._unused.append((con, opened, now))
+            else:
+                done_with.append(con)
+        _close(done_with)
+
+    def _unused_before(self, moment: float) -> list[Connection]:
+        """Take out the connections that were not used since; they are sorted by that."""
+        taken: list[Connection] = []
+        while self._unused and self._unused[0][2] < moment:
+            taken.append(self._unused.popleft()[0])
+        return taken
+
+
+def _close(connections: list[Connection]) -> None:
+    for con in connections:
+        con.close()

@@ -1,0 +1,45 @@
+"""Writes that nothing but the engine keeps from being stored twice, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from mcp_memory.store.postgres import PostgresStore
+from mcp_memory.store.postgres.database import Database
+from mcp_memory.store.postgres.transaction import PostgresTransaction
+
+__all__ = ["note", "noted", "opened", "sql"]
+
+
+@contextmanager
+def opened(url: str, **options: Any):
+    store = PostgresStore(Database(url, **options))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def note(store: PostgresStore, text: str, *, first: Callable[[], object] = lambda: None) -> None:
+    """Store a text in a transaction of the space `me`; `first` runs in it, with the space locked."""
+    store.write("me", _note, text, first)
+
+
+def _note(tx: PostgresTransaction, text: str, first: Callable[[], object]) -> None:
+    first()
+    tx.run("INSERT INTO note (text) VALUES (?)", text)
+
+
+def noted(url: str) -> list[str]:
+    """Return all texts, with doubles."""
+    return [text for (text,) in sql(url, "SELECT text FROM note ORDER BY text")]
+
+
+def sql(url: str, statement: str) -> list[Any]:
+    with psycopg.connect(url, autocommit=True) as con:
+        cursor = con.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []

@@ -1,0 +1,136 @@
+"""A TCP proxy between clients and a server on loopback, which fails when it is told to."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+__all__ = ["Proxy", "proxied"]
+
+
+@dataclass(slots=True)
+class _Trap:
+    """What happens, once, when a client sends `text`: before that is passed on, or when the server answered it."""
+
+    text: bytes
+    then: Callable[[], object]
+    answered: bool
+    skip: int
+
+
+@dataclass(slots=True, eq=False)
+class _Link:
+    client: socket.socket
+    server: socket.socket
+    sprung: _Trap | None = None  # the trap whose answer is not passed on
+
+    def cut(self) -> None:
+        for end in (self.client, self.server):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass(slots=True)
+class Proxy:
+    """Passes bytes to the server at `server_port` from those who connect to `port`."""
+
+    server_port: int
+    port: int = 0
+    delay: float = 0.0
+    """Seconds for which an answer is held back."""
+    connections: int = 0
+    """How many were made so far."""
+    _links: list[_Link] = field(default_factory=list[_Link])
+    _traps: list[_Trap] = field(default_factory=list[_Trap])
+    _listener: socket.socket | None = None
+
+    def url(self, url: str) -> str:
+        """Return the URL of a database on the server as one through this proxy."""
+        return url.replace(f":{self.server_port}/", f":{self.port}/")
+
+    def cut(self) -> None:
+        """Cut all connections there are."""
+        for link in self._links:
+            link.cut()
+
+    def cut_before(self, text: bytes, then: Callable[[], object] = lambda: None, *, skip: int = 0) -> None:
+        """Cut the connection of the next client that sends `text`, after `skip` of them: the server never gets it."""
+        self._traps.append(_Trap(text, then, answered=False, skip=skip))
+
+    def cut_after(self, text: bytes, then: Callable[[], object] = lambda: None, *, skip: int = 0) -> None:
+        """Cut it when the server has answered: the client never gets the answer. `then` runs before the cut."""
+        self._traps.append(_Trap(text, then, answered=True, skip=skip))
+
+    def accept(self) -> None:
+        """Take connections, at the same port as before."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._listen, args=(self._listener,), daemon=True).start()
+
+    def refuse(self) -> None:
+        """Refuse new connections; those there are stay."""
+        if self._listener is not None:
+            with suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+            self._listener = None
+
+    def _listen(self, listener: socket.socket) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                client, _ = listener.accept()
+                self.connections += 1
+                try:
+                    server = socket.create_connection(("127.0.0.1", self.server_port))
+                except OSError:
+                    client.close()
+                    continue
+                link = _Link(client, server)
+                self._links.append(link)
+                for pump in (self._to_server, self._to_client):
+                    threading.Thread(target=pump, args=(link,), daemon=True).start()
+
+    def _to_server(self, link: _Link) -> None:
+        with suppress(OSError), link.server:
+            while data := link.client.recv(65536):
+                trap = self._trap(data)
+                if trap is not None and not trap.answered:
+                    trap.then()
+                    break
+                link.sprung = trap
+                link.server.sendall(data)
+            link.cut()
+
+    def _to_client(self, link: _Link) -> None:
+        with suppress(OSError), link.client:
+            while data := link.server.recv(65536):
+                time.sleep(self.delay)
+                if link.sprung is not None:
+                    link.sprung.then()
+                    break
+                link.client.sendall(data)
+            link.cut()
+
+    def _trap(self, data: bytes) -> _Trap | None:
+        for trap in [trap for trap in self._traps if trap.text in data]:
+            if trap.skip == 0:
+                self._traps.remove(trap)
+                return trap
+            trap.skip -= 1
+        return None
+
+
+@contextmanager
+def proxied(server_port: int) -> Generator[Proxy]:
+    """Run a proxy; it ends with the block, and cuts what is left."""
+    proxy = Proxy(server_port)
+    proxy.accept()
+    try:
+        yield proxy
+    finally:
+        proxy.refuse()
+        proxy.cut()
