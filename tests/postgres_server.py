@@ -92,6 +92,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server, also one that was killed: its last processes may take a moment to end."""
+        self._killed.unlink(missing_ok=True)
         until = time.monotonic() + 20
         while True:
             try:
@@ -102,18 +103,17 @@ class PostgresServer:
 
     def kill(self) -> None:
         """Send SIGKILL to the server; its other processes notice that and end."""
-        os.kill(self.process(), signal.SIGKILL)
+        self._killed.touch()
+        os.kill(int((self.folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
 
-    def process(self) -> int:
-        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+    @property
+    def _killed(self) -> Path:
+        return self.folder / "killed"
 
     def stop(self) -> None:
         """Stop a server that runs, and leave one that was killed."""
-        try:
-            os.kill(self.process(), 0)
-        except (FileNotFoundError, ProcessLookupError):
-            return
-        self.control("-m", "immediate", "stop")
+        if not self._killed.exists():
+            self.control("-m", "immediate", "stop")
 
     @contextmanager
     def standby(self) -> Generator[PostgresServer]:

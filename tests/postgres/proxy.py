@@ -27,6 +27,7 @@ class _Link:
     client: socket.socket
     server: socket.socket
     sprung: _Trap | None = None  # the trap whose answer is not passed on
+    held: bool = False  # a message is held back, and `then` of its trap runs
 
     def cut(self) -> None:
         for end in (self.client, self.server):
@@ -91,28 +92,36 @@ class Proxy:
                     continue
                 link = _Link(client, server)
                 self._links.append(link)
-                for pump in (self._to_server, self._to_client):
-                    threading.Thread(target=pump, args=(link,), daemon=True).start()
+                threading.Thread(target=self._pass_on, args=(link,), daemon=True).start()
+
+    def _pass_on(self, link: _Link) -> None:
+        answers = threading.Thread(target=self._to_client, args=(link,), daemon=True)
+        answers.start()
+        with link.client, link.server:
+            with suppress(OSError):
+                self._to_server(link)
+            link.cut()
+            answers.join()
 
     def _to_server(self, link: _Link) -> None:
-        with suppress(OSError), link.server:
-            while data := link.client.recv(65536):
-                trap = self._trap(data)
-                if trap is not None and not trap.answered:
-                    trap.then()
-                    break
-                link.sprung = trap
-                link.server.sendall(data)
-            link.cut()
+        while data := link.client.recv(65536):
+            trap = self._trap(data)
+            if trap is not None and not trap.answered:
+                link.held = True
+                trap.then()
+                break
+            link.sprung = trap
+            link.server.sendall(data)
 
     def _to_client(self, link: _Link) -> None:
-        with suppress(OSError), link.client:
+        with suppress(OSError):
             while data := link.server.recv(65536):
                 time.sleep(self.delay)
                 if link.sprung is not None:
                     link.sprung.then()
                     break
                 link.client.sendall(data)
+        if not link.held:  # else the client learns nothing before `then` returns
             link.cut()
 
     def _trap(self, data: bytes) -> _Trap | None:
