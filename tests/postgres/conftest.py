@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import psycopg
 import pytest
 
+from tests.postgres.notes import make_table, sql
 from tests.postgres.proxy import Proxy, proxied
 from tests.postgres_server import PostgresServer
 
 
 @pytest.fixture
 def url(postgres: PostgresServer) -> Iterator[str]:
-    made = postgres.create_database("memory")
-    with psycopg.connect(made, autocommit=True) as con:
-        con.execute("CREATE TABLE note (text TEXT NOT NULL)")
-        con.execute("INSERT INTO space (name) VALUES ('me')")
+    made = postgres.create_memory()
+    make_table(made)
+    sql(made, "INSERT INTO space (name) VALUES ('me')")
     yield made
     postgres.drop_database(made)
 

@@ -12,7 +12,7 @@ from mcp_memory.store.postgres import PostgresStore
 from mcp_memory.store.postgres.database import Database
 from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["note", "noted", "opened", "sql"]
+__all__ = ["as_administrator", "make_table", "note", "noted", "opened", "sql"]
 
 
 @contextmanager
@@ -34,12 +34,22 @@ def _note(tx: PostgresTransaction, text: str, first: Callable[[], object]) -> No
     tx.run("INSERT INTO note (text) VALUES (?)", text)
 
 
+def as_administrator(url: str) -> str:
+    return url.replace("//memory@", "//postgres@")
+
+
+def make_table(url: str) -> None:
+    sql(url, "CREATE TABLE note (text TEXT NOT NULL)")
+    sql(url, "GRANT ALL ON note TO memory")
+
+
 def noted(url: str) -> list[str]:
     """Return all texts, with doubles."""
     return [text for (text,) in sql(url, "SELECT text FROM note ORDER BY text")]
 
 
 def sql(url: str, statement: str) -> list[Any]:
-    with psycopg.connect(url, autocommit=True) as con:
+    """Run a statement as the administrator of the server."""
+    with psycopg.connect(as_administrator(url), autocommit=True) as con:
         cursor = con.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []

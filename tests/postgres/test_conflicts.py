@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from mcp_memory.core.errors import NoRoom, StoreUnavailable
-from tests.postgres.notes import note, noted, opened, sql
+from tests.postgres.notes import as_administrator, note, noted, opened, sql
 
 pytestmark = pytest.mark.postgres
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.postgres
 @contextmanager
 def transaction(url: str) -> Iterator[psycopg.Connection[Any]]:
     """A transaction of somebody else, who does not notice deadlocks and rolls back at the end of the block."""
-    with psycopg.connect(url) as con:
+    with psycopg.connect(as_administrator(url)) as con:
         con.execute("SET deadlock_timeout = '60s'")
         yield con
         con.rollback()
@@ -31,7 +31,7 @@ def failing(url: str, code: str, *, times: int, at_commit: bool = False) -> None
     sql(url, "ALTER SEQUENCE failures INCREMENT -1 MINVALUE -100")
     sql(
         url,
-        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN"
         f" IF nextval('failures') > 0 THEN RAISE 'made by a test' USING ERRCODE = '{code}'; END IF;"
         " RETURN NEW; END $$",
     )
@@ -44,7 +44,10 @@ def failing(url: str, code: str, *, times: int, at_commit: bool = False) -> None
 
 def test_a_write_that_was_chosen_to_end_a_deadlock_is_tried_again(url: str) -> None:
     sql(url, "INSERT INTO note VALUES ('in the way')")
-    with opened(f"{url}?options=-c%20deadlock_timeout%3D50ms") as store, ThreadPoolExecutor(1) as threads:
+    with (
+        opened(f"{as_administrator(url)}?options=-c%20deadlock_timeout%3D50ms") as store,
+        ThreadPoolExecutor(1) as threads,
+    ):
         with transaction(url) as other:
             other.execute("SELECT * FROM note FOR UPDATE")
 

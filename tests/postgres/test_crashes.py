@@ -16,7 +16,7 @@ import pytest
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres import PostgresStore
-from tests.postgres.notes import note, noted, opened, sql
+from tests.postgres.notes import make_table, note, noted, opened, sql
 from tests.postgres.proxy import proxied
 from tests.postgres_server import PostgresServer, running
 from tests.store.test_contract import NOW
@@ -31,7 +31,7 @@ def durable() -> Iterator[PostgresServer]:
     """A server with fsync and synchronous_commit on, which tests may kill."""
     with running(DURABLE) as server:
         server.make_template()
-        sql(server.url("memory"), "CREATE TABLE note (text TEXT NOT NULL)")
+        make_table(server.url("memory"))
         yield server
 
 
@@ -151,7 +151,7 @@ def test_a_store_opens_while_nothing_but_the_primary_of_its_servers_runs(durable
 def test_no_acknowledged_write_is_lost_by_a_failover_to_a_synchronous_standby() -> None:
     with running(DURABLE) as primary:
         primary.make_template()
-        sql(primary.url("memory"), "CREATE TABLE note (text TEXT NOT NULL)")
+        make_table(primary.url("memory"))
         with primary.standby() as standby:
             both = primary.url("memory").replace("/memory", f",127.0.0.1:{standby.port}/memory")
             with opened(both) as store, writers(store) as written:
@@ -165,7 +165,7 @@ def test_no_acknowledged_write_is_lost_by_a_failover_to_a_synchronous_standby() 
 def test_a_number_that_the_new_primary_gave_again_is_not_taken_for_the_lost_write() -> None:
     with running(DURABLE) as primary:
         primary.make_template()
-        sql(primary.url("memory"), "CREATE TABLE note (text TEXT NOT NULL)")
+        make_table(primary.url("memory"))
         with primary.standby() as standby, proxied(primary.port) as proxy:
 
             def fail_over() -> None:

@@ -39,7 +39,7 @@ def empty(postgres: PostgresServer) -> Iterator[str]:
 
 
 def as_guest(url: str) -> str:
-    return url.replace("postgres@", f"guest:{PASSWORD}@")
+    return url.replace("memory@", f"guest:{PASSWORD}@")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_wrong_password(postgres: PostgresServer, empty: str) -> None:
     sql(postgres.url(), "SELECT pg_reload_conf()")
     try:
         said = refused(as_guest(empty).replace(PASSWORD, PASSWORD[::-1]))
-        none = refused(empty.replace("postgres@", "guest@"))
+        none = refused(empty.replace("memory@", "guest@"))
     finally:
         rules.write_text(before)
         sql(postgres.url(), "SELECT pg_reload_conf()")
@@ -90,7 +90,7 @@ def test_a_database_that_does_not_exist(postgres: PostgresServer) -> None:
 
 
 def test_a_user_who_does_not_exist(empty: str) -> None:
-    assert "Create the user" in refused(empty.replace("postgres@", f"nobody:{PASSWORD}@"))
+    assert "Create the user" in refused(empty.replace("memory@", f"nobody:{PASSWORD}@"))
 
 
 def test_a_server_with_too_many_connections(empty: str) -> None:
@@ -110,7 +110,7 @@ def test_a_database_that_is_not_in_utf_8(postgres: PostgresServer) -> None:
 
 def test_a_server_without_pgvector(empty: str) -> None:
     sql(empty, f"ALTER DATABASE {empty.rpartition('/')[2]} SET extension_control_path = '/nowhere'")
-    assert "has no pgvector. Install it there" in refused(empty)
+    assert "has no pgvector. Install it there" in refused(as_guest(empty))
     assert sql(empty, "SELECT to_regclass('turn')") == [(None,)]
 
 

@@ -47,7 +47,7 @@ def passes(error: psycopg.Error) -> bool:
 
 @contextmanager
 def explained(name: str, pool_size: int) -> Generator[None]:
-    """Raise failures of the database `name` as ours: StoreUnavailable, NoRoom (full disk), InvalidInput (long names)."""
+    """Raise failures of the database `name` as ours: StoreUnavailable, NoRoom (disk), InvalidInput (long names)."""
     try:
         yield
     except PoolExhausted:
