@@ -394,7 +394,7 @@ class SearchStore(Protocol):
     def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
         """Return (space, id, text) of rows that the model has yet to embed, space by space, oldest first.
 
-        The text of a turn is `text.spoken`: its words and its speaker.
+        The text of a turn is what was said, without who said it.
         """
         ...
 
@@ -673,7 +673,7 @@ class RetentionStore(Protocol):
         ...
 
     def overdue(self, space: str, /, what: Keeping, *, before: datetime, limit: int) -> list[str]:
-        """Return ids of rows stored before a moment: turns, results, or tombstones of policies.
+        """Return ids of rows stored before a moment: turns (oldest first), results, or tombstones of policies.
 
         Turns and results that are evidence of a statement are left out: they stay.
         """

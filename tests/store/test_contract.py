@@ -389,7 +389,7 @@ def test_a_model_that_changed_its_width_behind_its_name_finds_nothing(store: Sto
 
 
 def test_rows_without_vectors_are_the_queue_of_each_model(store: Store) -> None:
-    append(store, user("one"), assistant("two"))
+    append(store, user("one", name="Ann"), assistant("two"))
     written = store.add_atom("me", atom("three"), now=NOW).atom
     assert store.unembedded("m", limit=10) == [
         ("me", written.id, "three"),

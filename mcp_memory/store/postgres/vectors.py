@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.text import spoken
 from mcp_memory.store.postgres.schema import guard
 from mcp_memory.store.postgres.terms import states_rule
 from mcp_memory.store.sql.filters import where
@@ -157,15 +156,12 @@ def unembedded(tx: HomeTransaction, identity: str, *, limit: int) -> list[tuple[
             if index is None
             else f"NOT EXISTS (SELECT 1 FROM {_table(layer, index)} v WHERE v.space = r.space AND v.id = r.id)"
         )
-        name = "r.name" if layer == "turn" else "NULL"
         rows = tx.all(
-            f"SELECT s.name, r.id, {text}, {name} FROM {layer} r JOIN space s ON s.id = r.space"
+            f"SELECT s.name, r.id, {text} FROM {layer} r JOIN space s ON s.id = r.space"
             f" WHERE {INDEXED[layer]} AND {missing} ORDER BY r.space, r.id LIMIT ?",
             limit - len(found),
         )
-        found += [
-            (space, f"{layer[0]}{number}", spoken(words, who) if who else words) for space, number, words, who in rows
-        ]
+        found += [(space, f"{layer[0]}{number}", words) for space, number, words in rows]
     return found
 
 

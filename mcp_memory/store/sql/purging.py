@@ -114,7 +114,7 @@ class _Gone:
     def __init__(self, tx: Transaction, tombstones: Sequence[int]) -> None:
         self._tx = tx
         self._tombstones = tombstones
-        under = f"WHERE space = :space AND tombstone IN ({marks(tombstones)})"
+        under = f"WHERE space = :space AND tombstone IN ({marks(tombstones)}) ORDER BY tombstone, id"
         self.turns: list[int] = tx.column(f"SELECT id FROM turn {under}", *tombstones)
         self.atoms: list[int] = tx.column(f"SELECT id FROM atom {under}", *tombstones)
         self.refs: list[str] = tx.column(f"SELECT id FROM ref {under}", *tombstones)
