@@ -359,7 +359,10 @@ class SearchStore(Protocol):
     """Candidates for a search, and the indexes they come from. How they are ranked is not known here."""
 
     def totals(self, space: str, /, layer: Layer) -> Totals:
-        """Return how many rows a layer has (without notes, with forgotten turns and atoms), and its newest one."""
+        """Return how many rows a layer has (without notes, with forgotten turns and atoms), and its newest one.
+
+        What else is counted of turns may be from before a purge.
+        """
         ...
 
     def postings(
@@ -373,8 +376,14 @@ class SearchStore(Protocol):
         """
         ...
 
-    def turn_metadata(self, space: str, /, *, filters: Filters) -> TurnMetadata:
-        """Return the metadata of all turns of a space as columns, and which of them pass the filters."""
+    def turn_metadata(
+        self, space: str, /, rows: NDArray[np.int64], *, filters: Filters, reach: int = 0
+    ) -> TurnMetadata:
+        """Return the metadata of these turns, and which of them pass the filters; numbers of no turn are left out.
+
+        With a `reach`, also of as many turns before and after each in its session, which are then in its stretch.
+        Notes do not count.
+        """
         ...
 
     def nearest(self, space: str, /, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:

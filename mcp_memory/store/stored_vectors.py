@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["quantised", "stored_length"]
+__all__ = ["cosines", "quantised", "stored_length", "unit"]
 
 
 def quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
@@ -28,3 +28,18 @@ def quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
 def stored_length(dimensions: int) -> float:
     """How long every stored vector is, but for rounding."""
     return max(127.0, 12.0 * dimensions**0.5)
+
+
+def unit(query: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return what stored rows are multiplied with to get their cosines to a query."""
+    import numpy as np
+
+    return query.astype(np.float64) / np.linalg.norm(query) / stored_length(len(query))
+
+
+def cosines(rows: NDArray[np.int8], by: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cosines of stored rows to a query, of which `by` is the `unit`.
+
+    Each row on its own, so that equal rows get equal cosines to the last bit, whatever their position and engine.
+    """
+    return (rows * by).sum(axis=1)

@@ -1,13 +1,14 @@
-"""Turn metadata of a space: the data that ranking needs of every turn, as columns. A projection; turns never change.
+"""Turn metadata: what ranking needs of some turns of a space and of the turns around them, as columns.
 
-A *place* is a turn's index in these columns, which are ordered by session and position: the turn before is one place
-before, and a session is one range of places.
+A *place* is a turn's index in these columns, which are ordered by session and position. Turns of one *stretch* follow
+each other in their session without a gap: there the turn before is one place before. Across the edge of a stretch
+nothing is known: the next place may be the next turn, one much later, or one of another session.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,12 +24,13 @@ __all__ = ["TurnMetadata"]
 class TurnMetadata:
     """Columns of equal length, by place; `note`s are left out.
 
-    `rows` are row numbers (812 for t812), `sessions` and `speakers` arbitrary numbers, `said_at` milliseconds since
-    1970, `sizes` bytes of UTF-8, `asks` whether the turn ends with a question.
+    `rows` are row numbers (812 for t812), `sessions`, `stretches` and `speakers` arbitrary numbers, `said_at`
+    milliseconds since 1970, `sizes` bytes of UTF-8, `asks` whether the turn ends with a question.
     """
 
     rows: NDArray[np.int64]
     sessions: NDArray[np.int64]
+    stretches: NDArray[np.int64]
     said_at: NDArray[np.int64]
     sizes: NDArray[np.int64]
     speakers: NDArray[np.int64]
@@ -36,31 +38,29 @@ class TurnMetadata:
     passes: NDArray[np.bool_]
     """Whether the turn may be returned: it is not forgotten and passes the filters."""
     who: dict[int, tuple[Role, str | None]]
-    """The role and the name of each speaker."""
-    place_of_row: NDArray[np.int32]
-    """By row number; −1 if the row is not a turn of this space."""
+    """The role and the name of each speaker; of others than those in `speakers` too."""
+    _after: NDArray[np.int32] = field(init=False)
+    """By row number, one more than its place; 0 for a row without one. The system gives memory for what is set."""
 
-    @property
-    def mean_size(self) -> float:
-        return float(self.sizes.mean()) if len(self.sizes) else 0.0
+    def __post_init__(self) -> None:
+        import numpy as np
 
-    @property
-    def session_count(self) -> int:
-        """The number of sessions with turns: one more than the changes of session between neighbours."""
-        return int((self.sessions[1:] != self.sessions[:-1]).sum()) + bool(len(self.sessions))
+        after = np.zeros(int(self.rows.max(initial=0)) + 1, np.int32)
+        after[self.rows] = np.arange(1, len(self.rows) + 1, dtype=np.int32)
+        object.__setattr__(self, "_after", after)
+
+    def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of the rows have a place."""
+        return (rows < len(self._after)) & (self._after.take(rows, mode="clip") > 0)
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the places of those rows that have one."""
-        return self.place_of_row[self._here(rows)].astype("int64")
+        """Return the places of those rows that have one, in the given order."""
+        after = self._after[rows[rows < len(self._after)]]
+        return after[after > 0].astype("int64") - 1
 
     def passing(self, rows: Sequence[int]) -> list[int]:
         """Return the row numbers whose turns may be returned, in the given order."""
         import numpy as np
 
-        here = self._here(np.array(rows, np.int64))
-        return here[self.passes[self.place_of_row[here]]].tolist()
-
-    def _here(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the rows that have a place."""
-        rows = rows[rows < len(self.place_of_row)]
-        return rows[self.place_of_row[rows] >= 0]
+        places = self.places(np.array(rows, np.int64))
+        return self.rows[places[self.passes[places]]].tolist()

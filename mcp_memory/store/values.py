@@ -145,10 +145,16 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """How many rows a layer of a space has, and the number of the newest; 0 where it has none."""
+    """How many rows a layer of a space has, and the number of the newest; 0 where it has none.
+
+    Of turns also the number of sessions with a turn, the mean size in bytes of UTF-8, and the names of speakers.
+    """
 
     rows: int
     newest: int
+    sessions: int = 0
+    mean_size: float = 0.0
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

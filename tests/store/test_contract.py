@@ -58,14 +58,12 @@ def vectors(*rows: list[float], identity: str = "test/4") -> Vectors:
 
 def words(store: Store, text: str, *, filters: Filters = ANY, space: str = "me") -> list[str]:
     """Return the turns that hold a term of the text and pass, those with most of them first, then the newest."""
-    outline = store.turn_metadata(space, filters=filters)
-    passing = set(outline.rows[outline.passes].tolist())
-    held = Counter(
+    found = [
         row
         for posting in store.postings(space, "turn", index_terms(text), filters=filters)
         for row in posting.rows.tolist()
-        if row in passing
-    )
+    ]
+    held = Counter(store.turn_metadata(space, np.array(found, np.int64), filters=filters).passing(found))
     return [f"t{row}" for row in sorted(held, key=lambda row: (-held[row], -row))]
 
 

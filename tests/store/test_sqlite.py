@@ -177,10 +177,10 @@ def test_a_reader_of_an_earlier_moment_can_use_what_a_later_one_learned(home: Pa
         con.execute("SELECT count(*) FROM turn").fetchall()  # its moment is chosen
         store.append_turns("me", "s", [NewTurn(role="user", content="two")], now=NOW)
         seen = [
-            later.read(lambda newer: outlines.of(SqliteTransaction(newer, home, "me"), Filters())),
-            outlines.of(SqliteTransaction(con, home, "me"), Filters()),
+            later.read(lambda newer: outlines.passing(SqliteTransaction(newer, home, "me"), Filters())),
+            outlines.passing(SqliteTransaction(con, home, "me"), Filters()),
         ]
-        return [outline.rows[outline.passes].tolist() for outline in seen]
+        return [rows.tolist() for rows in seen]
 
     assert earlier.read(between) == [[1, 2], [1, 2]]
     earlier.close()

@@ -49,7 +49,7 @@ from mcp_memory.longterm.recall.dynamic import (
 from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, WeighedRow, recall_query, weigh_rows
 from mcp_memory.longterm.search import SearchContext
 from mcp_memory.longterm.search.pages import current
-from mcp_memory.longterm.search.ranking import without_speakers
+from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.classifiers import leans_on_memory
@@ -408,13 +408,13 @@ def automatic_lines(
         return iter([] if there else last_conversation(desk, there))
     if small_talk_kind(prompt) is not None:
         return iter(())
-    outline = desk.store.turn_metadata(desk.space, filters=Filters())
+    totals = desk.store.totals(desk.space, "turn")
     bundled = desk.settings.embedder == "bundled"
-    names_speaker = without_speakers(prompt, outline) != prompt
+    names_speaker = without_names(prompt, totals.names) != prompt
 
     def is_open(rows: Sequence[WeighedRow]) -> bool:
         leaning = max(_leaning(prompt), gate.named if names_speaker else -math.inf)
-        return gate.score(rows, leaning, len(outline.rows), bundled=bundled) > 0
+        return gate.score(rows, leaning, totals.rows, bundled=bundled) > 0
 
     return dynamic_lines(desk, prompt, [], known=known, there=there, reach=_REACH, gate=is_open)
 

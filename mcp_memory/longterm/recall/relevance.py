@@ -38,7 +38,7 @@ from mcp_memory.core.text import spoken
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import base_terms, index_terms, query_terms
 from mcp_memory.longterm.search import Ranked, SearchContext, speaker_intent
-from mcp_memory.longterm.search.ranking import rarity, without_speakers
+from mcp_memory.longterm.search.ranking import rarity, without_names
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.values import Filters, Layer, Vectors
 
@@ -91,9 +91,8 @@ class RecallQuery:
     @property
     def model(self) -> str | None:
         """The identity of the first model that the question was embedded with; None without one."""
-        vectors = self.embed(
-            without_speakers(self.text, self.desk.store.turn_metadata(self.desk.space, filters=Filters()))
-        )
+        names = self.desk.store.totals(self.desk.space, "turn").names
+        vectors = self.embed(without_names(self.text, names))
         return vectors[0].identity if vectors else None
 
     @cached_property

@@ -28,6 +28,7 @@ from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Wei
 from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.models.metered import StageContext
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Layer, Vectors
 
 if TYPE_CHECKING:
@@ -119,25 +120,28 @@ class Search:
         reading = self._beside.submit(
             lambda: self._store.postings(space, layer, question.words, filters=filters, also=relatives)
         )
-        outline = self._store.turn_metadata(space, filters=filters) if layer == "turn" else None
+        totals = self._store.totals(space, layer)
         near: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         cosines: dict[int, float] = {}
-        asked = embed(question.text if outline is None else ranking.without_speakers(question.text, outline))
+        asked = embed(ranking.without_names(question.text, totals.names))
         for vectors in asked:
             rows, scores = self._nearest(space, layer, vectors, filters)
             near.append((rows, scores))
             for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
                 cosines[row] = max(score, cosines.get(row, -1.0))
-        if outline is None:
-            total = self._store.totals(space, "atom").rows
-            return ranking.of_atoms(question, reading.result(), near, total=total), cosines
+        if layer != "turn":
+            return ranking.of_atoms(question, reading.result(), near, total=totals.rows), cosines
+
+        def read(rows: NDArray[np.int64], *, reach: int = 0) -> TurnMetadata:
+            return self._store.turn_metadata(space, rows, filters=filters, reach=reach)
 
         def by_encoder() -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
             bundled = (one for one in asked if one.identity == IDENTITY)
             halves = (Vectors(identity=IDENTITY, data=encoder_alone(one.data)) for one in bundled)
             return [self._nearest(space, layer, half, filters) for half in halves]
 
-        return ranking.of_turns(question, reading.result(), near, outline, by_encoder=by_encoder), cosines
+        found = ranking.of_turns(question, reading.result(), near, read, totals=totals, by_encoder=by_encoder)
+        return found, cosines
 
     def _nearest(
         self, space: str, layer: Layer, vectors: Vectors, filters: Filters

@@ -257,8 +257,7 @@ def _passing(store: Store, space: str, layer: Layer, rows: set[int], filters: Fi
 
     if layer != "turn":
         return len(rows)
-    outline = store.turn_metadata(space, filters=filters)
-    return int(outline.passes[outline.places(np.array(sorted(rows), np.int64))].sum())
+    return int(store.turn_metadata(space, np.array(sorted(rows), np.int64), filters=filters).passes.sum())
 
 
 def row_of(

@@ -26,11 +26,11 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mcp_memory.language.words import fold
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Posting
+from mcp_memory.store.values import Posting, Totals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.search import ParsedQuery
 
 __all__ = [
-    "CLOSE", "SIGNALS", "WEIGHTS", "ScoredRows", "Weights", "of_atoms", "of_turns", "rarity", "without_names",
-    "without_speakers",
+    "CLOSE", "SIGNALS", "WEIGHTS", "ReadTurns", "ScoredRows", "Weights", "of_atoms", "of_turns", "rarity",
+    "without_names",
 ]  # fmt: skip
 
 
@@ -89,6 +89,7 @@ _REACH = 5  # turns before and after that are context
 _SHORT = 300  # bytes
 _SEEDS = 400  # best rows by their own features, whose neighbours become candidates too
 _AROUND = 2
+_WINDOW = _AROUND + _REACH  # turns before and after a seed: neighbours that are candidates, and the context of these
 _FADES_DAYS = 7.0
 _DAY_MS = 86_400_000
 _MONTH_DAYS = 31
@@ -120,59 +121,73 @@ def of_atoms(question: ParsedQuery, postings: Sequence[Posting], near: Near, *, 
     return ScoredRows(rows=rows, signals=signals)
 
 
+class ReadTurns(Protocol):
+    """Reads the metadata of rows, as `Store.turn_metadata` does."""
+
+    def __call__(self, rows: NDArray[np.int64], *, reach: int = 0) -> TurnMetadata: ...
+
+
 def of_turns(
     question: ParsedQuery,
     postings: Sequence[Posting],
     near: Near,
-    outline: TurnMetadata,
+    read: ReadTurns,
     *,
+    totals: Totals,
     by_encoder: Callable[[], Near],
 ) -> ScoredRows:
-    """Score turns: those that match, and those around them; only turns that pass the outline's filters.
+    """Score turns: those that match, and those around them; only turns that pass the filters of `read`.
 
     `by_encoder` finds the rows nearest by the encoder alone. It is called only if no turn has many of the question's
-    words: the answer then uses other words, and the word table in `near` cannot find it.
+    words: the answer then uses other words, and the word table in `near` cannot find it. `totals` are of the turns.
     """
     import numpy as np
 
-    total = len(outline.rows)
-    hits = {one.term: _TermHit(outline.places(one.rows), rarity(one.documents, total)) for one in postings}
-    near = [_known(outline, rows, cosines) for rows, cosines in near]
+    rows = _all_of([*(one.rows for one in postings), *(nearest for nearest, _ in near)])
+    found = _found(read, rows)
+    hits = _hits(postings, found, totals)
     said = _all_of([hit.at for hit in hits.values()])
-    mean = outline.mean_size
-    words = _words(question, hits, said, _norms(outline.sizes[said], mean))
+    words = _words(question, hits, said, _norms(found.sizes[said], totals.mean_size))
     full = _FULL_MATCH * _rarity_of_all(question, hits)
     lacking = (1 - _covered(words, full=full)) ** 2
-    sense: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
-    if lacking >= _LACKING:
-        sense = [_known(outline, *found) for found in by_encoder()]
+    sense = by_encoder() if lacking >= _LACKING else ()
+    more = _all_of([rows, *(nearest for nearest, _ in sense)])
+    if len(more) > len(rows):
+        rows, found = more, _found(read, more)
+        hits = _hits(postings, found, totals)
+        said = _all_of([hit.at for hit in hits.values()])
+    near, sense = ([_known(found, *one) for one in some] for some in (near, sense))
     met = _all_of([said, *(at for at, _ in (*near, *sense))])
-    norms = _norms(outline.sizes[met], mean)
+    norms = _norms(found.sizes[met], totals.mean_size)
     alone = _alone(question, hits, near, met, norms, _spread(words, said, met), full=full)
     for at, cosines in sense:
         index = np.searchsorted(met, at)
         before = alone["meaning"][index]
         alone["meaning"][index] = np.maximum(before, lacking * _standing(cosines) + (1 - lacking) * before)
-    places = _candidates(outline, met, 2 * alone["words"] + alone["related"] + alone["meaning"])
-    context = _context(question, hits, outline, places)
-    found = {name: _spread(scores, met, places) for name, scores in alone.items()} | {
+    seeds = found.rows[_seeds(found, met, 2 * alone["words"] + alone["related"] + alone["meaning"])]
+    turns = found if len(rows) <= _SEEDS else read(seeds, reach=_WINDOW)
+    places = _candidates(turns, turns.places(seeds))
+    known = turns.has(found.rows[met])
+    met, alone = turns.places(found.rows[met]), {name: scores[known] for name, scores in alone.items()}
+    context = _context(question, hits, found, turns, places, sessions=totals.sessions)
+    signals = {name: _spread(scores, met, places) for name, scores in alone.items()} | {
         "context": context,
-        "context_short": context / (1 + outline.sizes[places] / _SHORT),
-        "beside": _beside(outline, places, met, alone["meaning"]),
-        "reply": _reply(outline, places, met, np.maximum(alone["words"], alone["meaning"])),
-        "tells": 1.0 - outline.asks[places],
-        "speaker": np.isin(outline.speakers[places], _speakers(question, outline)).astype(np.float64),
-        "time": _time(question.times, outline.said_at[places]),
+        "context_short": context / (1 + turns.sizes[places] / _SHORT),
+        "beside": _beside(turns, places, met, alone["meaning"]),
+        "reply": _reply(turns, places, met, np.maximum(alone["words"], alone["meaning"])),
+        "tells": 1.0 - turns.asks[places],
+        "speaker": np.isin(turns.speakers[places], _speakers(question, turns, totals)).astype(np.float64),
+        "time": _time(question.times, turns.said_at[places]),
     }
-    signals = np.stack([found[name] for name in SIGNALS], axis=1).astype(np.float64)
-    return ScoredRows(rows=outline.rows[places], signals=signals)
+    lines = np.stack([signals[name] for name in SIGNALS], axis=1).astype(np.float64)
+    return ScoredRows(rows=turns.rows[places], signals=lines)
 
 
 # --- features of a row alone ------------------------------------------------------------------------
 
 
 class _TermHit(NamedTuple):
-    """The positions of a term (rows, or places in an outline) and its weight."""
+    """The positions of a term (rows, or places of turns) and its weight."""
 
     at: NDArray[np.int64]
     rarity: float
@@ -278,23 +293,36 @@ def _covered(scores: NDArray[np.float64], *, full: float) -> float:
 # --- features of its context ------------------------------------------------------------------------
 
 
-def _known(outline: TurnMetadata, rows: NDArray[np.int64], cosines: NDArray[np.float64]) -> tuple[Any, Any]:
+def _found(read: ReadTurns, rows: NDArray[np.int64]) -> TurnMetadata:
+    """Read the turns that a search met; if all of them will be seeds, with their windows."""
+    return read(rows, reach=_WINDOW if len(rows) <= _SEEDS else 0)
+
+
+def _hits(postings: Sequence[Posting], turns: TurnMetadata, totals: Totals) -> dict[str, _TermHit]:
+    return {one.term: _TermHit(turns.places(one.rows), rarity(one.documents, totals.rows)) for one in postings}
+
+
+def _known(
+    turns: TurnMetadata, rows: NDArray[np.int64], cosines: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the places of rows, and the cosines of those that have one."""
-    there = rows < len(outline.place_of_row)
-    there[there] = outline.place_of_row[rows[there]] >= 0
-    return outline.places(rows), cosines[there]
+    return turns.places(rows), cosines[turns.has(rows)]
 
 
-def _candidates(outline: TurnMetadata, met: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _seeds(turns: TurnMetadata, met: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
     import numpy as np
 
-    best = met
-    if len(met) > _SEEDS:
-        passing = outline.passes[met]
-        best = np.concatenate([met[_first(scores, _SEEDS)], met[passing][_first(scores[passing], _SEEDS)]])
-    around, _ = _around(outline, best, _AROUND)
+    if len(met) <= _SEEDS:
+        return met
+    passing = turns.passes[met]
+    return np.concatenate([met[_first(scores, _SEEDS)], met[passing][_first(scores[passing], _SEEDS)]])
+
+
+def _candidates(turns: TurnMetadata, seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of the seeds and the turns next to them, without those that may not be returned."""
+    around, _ = _around(turns, seeds, _AROUND)
     places = _distinct(around)
-    return places[outline.passes[places]]
+    return places[turns.passes[places]]
 
 
 def _first(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
@@ -303,26 +331,31 @@ def _first(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     return np.argsort(-scores, kind="stable")[:count]
 
 
-def _around(
-    outline: TurnMetadata, places: NDArray[np.int64], reach: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all places within reach of these and in their sessions, and how far each is from its own."""
+def _around(turns: TurnMetadata, places: NDArray[np.int64], reach: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return all places within reach of these and in their stretches, and how far each is from its own."""
     import numpy as np
 
     offsets = np.arange(-reach, reach + 1)
     around = places[:, None] + offsets
-    inside = (around >= 0) & (around < len(outline.rows))
+    inside = (around >= 0) & (around < len(turns.rows))
     around = np.where(inside, around, places[:, None])
-    inside &= outline.sessions[around] == outline.sessions[places][:, None]
+    inside &= turns.stretches[around] == turns.stretches[places][:, None]
     return around[inside], np.broadcast_to(offsets, inside.shape)[inside]
 
 
 def _context(
-    question: ParsedQuery, hits: Mapping[str, _TermHit], outline: TurnMetadata, places: NDArray[np.int64]
+    question: ParsedQuery,
+    hits: Mapping[str, _TermHit],
+    found: TurnMetadata,
+    turns: TurnMetadata,
+    places: NDArray[np.int64],
+    *,
+    sessions: int,
 ) -> NDArray[np.float64]:
     """BM25 over a soft window around each place: a turn k away counts 1 / (1 + k/2), its length too.
 
-    As shares of the best, like the words of the row itself.
+    As shares of the best, like the words of the row itself. `hits` are places in `found`, `places` are in `turns`.
+    `sessions` is the number of all sessions.
     """
     import numpy as np
 
@@ -331,30 +364,29 @@ def _context(
         return np.zeros(len(places))
     heard = np.zeros((len(known), len(places)))
     for line, hit in zip(heard, known, strict=True):
-        around, offsets = _around(outline, hit.at, _REACH)
+        around, offsets = _around(turns, turns.places(found.rows[hit.at]), _REACH)
         index = np.minimum(np.searchsorted(places, around), len(places) - 1)
         right = places[index] == around
         line += np.bincount(index[right], _fading(offsets[right]), minlength=len(places))
-    lengths = _window_sizes(outline, places)
+    lengths = _window_sizes(turns, places)
     norms = _norms(lengths, float(lengths.mean()))
-    sessions = outline.session_count
-    rarities = np.array([_session_rarity(len(_distinct(outline.sessions[hit.at])), sessions) for hit in known])
+    rarities = np.array([_session_rarity(len(_distinct(found.sessions[hit.at])), sessions) for hit in known])
     scores = rarities @ (heard * (_K1 + 1) / (heard + norms))
     return _relative(scores, full=_FULL_MATCH * _of_all(rarities.tolist(), question))
 
 
-def _window_sizes(outline: TurnMetadata, places: NDArray[np.int64]) -> NDArray[np.float64]:
+def _window_sizes(turns: TurnMetadata, places: NDArray[np.int64]) -> NDArray[np.float64]:
     import numpy as np
 
-    own = outline.sessions[places]
-    sizes = outline.sizes[places].astype(np.float64)
+    own = turns.stretches[places]
+    sizes = turns.sizes[places].astype(np.float64)
     for distance in range(1, _REACH + 1):
         for other, inside in (
             (places - distance, places >= distance),
-            (places + distance, places < len(outline.rows) - distance),
+            (places + distance, places < len(turns.rows) - distance),
         ):
-            same = inside & (outline.sessions.take(other, mode="clip") == own)
-            sizes += np.where(same, outline.sizes.take(other, mode="clip"), 0) * _fading(distance)
+            same = inside & (turns.stretches.take(other, mode="clip") == own)
+            sizes += np.where(same, turns.sizes.take(other, mode="clip"), 0) * _fading(distance)
     return sizes
 
 
@@ -367,26 +399,26 @@ def _session_rarity(documents: int, total: int) -> float:
 
 
 def _beside(
-    outline: TurnMetadata, places: NDArray[np.int64], met: NDArray[np.int64], scores: NDArray[np.float64]
+    turns: TurnMetadata, places: NDArray[np.int64], met: NDArray[np.int64], scores: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the better score of the two turns next to each place, in its session."""
     import numpy as np
 
     best = np.zeros(len(places))
-    for other in (np.maximum(places - 1, 0), np.minimum(places + 1, len(outline.rows) - 1)):
-        same = (other != places) & (outline.sessions[other] == outline.sessions[places])
+    for other in (np.maximum(places - 1, 0), np.minimum(places + 1, len(turns.rows) - 1)):
+        same = (other != places) & (turns.stretches[other] == turns.stretches[places])
         best = np.maximum(best, np.where(same, _spread(scores, met, other), 0.0))
     return best
 
 
 def _reply(
-    outline: TurnMetadata, places: NDArray[np.int64], met: NDArray[np.int64], matched: NDArray[np.float64]
+    turns: TurnMetadata, places: NDArray[np.int64], met: NDArray[np.int64], matched: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return how well the question matches that was asked just before each place."""
     import numpy as np
 
     before = np.maximum(places - 1, 0)
-    asked = outline.asks[before] & (outline.sessions[before] == outline.sessions[places]) & (places > 0)
+    asked = turns.asks[before] & (turns.stretches[before] == turns.stretches[places]) & (places > 0)
     return np.where(asked, _spread(matched, met, before), 0.0)
 
 
@@ -417,16 +449,11 @@ def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 # --- who and when -----------------------------------------------------------------------------------
 
 
-def without_speakers(text: str, outline: TurnMetadata) -> str:
-    """Return a question without the names of speakers in this space: vectors do not contain the speaker.
+def without_names(text: str, names: Collection[str]) -> str:
+    """Return a question without the names of speakers and their first words: vectors do not contain the speaker.
 
     On conversations between named people that lifts the vectors' share of evidence in the first ten by a fifth.
     """
-    return without_names(text, {name for _, name in outline.who.values() if name})
-
-
-def without_names(text: str, names: Collection[str]) -> str:
-    """Return the text without these names and their first words."""
     parts = {part for name in names for part in (name, *name.split()[:1]) if part.casefold() in text.casefold()}
     for part in sorted(parts, key=len, reverse=True):
         is_apart = part.isascii()  # many scripts part no words
@@ -435,11 +462,11 @@ def without_names(text: str, names: Collection[str]) -> str:
     return text
 
 
-def _speakers(question: ParsedQuery, outline: TurnMetadata) -> list[int]:
+def _speakers(question: ParsedQuery, turns: TurnMetadata, totals: Totals) -> list[int]:
     """Return the speakers that the question names, else those of the role whose turns it asks for."""
     asked = fold(question.text)
-    named = [code for code, (_, name) in outline.who.items() if name and _names(fold(name), asked)]
-    return named or [code for code, (role, _) in outline.who.items() if role == question.role]
+    named = {name for name in totals.names if _names(fold(name), asked)}
+    return [code for code, (role, name) in turns.who.items() if (name in named if named else role == question.role)]
 
 
 def _names(name: str, text: str) -> bool:

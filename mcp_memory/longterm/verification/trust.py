@@ -311,6 +311,8 @@ def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequ
 
 
 def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
+    import numpy as np
+
     if not store.totals(space, layer).rows:
         return []
     found: dict[int, float] = {}
@@ -322,8 +324,8 @@ def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: S
         return [f"c{row}" for row in first[:_READ]]
     # Turn metadata filters by role at once. As a filter of the postings it would check every row of every common
     # word: seconds for a million turns with few or none of a tool.
-    passing = store.turn_metadata(space, filters=Filters(role=role)).passing(first)
-    return [f"t{row}" for row in passing[:_READ]]
+    turns = store.turn_metadata(space, np.array(first, np.int64), filters=Filters(role=role))
+    return [f"t{row}" for row in turns.passing(first)[:_READ]]
 
 
 def _share(text: str, places: Iterable[str]) -> float:

@@ -37,15 +37,24 @@ _TYPE = re.compile("|".join(rf"\b{name}\b" for name in _TYPES))
 # `commit_mark` is explained in `commits`.
 # `…_terms` has the hashes of each row's terms. They are not left in GIN's pending list, which searches would have to
 # read, and one write in many would have to empty.
+# The columns of turns that ranking reads are computed when a turn is written, from its text as SQLite has it, and
+# `turn_place` holds all of them: no text is read for a search. A `speaker` is a role and a name.
 _SEARCH = """
     CREATE TABLE object (
         space BIGINT NOT NULL REFERENCES space, path TEXT NOT NULL, data BYTEA NOT NULL, PRIMARY KEY (space, path)
     );
     ALTER TABLE object ALTER data SET STORAGE EXTERNAL;
     CREATE TABLE commit_mark (token BIGINT PRIMARY KEY, at TIMESTAMPTZ NOT NULL DEFAULT now());
-    CREATE INDEX turn_place ON turn (space, session, position);
     DROP INDEX atom_same;
     CREATE INDEX atom_same ON atom USING hash (folded);
+    CREATE FUNCTION unescaped(content text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+        RETURN replace(replace(content, U&'\\+10FFFE0', ' '), U&'\\+10FFFE1', U&'\\+10FFFE');
+    ALTER TABLE turn
+        ADD size INT NOT NULL GENERATED ALWAYS AS (octet_length(unescaped(content))) STORED,
+        ADD asks BOOLEAN NOT NULL GENERATED ALWAYS AS (right(unescaped(content), 120) ~ '[?？]') STORED,
+        ADD speaker BIGINT NOT NULL GENERATED ALWAYS AS (hashtextextended(role || coalesce(' ' || name, ''), 0)) STORED;
+    CREATE INDEX turn_place ON turn (space, session, position)
+        INCLUDE (id, said_at, role, size, asks, speaker, tombstone) WHERE role <> 'note';
 """
 _TERMS = """
     CREATE TABLE {layer}_terms (

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg
 
-from mcp_memory.store.postgres import term_rows, terms, turn_columns, vectors
+from mcp_memory.store.postgres import term_rows, terms, vectors
 from mcp_memory.store.postgres.database import Database
 from mcp_memory.store.postgres.schema import SCHEMA
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
+from mcp_memory.store.postgres.turn_columns import Turns
 from mcp_memory.store.sql import exporting, home, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction
@@ -40,6 +41,7 @@ class PostgresStore(SqlVerbs):
     def __init__(self, database: Database) -> None:
         self._db = database
         self._common = CommonTerms()
+        self._turns = Turns()
 
     def close(self) -> None:
         self._db.close()
@@ -73,15 +75,15 @@ class PostgresStore(SqlVerbs):
     # search
 
     def totals(self, space: str, layer: Layer) -> Totals:
-        return self.read(space, _totals, layer)
+        return self.read(space, self._turns.totals) if layer == "turn" else self.read(space, _totals, layer)
 
     def postings(
         self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
         return self.read(space, term_rows.read, layer, wanted, filters=filters, also=also, common=self._common)
 
-    def turn_metadata(self, space: str, *, filters: Filters) -> TurnMetadata:
-        return self.read(space, turn_columns.read, filters)
+    def turn_metadata(self, space: str, rows: NDArray[np.int64], *, filters: Filters, reach: int = 0) -> TurnMetadata:
+        return self.read(space, self._turns.read, rows, filters=filters, reach=reach)
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         return self.read(space, vectors.nearest, layer, query, filters=filters, limit=limit)
@@ -139,8 +141,7 @@ class PostgresStore(SqlVerbs):
 
 
 def _totals(tx: PostgresTransaction, layer: Layer) -> Totals:
-    noted = " AND role <> 'note'" if layer == "turn" else ""
-    rows, newest = tx.all(f"SELECT count(*), coalesce(max(id), 0) FROM {layer} WHERE space = :space{noted}")[0]
+    rows, newest = tx.all(f"SELECT count(*), coalesce(max(id), 0) FROM {layer} WHERE space = :space")[0]
     return Totals(rows=rows, newest=newest)
 
 

@@ -16,7 +16,7 @@ from mcp_memory.store.postgres.terms import states_rule
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, number_of
 from mcp_memory.store.sql.word_index import INDEXED
-from mcp_memory.store.stored_vectors import quantised
+from mcp_memory.store.stored_vectors import cosines, quantised, unit
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["by_space", "delete", "drop", "embeddable", "indexes", "nearest", "of_rows", "put", "unembedded"]
 
+_MORE = 50  # rows beyond the limit that are scored again: the query is rounded to three digits first
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "r.text"), ("turn", "r.content"))
 
@@ -102,13 +103,27 @@ def nearest(tx: PostgresTransaction, layer: Layer, query: Vectors, *, filters: F
         return []
     condition, values = where(tx, layer, filters)
     rule = f" AND {states_rule(tx.space)}" if filters.states_rule else ""
-    rows = tx.all(
-        f"SELECT v.id, 1 - (v.embedding <=> ?::halfvec) AS cosine FROM {_table(layer, index)} v JOIN {layer} r"
-        f" ON r.space = v.space AND r.id = v.id WHERE v.space = :space AND {condition}{rule}"
-        " ORDER BY cosine DESC NULLS LAST, v.id DESC LIMIT ?",
-        *("[" + ",".join(f"{number:.8g}" for number in query.data[0].tolist()) + "]", *values, limit),
+    data: bytes | None = tx.get(
+        f"SELECT string_agg(int8send(n.id) || halfvec_send(n.embedding), '') FROM (SELECT v.id, v.embedding"
+        f" FROM {_table(layer, index)} v JOIN {layer} r ON r.space = v.space AND r.id = v.id"
+        f" WHERE v.space = :space AND {condition}{rule} ORDER BY v.embedding <#> ?::halfvec, v.id DESC LIMIT ?) n",
+        *(*values, "[" + ",".join(f"{number:.8g}" for number in query.data[0].tolist()) + "]", limit + _MORE),
     )
-    return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in rows if cosine is not None]
+    return _best(data or b"", query.data[0], layer, limit)
+
+
+def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> list[Scored]:
+    """Score rows again: `halfvec` holds their numbers exactly, but not those of the query."""
+    import numpy as np
+
+    line = np.dtype([("id", ">i8"), ("head", ">i4"), ("vector", ">f2", (len(query),))])
+    rows = np.frombuffer(data, line)
+    scores = cosines(rows["vector"].astype(np.int8), unit(query))
+    order = np.lexsort((-rows["id"], -scores))[:limit]
+    return [
+        Scored(id=f"{layer[0]}{id}", score=score)
+        for id, score in zip(rows["id"][order].tolist(), scores[order].tolist(), strict=True)
+    ]
 
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:

@@ -92,8 +92,8 @@ class SQLiteStore(SqlVerbs):
             outlines=self._outlines,
         )
 
-    def turn_metadata(self, space: str, *, filters: Filters) -> TurnMetadata:
-        return self.read(space, self._outlines.of, filters)
+    def turn_metadata(self, space: str, rows: NDArray[np.int64], *, filters: Filters, reach: int = 0) -> TurnMetadata:
+        return self.read(space, self._outlines.of, rows, filters=filters, reach=reach)
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         return self.read(space, vectors.nearest, layer, query, filters=filters, limit=limit, outlines=self._outlines)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK, rowid, span
-from mcp_memory.store.stored_vectors import stored_length
+from mcp_memory.store.stored_vectors import cosines, unit
 from mcp_memory.store.values import Layer
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Best:
     def __init__(self, query: NDArray[np.float32], limit: int) -> None:
         import numpy as np
 
-        self._query = query.astype(np.float64) / np.linalg.norm(query) / stored_length(len(query))
+        self._query = unit(query)
         self._limit = limit
         self._numbers: NDArray[np.int64] = np.empty(0, np.int64)
         self._scores: NDArray[np.float64] = np.empty(0, np.float64)
@@ -81,7 +81,7 @@ class Best:
             bar = np.partition(rough, -self._limit)[-self._limit] - 2 * _ROUNDING
         near = np.flatnonzero((rough >= bar) & (numbers > 0))
         if len(near):
-            self._merge(numbers[near], (rows[near] * self._query).sum(axis=1))
+            self._merge(numbers[near], cosines(rows[near], self._query))
 
     def _merge(self, numbers: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
         import numpy as np

@@ -10,7 +10,7 @@ They count one space only: a total over all spaces would let the rows of one spa
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.store.sql.transaction import Transaction, to_ms
@@ -31,6 +31,24 @@ _ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
 _A_FEW = 2_000  # new turns that are merged into cached columns; with more, all turns are read again
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """All turns of a space up to row `upto`, ordered by session and position; as in `TurnMetadata`."""
+
+    rows: NDArray[np.int64]
+    sessions: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    said_at: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    speakers: NDArray[np.int64]
+    asks: NDArray[np.bool_]
+    who: dict[int, tuple[Role, str | None]]
+    place_of_row: NDArray[np.int32]
+    """By row number; −1 if the row is not a turn of this space."""
+    upto: int
+    totals: Totals
+
+
 class Outlines:
     """The cache of turn metadata, one per store; safe to use from several threads."""
 
@@ -38,18 +56,62 @@ class Outlines:
         self._known: dict[int, _Columns] = {}
         self._lock = threading.Lock()
 
-    def of(self, tx: Transaction, filters: Filters) -> TurnMetadata:
-        """Return the turn metadata of a space, with the turns that pass the filters."""
+    def of(self, tx: Transaction, rows: NDArray[np.int64], *, filters: Filters, reach: int) -> TurnMetadata:
+        """See `Store.turn_metadata`."""
+        import numpy as np
+
+        columns = self._of(tx)
+        places = _around(columns, _places(columns, rows), reach)
+        sessions = columns.sessions[places]
+        gaps = (np.diff(places) > 1) | (np.diff(sessions) != 0)
+        return TurnMetadata(
+            rows=columns.rows[places],
+            sessions=sessions,
+            stretches=np.concatenate(([0], np.cumsum(gaps)))[: len(places)],
+            said_at=columns.said_at[places],
+            sizes=columns.sizes[places],
+            speakers=columns.speakers[places],
+            asks=columns.asks[places],
+            passes=_passing(tx, columns, filters, places),
+            who=columns.who,
+        )
+
+    def rows(self, tx: Transaction) -> NDArray[np.int64]:
+        """Return the rows of all turns of a space."""
+        return self._of(tx).rows
+
+    def passing(self, tx: Transaction, filters: Filters) -> NDArray[np.int64]:
+        """Return the rows of all turns of a space that pass the filters."""
+        columns = self._of(tx)
+        return columns.rows[_passing(tx, columns, filters)]
+
+    def totals(self, tx: Transaction) -> Totals:
+        return self._of(tx).totals
+
+    def _of(self, tx: Transaction) -> _Columns:
         with self._lock:
             columns = self._known[tx.space] = _refreshed(tx, self._known.get(tx.space))
-        return replace(columns.outline, passes=_passing(tx, columns.outline, filters))
+        return columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns:
-    outline: TurnMetadata
-    positions: NDArray[np.int64]
-    upto: int
+def _places(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of those rows that have one."""
+    places = columns.place_of_row[rows[rows < len(columns.place_of_row)]]
+    return places[places >= 0].astype("int64")
+
+
+def _around(columns: _Columns, places: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
+    """Return these places and those within reach of one in its session, each once, in order."""
+    import numpy as np
+
+    chosen = np.zeros(len(columns.rows), bool)
+    chosen[places] = True
+    if reach:
+        around = places[:, None] + np.arange(-reach, reach + 1)
+        inside = (around >= 0) & (around < len(columns.rows))
+        inside &= columns.sessions.take(around, mode="clip") == columns.sessions[places][:, None]
+        chosen[around[inside]] = True
+    return np.flatnonzero(chosen)
 
 
 def _refreshed(tx: Transaction, known: _Columns | None) -> _Columns:
@@ -58,8 +120,7 @@ def _refreshed(tx: Transaction, known: _Columns | None) -> _Columns:
         return known
     if known is None or newest - known.upto > _A_FEW:
         return _read(tx, newest, "INDEXED BY turn_outline WHERE space = :space")
-    fresh = _read(tx, newest, f"WHERE space = :space AND id > {known.upto}", who=known.outline.who)
-    return _merged(known, fresh)
+    return _merged(known, _read(tx, newest, f"WHERE space = :space AND id > {known.upto}", who=known.who))
 
 
 def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, str | None]] | None = None) -> _Columns:
@@ -84,43 +145,61 @@ def _read(tx: Transaction, upto: int, those: str, *, who: dict[int, tuple[Role, 
         number = numbers.setdefault((role, name), len(numbers))
         who[number] = (role, name)
         speakers[place_of_row[np.fromstring(ids, np.int64, sep=" ")]] = number
-    outline = TurnMetadata(
+    sessions = np.repeat([session for session, _, _ in found], [count for _, count, _ in found]).astype(np.int64)
+    return _Columns(
         rows=rows,
-        sessions=np.repeat([session for session, _, _ in found], [count for _, count, _ in found]).astype(np.int64),
+        sessions=sessions,
+        positions=positions,
         said_at=said_at,
         sizes=sizes,
         speakers=speakers,
         asks=asks.astype(bool),
-        passes=np.ones(len(rows), bool),
         who=who,
         place_of_row=place_of_row,
+        upto=upto,
+        totals=_totals(rows, sessions, sizes, who),
     )
-    return _Columns(outline=outline, positions=positions, upto=upto)
 
 
-def _merged(known: _Columns, fresh: _Columns) -> _Columns:
+def _merged(known: _Columns, new: _Columns) -> _Columns:
     """Insert a few new turns at their places, usually the ends of their sessions."""
     import numpy as np
 
-    old, new = known.outline, fresh.outline
-    at = np.searchsorted(_keys(old.sessions, known.positions), _keys(new.sessions, fresh.positions))
+    at = np.searchsorted(_keys(known.sessions, known.positions), _keys(new.sessions, new.positions))
 
     def both(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
         return np.insert(before, at, after)
 
-    rows = both(old.rows, new.rows)
-    outline = TurnMetadata(
+    rows, sessions = both(known.rows, new.rows), both(known.sessions, new.sessions)
+    sizes = both(known.sizes, new.sizes)
+    return _Columns(
         rows=rows,
-        sessions=both(old.sessions, new.sessions),
-        said_at=both(old.said_at, new.said_at),
-        sizes=both(old.sizes, new.sizes),
-        speakers=both(old.speakers, new.speakers),
-        asks=both(old.asks, new.asks),
-        passes=np.ones(len(rows), bool),
+        sessions=sessions,
+        positions=both(known.positions, new.positions),
+        said_at=both(known.said_at, new.said_at),
+        sizes=sizes,
+        speakers=both(known.speakers, new.speakers),
+        asks=both(known.asks, new.asks),
         who=new.who,
-        place_of_row=_place_of_row(rows, fresh.upto),
+        place_of_row=_place_of_row(rows, new.upto),
+        upto=new.upto,
+        totals=_totals(rows, sessions, sizes, new.who),
     )
-    return _Columns(outline=outline, positions=both(known.positions, fresh.positions), upto=fresh.upto)
+
+
+def _totals(
+    rows: NDArray[np.int64],
+    sessions: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    who: dict[int, tuple[Role, str | None]],
+) -> Totals:
+    return Totals(
+        rows=len(rows),
+        newest=int(rows.max(initial=0)),
+        sessions=int((sessions[1:] != sessions[:-1]).sum()) + bool(len(sessions)),
+        mean_size=float(sizes.mean()) if len(sizes) else 0.0,
+        names=frozenset(name for _, name in who.values() if name),
+    )
 
 
 def _keys(sessions: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -135,29 +214,33 @@ def _place_of_row(rows: NDArray[np.int64], upto: int) -> NDArray[np.int32]:
     return places
 
 
-def _passing(tx: Transaction, outline: TurnMetadata, filters: Filters) -> NDArray[np.bool_]:
+def _passing(
+    tx: Transaction, columns: _Columns, filters: Filters, places: NDArray[np.int64] | slice = slice(None)
+) -> NDArray[np.bool_]:
+    """Return which of the turns at these places may be returned."""
     import numpy as np
 
-    passes = np.ones(len(outline.rows), bool)
     forgotten = tx.column(
         "SELECT id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL AND space = :space"
     )
-    if forgotten:
-        passes[outline.places(np.array(forgotten, np.int64))] = False
+    live = np.ones(len(columns.rows), bool)
+    live[_places(columns, np.array(forgotten, np.int64))] = False
+    passes = live[places]
     if filters.since is not None:
-        passes &= outline.said_at >= to_ms(filters.since)
+        passes &= columns.said_at[places] >= to_ms(filters.since)
     if filters.until is not None:
-        passes &= outline.said_at < to_ms(filters.until)
+        passes &= columns.said_at[places] < to_ms(filters.until)
     if filters.upto is not None:
-        passes &= outline.rows <= filters.upto
+        passes &= columns.rows[places] <= filters.upto
     if filters.session is not None:
         number = tx.session(filters.session)
-        passes &= outline.sessions == (-1 if number is None else number)
+        passes &= columns.sessions[places] == (-1 if number is None else number)
     if filters.role is not None:
-        passes &= np.isin(outline.speakers, [code for code, (role, _) in outline.who.items() if role == filters.role])
+        those = [code for code, (role, _) in columns.who.items() if role == filters.role]
+        passes &= np.isin(columns.speakers[places], those)
     if filters.states_rule:
         stating = tx.column(f"SELECT r.id FROM turn r WHERE r.space = :space AND {states_rule(tx.space)}")
-        passes &= np.isin(outline.rows, np.array(stating, np.int64))
+        passes &= np.isin(columns.rows[places], np.array(stating, np.int64))
     return passes
 
 
@@ -170,8 +253,7 @@ class TotalsCache:
 
     def of(self, tx: Transaction, layer: Layer) -> Totals:
         if layer == "turn":
-            rows = self._outlines.of(tx, Filters()).rows
-            return Totals(rows=len(rows), newest=int(rows.max(initial=0)))
+            return self._outlines.totals(tx)
         newest = f"SELECT coalesce(max(id), 0) FROM {layer} WHERE space = :space"
         state = tx.get("SELECT coalesce(max(seq), 0) FROM change"), tx.get(newest)
         known = self._known.get((layer, tx.space))

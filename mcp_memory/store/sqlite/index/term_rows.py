@@ -59,8 +59,7 @@ class _FtsRows:
     def _few(self) -> list[int] | None:
         """The rows that pass, if they are few; otherwise None."""
         if self._layer == "turn":  # of a million turns SQLite would read every one
-            outline = self._outlines.of(self._tx, self._filters)
-            rows = outline.rows[outline.passes]
+            rows = self._outlines.passing(self._tx, self._filters)
             return rows.tolist() if len(rows) <= LISTING else None
         sql = f"SELECT r.id FROM {self._layer} r WHERE {self._condition} LIMIT {LISTING + 1}"
         few: list[int] = self._tx.column(sql, *self._values)
@@ -108,7 +107,7 @@ class _FtsRows:
     def _counts(self, first: int) -> tuple[int, int]:
         """Return the number of rows of the space, and of those from `first` on."""
         if self._layer == "turn":
-            rows = self._outlines.of(self._tx, Filters()).rows
+            rows = self._outlines.rows(self._tx)
             return len(rows), int((rows >= first).sum())
         sql = f"SELECT count(*), count(*) FILTER (WHERE id >= ?) FROM {self._layer} WHERE space = :space"
         return self._tx.all(sql, first)[0]

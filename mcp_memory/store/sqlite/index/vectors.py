@@ -160,13 +160,12 @@ def _allowed(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines
 
     if is_plain(layer, replace(filters, upto=None)):
         # As far as the space has rows: the number comes out of a cursor, and a forged one names any.
-        newest = int(outlines.of(tx, Filters()).rows.max(initial=0))
+        newest = outlines.totals(tx).newest
         if filters.upto is None or filters.upto >= newest:
             return None
         return np.ones(filters.upto + 1, np.bool_)
     if layer == "turn":
-        outline = outlines.of(tx, filters)
-        numbers = outline.rows[outline.passes]
+        numbers = outlines.passing(tx, filters)
     else:
         condition, values = where(tx, layer, filters)
         numbers = np.array(tx.column(f"SELECT r.id FROM {layer} r WHERE {condition}", *values), np.int64)

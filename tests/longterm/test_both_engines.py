@@ -1,0 +1,131 @@
+"""One conversation in SQLite and in PostgreSQL: the same questions have the same hits, to the last digit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.core.text import spoken
+from mcp_memory.core.types import NewTurn, Role
+from mcp_memory.longterm.search import Search, parse_query
+from mcp_memory.longterm.search.ranking import SIGNALS
+from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
+from mcp_memory.store.postgres import open_store as open_postgres
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.values import Filters, Vectors
+from mcp_memory.testing import HashEmbedder
+from tests.postgres_server import PostgresServer
+
+pytestmark = pytest.mark.postgres
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+PEOPLE: tuple[tuple[Role, str | None], ...] = (
+    ("user", "Ann"), ("assistant", None), ("user", "Bo Li"), ("assistant", "Robin"), ("system", None), ("user", None),
+)  # fmt: skip
+THINGS = [
+    "ferry", "harbour", "tent", "lake", "piano", "garden", "printer", "oak", "bridge", "violin", "kettle", "lantern",
+    "钢琴", "花园",
+]  # fmt: skip
+MORE = [
+    "the", "old", "was", "sold", "leaks", "blooms", "again", "on", "Tuesday", "for", "forty", "euros", "because",
+    "nobody", "wanted", "it", "any", "more",
+]  # fmt: skip
+QUESTIONS = [
+    "Who sold the piano?", "What did Ann say about the ferry?", "When did you mention the lantern?",
+    "Where did we go camping last Tuesday?", "钢琴怎么样？", "Is the old bridge near the lake?", "Bo, what about my kettle?",
+    "Which gadget hums?", "the the the", "rule", "what leaked in November 2026, the printer or the kettle or the oak?",
+    " ".join(THINGS),
+]  # fmt: skip
+FILTERS = [
+    Filters(),
+    Filters(role="assistant"),
+    Filters(session="talk 3"),
+    Filters(since=NOW - timedelta(days=9), until=NOW - timedelta(days=2)),
+    Filters(upto=250),
+    Filters(states_rule=True),
+]
+
+model = HashEmbedder(IDENTITY, dimensions=STATIC_DIMENSIONS + 32)  # so that its encoder is asked alone, too
+
+
+def embedded(*texts: str) -> Vectors:
+    return Vectors(identity=IDENTITY, data=model.embed(texts))
+
+
+def said(rng: random.Random) -> NewTurn:
+    role, name = rng.choice(PEOPLE)
+    words = [*rng.choices(THINGS, k=rng.randint(0, 3)), *rng.choices(MORE, k=rng.randint(1, 40))]
+    rng.shuffle(words)
+    ending = rng.choice([".", "?", "？", "!", "\0", " From now on, always bring the lantern."])
+    return NewTurn(role=role, name=name, content=" ".join(words) + ending)
+
+
+def converse(store: Store) -> None:
+    """Fill a store: sessions that grow in turns, with notes between the turns, and some turns forgotten."""
+    rng = random.Random(19)
+    for part in range(60):
+        at = NOW - timedelta(days=30 - part / 2)
+        turns = [said(rng) for _ in range(rng.randint(5, 25))]
+        for number in range(rng.choice([0, 0, 1, 12])):
+            turns.insert(rng.randrange(len(turns)), NewTurn(role="note", content=f"note {part} {number}"))
+        stored = store.append_turns("me", f"talk {part % 7}", turns, now=at).stored
+        rows = [turn for turn in stored if turn.role != "note"]
+        store.put_vectors([("me", turn.id) for turn in rows], embedded(*(spoken(t.content, t.name) for t in rows)))
+        store.forget("me", [turn.id for turn in rows[::9]], reason="wrong", now=at)
+    store.append_turns("other", "talk", [said(rng) for _ in range(9)], now=NOW)
+
+
+@pytest.fixture(scope="module")
+def stores(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Store]]:
+    folder: Path = tmp_path_factory.mktemp("both")
+    url = postgres.create_memory()
+    opened: list[Store] = [open_store(folder / "home"), open_postgres(url)]
+    for store in opened:
+        converse(store)
+    yield opened
+    for store in opened:
+        store.close()
+    postgres.drop_database(url)
+
+
+def found(store: Store, question: str, filters: Filters) -> dict[int, dict[str, float]]:
+    """Return all candidates with every signal."""
+    search = Search(store, lambda: NOW)
+    rows, _ = search.found(
+        "me", "turn", parse_query(question, NOW), embed=lambda text: [embedded(text)], filters=filters
+    )
+    search.close()
+    lines = zip(rows.rows.tolist(), rows.signals.tolist(), strict=True)
+    return {row: dict(zip(SIGNALS, signals, strict=True)) for row, signals in lines}
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_every_candidate_has_the_same_signals(stores: list[Store], filters: Filters) -> None:
+    for question in QUESTIONS:
+        sqlite, postgres = (found(store, question, filters) for store in stores)
+        assert sqlite == postgres, question
+        assert sqlite or filters != Filters()
+
+
+def test_hits_have_the_same_order_and_scores(stores: list[Store]) -> None:
+    for question in QUESTIONS:
+        sqlite, postgres = (
+            Search(store, lambda: NOW)(
+                "me", "turn", question, embed=lambda text: [embedded(text)], filters=Filters(), limit=50
+            )
+            for store in stores
+        )
+        assert sqlite == postgres, question
+
+
+def test_some_questions_meet_few_turns_and_others_more_than_can_be_seeds(stores: list[Store]) -> None:
+    words = [parse_query(question, NOW).words for question in QUESTIONS]
+    found = [stores[0].postings("me", "turn", terms, filters=Filters()) for terms in words]
+    met = [len(set[int]().union(*(posting.rows.tolist() for posting in postings))) for postings in found]
+    assert min(met) < 200
+    assert max(met) > 400
