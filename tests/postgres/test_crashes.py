@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from signal import SIGKILL
 from threading import Event
 
 import pytest
 
+from bench import failover
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.postgres import PostgresStore
@@ -181,3 +184,13 @@ def test_a_number_that_the_new_primary_gave_again_is_not_taken_for_the_lost_writ
                 note(store, "lost at first")
             found = noted(standby.url("memory"))
     assert found == [*(f"another {number:02}" for number in range(20)), "before", "lost at first"]
+
+
+def test_the_bench_counts_what_kills_lose(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    with pytest.raises(SystemExit) as ended:
+        failover.main(["--kills", "1", "--failovers", "0", "--json", str(figures)])
+    assert ended.value.code == 0
+    found = json.loads(figures.read_text())["kills"]
+    assert (found["kills"], found["lost"], found["doubled"]) == (1, 0, 0)
+    assert found["acknowledged"]
