@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Spend, Spent, Token
+from mcp_memory.store.values import PersonaPage, Spend, Spent, Token
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LAPTOP = Token(id="ab12", name="laptop", spaces=("work", "日本"), right="write", at=NOW, hash=b"\x01" * 32)
@@ -149,3 +149,21 @@ def test_models_are_paused_for_a_reason_until_they_are_resumed(store: Store) -> 
 
 def test_a_store_that_can_be_written_to_is_not_read_only(store: Store) -> None:
     assert store.read_only is None
+
+
+# --- the engine -------------------------------------------------------------------------------------
+
+
+def test_a_store_names_its_schema_before_and_after_a_write(store: Store) -> None:
+    name = store.schema()
+    assert name
+    store.pause("", now=NOW)
+    assert store.schema() == name
+
+
+def test_writing_the_file_of_the_persona_changes_no_row(store: Store) -> None:
+    store.commit("me", None, PersonaPage(text="# A"), outcome={}, now=NOW)
+    before = store.persona_versions("me"), store.last_change()
+    for _ in range(2):
+        store.write_persona_file("me", "# A\n\n- work\n")
+    assert (store.persona_versions("me"), store.last_change()) == before
