@@ -147,14 +147,14 @@ class Scored:
 class Totals:
     """How many rows a layer of a space has, and the number of the newest; 0 where it has none.
 
-    Of turns also the number of sessions with a turn, the mean size in bytes of UTF-8, and the names of speakers.
+    Of turns also the number of sessions with one, the mean size in bytes of UTF-8, and the sorted names of speakers.
     """
 
     rows: int
     newest: int
     sessions: int = 0
     mean_size: float = 0.0
-    names: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

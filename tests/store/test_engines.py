@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -166,8 +167,8 @@ def answers(store: Store, space: str) -> Iterator[object]:
             found = store.postings(space, layer, index_terms("apple zoe émile 茶 ab"), filters=filters)
             yield sorted((posting.term, posting.rows.tolist()) for posting in found)
     for filters in FILTERS[:8]:
-        them = store.turn_metadata(space, filters=filters)
-        yield them.rows.tolist(), them.said_at.tolist(), them.passes.tolist(), them.session_count
+        them = store.turn_metadata(space, np.arange(99), filters=filters)
+        yield them.rows.tolist(), them.said_at.tolist(), them.passes.tolist(), them.sizes.tolist(), them.asks.tolist()
         yield [them.who[speaker] for speaker in them.speakers.tolist()]
     yield [row for row in store.unembedded("m", limit=999) if row[0] == space]
     rows: list[object] = []

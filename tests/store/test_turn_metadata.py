@@ -110,15 +110,15 @@ def test_rows_find_their_places(store: Store) -> None:
 
 def test_totals_of_turns_count_what_was_appended_since(store: Store) -> None:
     nothing = store.totals("me", "turn")
-    assert (nothing.rows, nothing.newest, nothing.sessions, nothing.mean_size, nothing.names) == (0, 0, 0, 0.0, set())
+    assert (nothing.rows, nothing.newest, nothing.sessions, nothing.mean_size, nothing.names) == (0, 0, 0, 0.0, ())
     append(store, user("four", name="Ann"), assistant("12345678"), session="a")
     first = store.totals("me", "turn")
-    assert (first.rows, first.sessions, first.mean_size, first.names) == (2, 1, 6.0, {"Ann"})
+    assert (first.rows, first.sessions, first.mean_size, first.names) == (2, 1, 6.0, ("Ann",))
     append(store, user("four", name="Bo"), session="a")
-    append(store, NewTurn(role="note", content="a note"), session="c")
     append(store, user("four"), session="b")
+    append(store, NewTurn(role="note", content="a note"), session="c")
     then = store.totals("me", "turn")
-    assert (then.rows, then.newest, then.sessions, then.mean_size, then.names) == (4, 5, 2, 5.0, {"Ann", "Bo"})
+    assert (then.rows, then.newest, then.sessions, then.mean_size, then.names) == (4, 4, 2, 5.0, ("Ann", "Bo"))
     append(store, user("12345678"), session="c")
     assert store.totals("me", "turn").sessions == 3
     assert store.totals("another", "turn").rows == 0

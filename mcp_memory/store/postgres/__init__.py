@@ -9,7 +9,9 @@
 | `failures` | errors of the server and of connections as errors that name the next step |
 | `transaction` | a transaction of a space: its connection, raw results, word and vector indexes |
 | `schema` | the tables of `sql.schema` as PostgreSQL has them, and the list of migrations |
-| `search` | words by hashed terms under GIN, vectors by pgvector |
+| `terms`, `term_rows` | words by hashed terms under GIN |
+| `vectors` | vectors by pgvector |
+| `turn_columns` | turn metadata of the turns that a search met, and totals |
 """
 
 from mcp_memory.store.postgres.store import PostgresStore, open_store

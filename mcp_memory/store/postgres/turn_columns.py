@@ -52,6 +52,9 @@ _AROUND = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
+    """Totals of all rows up to `upto`, which may be a note; `newest` is a turn."""
+
+    upto: int = 0
     rows: int = 0
     newest: int = 0
     sessions: int = 0
@@ -72,7 +75,7 @@ class Turns:
             newest=counted.newest,
             sessions=counted.sessions,
             mean_size=counted.size / max(1, counted.rows),
-            names=frozenset(name for _, name in counted.who.values() if name),
+            names=tuple(sorted({name for _, name in counted.who.values() if name})),
         )
 
     def read(self, tx: Transaction, rows: NDArray[np.int64], *, filters: Filters, reach: int) -> TurnMetadata:
@@ -99,9 +102,9 @@ class Turns:
     def _counted(self, tx: Transaction) -> _Counted:
         known = self._known.get(tx.space, _Counted())
         newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
-        if newest < known.newest:  # seen from an earlier moment, or rows were lost with a server
+        if newest < known.upto:  # seen from an earlier moment, or rows were lost with a server
             known = _Counted()
-        if newest > known.newest:
+        if newest > known.upto:
             known = self._known[tx.space] = _counted(tx, known, newest)
         return known
 
@@ -139,25 +142,26 @@ def _stretches(met: NDArray[np.int64], places: NDArray[np.intp]) -> NDArray[np.i
     return np.concatenate(([0], np.cumsum(inside[:-1] == 0)))[:count]
 
 
-def _counted(tx: Transaction, known: _Counted, newest: int) -> _Counted:
-    """Add the turns from the first one that is not counted to `newest`."""
+def _counted(tx: Transaction, known: _Counted, upto: int) -> _Counted:
+    """Add the turns from the first row that is not counted to `upto`."""
     speakers = tx.all(
         "SELECT speaker, count(*), sum(size), max(id) FROM turn WHERE space = :space AND role <> 'note' AND id > ?"
         " GROUP BY speaker",
-        known.newest,
+        known.upto,
     )
     unknown = [last for speaker, _, _, last in speakers if speaker not in known.who]
     names = tx.among("SELECT speaker, role, name FROM turn WHERE space = :space AND id IN ({})", unknown)
     sessions = "SELECT DISTINCT session FROM turn WHERE space = :space AND role <> 'note' AND id > ?"
-    if known.newest:
+    if known.upto:
         sessions = (
             f"SELECT n.session FROM ({sessions}) n WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.space = :space"
             " AND t.session = n.session AND t.role <> 'note' AND t.id <= ?)"
         )
-    begun = tx.get(f"SELECT count(*) FROM ({sessions}) s", *[known.newest] * sessions.count("?"))
+    begun = tx.get(f"SELECT count(*) FROM ({sessions}) s", *[known.upto] * sessions.count("?"))
     return _Counted(
         rows=known.rows + sum(count for _, count, _, _ in speakers),
-        newest=newest,
+        upto=upto,
+        newest=max([known.newest, *(last for _, _, _, last in speakers)]),
         sessions=known.sessions + begun,
         size=known.size + sum(size for _, _, size, _ in speakers),
         who=known.who | {speaker: (role, name) for speaker, role, name in names},

@@ -198,7 +198,7 @@ def _totals(
         newest=int(rows.max(initial=0)),
         sessions=int((sessions[1:] != sessions[:-1]).sum()) + bool(len(sessions)),
         mean_size=float(sizes.mean()) if len(sizes) else 0.0,
-        names=frozenset(name for _, name in who.values() if name),
+        names=tuple(sorted({name for _, name in who.values() if name})),
     )
 
 
