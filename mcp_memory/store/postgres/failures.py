@@ -91,8 +91,8 @@ def _meaning(error: psycopg.Error, name: str) -> McpMemoryError | None:
             )
         case errors.InsufficientPrivilege():
             return StoreUnavailable(
-                f"The user of {name} may not do that ({said}). `mcp-memory migrate` as the owner of the database gives"
-                " the rights."
+                f"The user of {name} may not do that ({said}). Nothing was written. Give the URL of the user who"
+                " owns the tables; the extension vector an administrator creates once."
             )
         case psycopg.OperationalError() | psycopg.InterfaceError():
             advice = next((step for word, step in _CONNECTING.items() if word in str(error)), _REACHED)
