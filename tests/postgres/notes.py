@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from mcp_memory.store.postgres import PostgresStore
-from mcp_memory.store.postgres.database import Database
+from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.transaction import PostgresTransaction
 
 __all__ = ["as_administrator", "make_table", "note", "noted", "opened", "sql"]
@@ -17,7 +17,7 @@ __all__ = ["as_administrator", "make_table", "note", "noted", "opened", "sql"]
 
 @contextmanager
 def opened(url: str, **options: Any):
-    store = PostgresStore(Database(url, **options))
+    store = PostgresStore(PostgresDatabase(url, **options))
     try:
         yield store
     finally:

@@ -28,7 +28,7 @@ from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.failures import explained, name_of, passes
 from mcp_memory.store.postgres.pool import Pool
 
-__all__ = ["Database"]
+__all__ = ["PostgresDatabase"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-class Database:
+class PostgresDatabase:
     """The open database. The constructor brings its schema up to date or raises; `close()` may be called twice."""
 
     def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import psycopg
 
 from mcp_memory.store.postgres import term_rows, terms, vectors
-from mcp_memory.store.postgres.database import Database
+from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.schema import SCHEMA
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
@@ -32,13 +32,13 @@ Connection = psycopg.Connection[Any]
 
 def open_store(url: str) -> PostgresStore:
     """Open the store in a database and bring its schema up to date. Raises StoreUnavailable with the next step."""
-    return PostgresStore(Database(url))
+    return PostgresStore(PostgresDatabase(url))
 
 
 class PostgresStore(SqlVerbs):
     """One open database; `store.protocol.Store` has the contract of each verb."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         self._db = database
         self._common = CommonTerms()
         self._turns = Turns()

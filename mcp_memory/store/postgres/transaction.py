@@ -37,7 +37,7 @@ class PostgresTransaction(Transaction):
             self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory space {space}")
             self.space = self._number("FOR NO KEY UPDATE")
         self.files = SpaceObjects(self)
-        self.index = SpaceIndex(self)
+        self.index = SpaceKeys(self)
 
     def _number(self, lock: str) -> int:
         number: int = self.get(f"SELECT id FROM space WHERE name = ? {lock}", self.name) or 0
@@ -100,7 +100,7 @@ class SpaceObjects:
     def rewrite(self, path: str, lines: Iterable[bytes]) -> None: ...
 
 
-class SpaceIndex:
+class SpaceKeys:
     """`sql.Index` over hashed terms and pgvector."""
 
     def __init__(self, tx: PostgresTransaction) -> None:
