@@ -51,7 +51,7 @@ _AROUND = f"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
+class _CountedTurns:
     """Totals of all rows up to `upto`, which may be a note; `newest` is a turn."""
 
     upto: int = 0
@@ -66,7 +66,7 @@ class Turns:
     """Reads metadata and totals of turns; one per store, safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _Counted] = {}
+        self._known: dict[int, _CountedTurns] = {}
 
     def totals(self, tx: Transaction) -> Totals:
         counted = self._counted(tx)
@@ -99,11 +99,11 @@ class Turns:
             who=who,
         )
 
-    def _counted(self, tx: Transaction) -> _Counted:
-        known = self._known.get(tx.space, _Counted())
+    def _counted(self, tx: Transaction) -> _CountedTurns:
+        known = self._known.get(tx.space, _CountedTurns())
         newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
         if newest < known.upto:  # seen from an earlier moment, or rows were lost with a server
-            known = _Counted()
+            known = _CountedTurns()
         if newest > known.upto:
             known = self._known[tx.space] = _counted(tx, known, newest)
         return known
@@ -142,7 +142,7 @@ def _stretches(met: NDArray[np.int64], places: NDArray[np.intp]) -> NDArray[np.i
     return np.concatenate(([0], np.cumsum(inside[:-1] == 0)))[:count]
 
 
-def _counted(tx: Transaction, known: _Counted, upto: int) -> _Counted:
+def _counted(tx: Transaction, known: _CountedTurns, upto: int) -> _CountedTurns:
     """Add the turns from the first row that is not counted to `upto`."""
     speakers = tx.all(
         "SELECT speaker, count(*), sum(size), max(id) FROM turn WHERE space = :space AND role <> 'note' AND id > ?"
@@ -158,7 +158,7 @@ def _counted(tx: Transaction, known: _Counted, upto: int) -> _Counted:
             " AND t.session = n.session AND t.role <> 'note' AND t.id <= ?)"
         )
     begun = tx.get(f"SELECT count(*) FROM ({sessions}) s", *[known.upto] * sessions.count("?"))
-    return _Counted(
+    return _CountedTurns(
         rows=known.rows + sum(count for _, count, _, _ in speakers),
         upto=upto,
         newest=max([known.newest, *(last for _, _, _, last in speakers)]),
