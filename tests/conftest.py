@@ -73,6 +73,14 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture
+def url(postgres: PostgresServer) -> Iterator[str]:
+    """A memory in PostgreSQL of this test alone."""
+    made = postgres.create_memory()
+    yield made
+    postgres.drop_database(made)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def homes_on_postgres(request: pytest.FixtureRequest) -> Iterator[HomesOnPostgres | None]:
     """The homes of this run, where their memories are in PostgreSQL."""

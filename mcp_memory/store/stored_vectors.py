@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.store.values import Layer
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["cosines", "quantised", "stored_length", "unit"]
+__all__ = ["EMBEDDED_LAYERS", "by_layer", "cosines", "other_dimensions", "quantised", "stored_length", "unit"]
+
+EMBEDDED_LAYERS: tuple[Layer, ...] = ("turn", "atom")
 
 
 def quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
@@ -43,3 +50,19 @@ def cosines(rows: NDArray[np.int8], by: NDArray[np.float64]) -> NDArray[np.float
     Each row on its own, so that equal rows get equal cosines to the last bit, whatever their position and engine.
     """
     return (rows * by).sum(axis=1)
+
+
+def by_layer(rows: Sequence[tuple[str, str]]) -> dict[tuple[str, Layer], list[int]]:
+    """Return the places of rows, given as (space, id) in any order, for each space and layer."""
+    places = defaultdict[tuple[str, Layer], list[int]](list)
+    for place, (space, id) in enumerate(rows):
+        places[space, "turn" if id[:1] == "t" else "atom"].append(place)
+    return places
+
+
+def other_dimensions(identity: str, now: int, before: int) -> InvalidInput:
+    """Return the error of a model whose vectors had other dimensions before."""
+    return InvalidInput(
+        f"The model {identity} gave vectors of {now} numbers and earlier ones of {before}. "
+        "Give the changed model another name in the settings."
+    )

@@ -12,12 +12,10 @@ from tests.postgres_server import PostgresServer
 
 
 @pytest.fixture
-def url(postgres: PostgresServer) -> Iterator[str]:
-    made = postgres.create_memory()
-    make_table(made)
-    sql(made, "INSERT INTO space (name) VALUES ('me')")
-    yield made
-    postgres.drop_database(made)
+def url(url: str) -> str:
+    make_table(url)
+    sql(url, "INSERT INTO space (name) VALUES ('me')")
+    return url
 
 
 @pytest.fixture

@@ -5,24 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.postgres_server import PostgresServer
 from tests.server.answers import WAIT, answer_of, text_of
 
 pytestmark = [pytest.mark.postgres, pytest.mark.anyio]
-
-
-@pytest.fixture
-def url(postgres: PostgresServer) -> Iterator[str]:
-    made = postgres.create_memory()
-    yield made
-    postgres.drop_database(made)
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -10,19 +10,11 @@ import pytest
 
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.store.postgres import PostgresStore, open_store
-from tests.postgres_server import PostgresServer
 from tests.store.test_contract import NOW, append, atom, new_ref, user
 
 pytestmark = pytest.mark.postgres
 
 LONG = "".join(Random(7).choices([chr(code) for code in range(0x4E00, 0x9FFF)], k=3_000))
-
-
-@pytest.fixture
-def url(postgres: PostgresServer) -> Iterator[str]:
-    made = postgres.create_memory()
-    yield made
-    postgres.drop_database(made)
 
 
 @pytest.fixture

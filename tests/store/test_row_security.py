@@ -13,18 +13,10 @@ from mcp_memory.store.postgres import PostgresStore, open_store
 from mcp_memory.store.sql import schema
 from mcp_memory.store.values import NewAtom, NewRef, Vectors
 from mcp_memory.testing import HashEmbedder
-from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.postgres
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def url(postgres: PostgresServer) -> Iterator[str]:
-    made = postgres.create_memory()
-    yield made
-    postgres.drop_database(made)
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from mcp_memory.store.postgres.transaction import PostgresTransaction, home_tran
 from mcp_memory.store.postgres.turn_columns import Turns
 from mcp_memory.store.sql import exporting, home, word_index
 from mcp_memory.store.sql.postings import CommonTerms
-from mcp_memory.store.sql.transaction import HomeTransaction
+from mcp_memory.store.sql.transaction import HomeTransaction, number_of
 from mcp_memory.store.sql.verbs import SqlVerbs
+from mcp_memory.store.stored_vectors import by_layer
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Change, Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
 
@@ -107,8 +108,8 @@ class PostgresStore(SqlVerbs):
         return self.read_home(vectors.unembedded, identity, limit=limit)
 
     def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
-        for (space, layer), places in vectors.by_space(rows).items():
-            numbers = [int(rows[place][1][1:]) for place in places]
+        for (space, layer), places in by_layer(rows).items():
+            numbers = [number_of(rows[place][1], layer[0]) for place in places]
             self.write(space, vectors.put, layer, numbers, new, rows=places)
 
     def drop_vector_index(self, identity: str) -> None:

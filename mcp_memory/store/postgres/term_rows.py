@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.postgres.terms import hashed, states_rule
+from mcp_memory.store.postgres.terms import hashed, passing
 from mcp_memory.store.sql import postings
-from mcp_memory.store.sql.filters import is_plain, where
+from mcp_memory.store.sql.filters import is_plain
 from mcp_memory.store.sql.postings import COMMON, CommonTerms
 from mcp_memory.store.values import Filters, Layer, Posting
 
@@ -40,11 +40,9 @@ class _GinRows:
     def __init__(self, tx: PostgresTransaction, layer: Layer, filters: Filters) -> None:
         self._tx = tx
         self._layer: Layer = layer
-        self._filters = filters
         self.plain = is_plain(layer, filters)
-        condition, self._values = where(tx, layer, filters)
-        rule = f" AND {states_rule(tx.space)}" if filters.states_rule else ""
-        self._passing = f"AND EXISTS (SELECT 1 FROM {layer} r WHERE r.id = w.id AND {condition}{rule})"
+        condition, self._values = passing(tx, layer, filters)
+        self._passing = f"AND EXISTS (SELECT 1 FROM {layer} r WHERE r.id = w.id AND {condition})"
 
     def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
         import numpy as np
@@ -59,15 +57,7 @@ class _GinRows:
         )
         return np.array(found, np.int64)
 
-    def newest(self, term: str) -> Posting | None:
-        rows = self.rows(term, passing=True)
-        if not len(rows):
-            return None
-        total, since = self._counts(int(rows[-1])) if self.plain else (0, 1)
-        return Posting(term=term, rows=rows, documents=max(COMMON * total // max(1, since), COMMON))
-
-    def _counts(self, first: int) -> tuple[int, int]:
-        """Return the number of rows of the space, and of those from `first` on."""
+    def counts(self, first: int) -> tuple[int, int]:
         noted = " AND role <> 'note'" if self._layer == "turn" else ""
         sql = f"SELECT count(*), count(*) FILTER (WHERE id >= ?) FROM {self._layer} WHERE space = :space{noted}"
         return self._tx.all(sql, first)[0]

@@ -11,14 +11,15 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from mcp_memory.language.words import TERMS_VERSION
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sql.filters import where
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
 from mcp_memory.store.sql.word_index import RULE, terms_of_row
-from mcp_memory.store.values import Layer
+from mcp_memory.store.values import Filters, Layer
 
 if TYPE_CHECKING:
     from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["delete", "hashed", "outdated", "put", "renew", "stale", "states_rule", "with_all"]
+__all__ = ["delete", "hashed", "outdated", "passing", "put", "renew", "stale", "with_all"]
 
 _RENEWED: tuple[tuple[Layer, str], ...] = (("atom", "r.text, NULL"), ("turn", "r.content, r.name"))
 """The layers that are renewed here, and what their terms are taken from; results are indexed again by `put_chunks`."""
@@ -53,10 +54,14 @@ def with_all(tx: PostgresTransaction, layer: Layer, wanted: Sequence[str]) -> li
     return sorted(id for id, space in rows if space == tx.space)
 
 
-def states_rule(space: int) -> str:
-    """Return the condition that somebody states a standing rule in a turn `r` of a space."""
-    (key,) = hashed(space, [RULE])
-    return f"r.id IN (SELECT w.id FROM turn_terms w WHERE w.keys @> ARRAY[{key}::int8] AND w.space = {space})"
+def passing(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Value]]:
+    """Return the condition on the row `r` of a layer's table, and its values: `filters.where`, with `states_rule`."""
+    condition, values = where(tx, layer, filters)
+    if filters.states_rule:
+        (key,) = hashed(tx.space, [RULE])
+        stating = f"SELECT w.id FROM turn_terms w WHERE w.keys @> ARRAY[{key}::int8] AND w.space = {tx.space}"
+        condition += f" AND r.id IN ({stating})"
+    return condition, values
 
 
 def stale(tx: HomeTransaction) -> int:

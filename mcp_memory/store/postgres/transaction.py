@@ -40,9 +40,13 @@ class PostgresTransaction(Transaction):
         self.index = SpaceKeys(self)
 
     def _number(self, lock: str) -> int:
-        number: int = self.get(f"SELECT id FROM space WHERE name = ? {lock}", self.name) or 0
-        self._enter(number)
-        return number
+        """Return the number of the space, 0 while it has no rows, and let the transaction see its rows alone."""
+        number: int | None = self.get(
+            f"SELECT id, set_config('mcp_memory.space', id::text, true) FROM space WHERE name = ? {lock}", self.name
+        )
+        if number is None:  # one transaction may read several spaces, one after the other
+            self._enter(0)
+        return number or 0
 
     def _enter(self, number: int) -> None:
         """Let the rest of the transaction see the rows of this space alone; `schema.guard` has the policy."""

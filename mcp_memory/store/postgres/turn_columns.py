@@ -13,8 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.postgres.terms import states_rule
-from mcp_memory.store.sql.filters import where
+from mcp_memory.store.postgres.terms import passing
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Totals
@@ -113,9 +112,8 @@ def _lines(tx: Transaction, rows: NDArray[np.int64], filters: Filters, reach: in
     """Return a line for each turn around each of these rows; one that is around several has as many lines."""
     import numpy as np
 
-    condition, values = where(tx, "turn", filters)
-    rule = f" AND {states_rule(tx.space)}" if filters.states_rule else ""
-    packed = " || ".join(sql for sql, _ in _PACKED.values()).format(condition + rule)
+    condition, values = passing(tx, "turn", filters)
+    packed = " || ".join(sql for sql, _ in _PACKED.values()).format(condition)
     # Without a reach a turn is its own neighbour: a join would take twice as long.
     source = _AROUND.format(reach=reach) if reach else "turn r"
     of, packed = ("m", packed) if reach else ("r", packed.replace("(m.id)", "(r.id)"))

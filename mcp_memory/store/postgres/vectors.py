@@ -6,17 +6,14 @@ same cosines.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.postgres.schema import guard
-from mcp_memory.store.postgres.terms import states_rule
-from mcp_memory.store.sql.filters import where
+from mcp_memory.store.postgres.terms import passing
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, number_of
 from mcp_memory.store.sql.word_index import INDEXED
-from mcp_memory.store.stored_vectors import cosines, quantised, unit
+from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, cosines, other_dimensions, quantised, unit
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -25,10 +22,9 @@ if TYPE_CHECKING:
 
     from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["by_space", "delete", "drop", "embeddable", "indexes", "nearest", "of_rows", "put", "unembedded"]
+__all__ = ["delete", "drop", "embeddable", "indexes", "nearest", "of_rows", "put", "unembedded"]
 
 _MORE = 50  # rows beyond the limit that are scored again: the query is rounded to three digits first
-_LAYERS: tuple[Layer, ...] = ("turn", "atom")
 _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "r.text"), ("turn", "r.content"))
 
 
@@ -46,21 +42,18 @@ def ensure(tx: HomeTransaction, identity: str, dimensions: int) -> int:
     tx.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory vectors {identity}")
     known = tx.one("SELECT id, dimensions FROM vector_index WHERE identity = ?", identity)
     if known is not None and known[1] != dimensions:
-        raise InvalidInput(
-            f"The model {identity} gave vectors of {dimensions} numbers and earlier ones of {known[1]}. "
-            "Give the changed model another name in the settings."
-        )
+        raise other_dimensions(identity, dimensions, known[1])
     if known is not None:
         return known[0]
     index: int = tx.get(
         "INSERT INTO vector_index (identity, dimensions) VALUES (?, ?) RETURNING id", identity, dimensions
     )
-    for layer in _LAYERS:
+    for layer in EMBEDDED_LAYERS:
         tx.run(
             f"CREATE TABLE {_table(layer, index)} (space BIGINT NOT NULL, id BIGINT NOT NULL,"
-            f" embedding halfvec({dimensions}) NOT NULL, PRIMARY KEY (space, id));"
+            f" embedding halfvec({dimensions}) NOT NULL, PRIMARY KEY (space, id))"
         )
-        for statement in guard(_table(layer, index)).split(";"):
+        for statement in guard(_table(layer, index)):
             tx.run(statement)
     return index
 
@@ -83,14 +76,6 @@ def _written(row: NDArray[np.int8]) -> str:
     return f"[{','.join(map(str, row.tolist()))}]"
 
 
-def by_space(given: Sequence[tuple[str, str]]) -> dict[tuple[str, Layer], list[int]]:
-    """Group rows, given as (space, id), by space and layer; return their places."""
-    rows = defaultdict[tuple[str, Layer], list[int]](list)
-    for place, (space, id) in enumerate(given):
-        rows[space, "turn" if id[:1] == "t" else "atom"].append(place)
-    return rows
-
-
 def delete(tx: Transaction, layer: Layer, numbers: Sequence[int]) -> None:
     for index in tx.column("SELECT id FROM vector_index"):
         tx.many(f"DELETE FROM {_table(layer, index)} WHERE space = :space AND id = ?", [(one,) for one in numbers])
@@ -101,12 +86,11 @@ def nearest(tx: PostgresTransaction, layer: Layer, query: Vectors, *, filters: F
     index = _index(tx, query.identity, int(query.data.shape[1]))
     if not tx.space or index is None or not query.data.any():
         return []
-    condition, values = where(tx, layer, filters)
-    rule = f" AND {states_rule(tx.space)}" if filters.states_rule else ""
+    condition, values = passing(tx, layer, filters)
     data: bytes | None = tx.get(
         f"SELECT string_agg(int8send(n.id) || halfvec_send(n.embedding), '') FROM (SELECT v.id, v.embedding"
         f" FROM {_table(layer, index)} v JOIN {layer} r ON r.space = v.space AND r.id = v.id"
-        f" WHERE v.space = :space AND {condition}{rule} ORDER BY v.embedding <#> ?::halfvec, v.id DESC LIMIT ?) n",
+        f" WHERE v.space = :space AND {condition} ORDER BY v.embedding <#> ?::halfvec, v.id DESC LIMIT ?) n",
         *(*values, "[" + ",".join(f"{number:.8g}" for number in query.data[0].tolist()) + "]", limit + _MORE),
     )
     return _best(data or b"", query.data[0], layer, limit)
@@ -144,7 +128,7 @@ def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) ->
 
 def embeddable(tx: HomeTransaction) -> int:
     """Return the number of rows of all spaces that a model has to embed."""
-    counts = (tx.get(f"SELECT count(*) FROM {layer} WHERE {INDEXED[layer]}") for layer in _LAYERS)
+    counts = (tx.get(f"SELECT count(*) FROM {layer} WHERE {INDEXED[layer]}") for layer in EMBEDDED_LAYERS)
     return sum(counts)
 
 
@@ -154,7 +138,7 @@ def indexes(tx: HomeTransaction) -> list[VectorIndex]:
         VectorIndex(
             identity=identity,
             dimensions=dimensions,
-            embedded=sum(tx.get(f"SELECT count(*) FROM {_table(layer, index)}") for layer in _LAYERS),
+            embedded=sum(tx.get(f"SELECT count(*) FROM {_table(layer, index)}") for layer in EMBEDDED_LAYERS),
         )
         for index, identity, dimensions in tx.all("SELECT id, identity, dimensions FROM vector_index ORDER BY id")
     ]
@@ -184,6 +168,6 @@ def drop(tx: HomeTransaction, identity: str) -> None:
     """See `Store.drop_vector_index`."""
     index = _index(tx, identity)
     if index is not None:
-        for layer in _LAYERS:
+        for layer in EMBEDDED_LAYERS:
             tx.run(f"DROP TABLE {_table(layer, index)}")
         tx.run("DELETE FROM vector_index WHERE id = ?", index)

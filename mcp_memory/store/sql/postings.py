@@ -18,13 +18,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["COMMON", "LISTING", "CommonTerms", "TermRows", "read"]
+__all__ = ["COMMON", "CommonTerms", "TermRows", "read"]
 
 COMMON = 1_500
 """Rows at which a term counts as common; of a common term, only this number of newest rows is read."""
-
-LISTING = 3_000
-"""Rows that pass a filter, up to which they are named one by one."""
 
 _TOGETHER = 6_000  # rows of all terms together; the rarest terms come first
 _RELATIVES = 3_000
@@ -41,15 +38,15 @@ class TermRows(Protocol):
         """Whether all rows of the layer pass."""
         ...
 
-    def rows(self, term: str) -> NDArray[np.int64]:
-        """Return the newest rows with the term, newest first, COMMON at most.
+    def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
+        """Return the newest rows with the term, newest first, COMMON at most; with `passing`, only those that pass.
 
-        Atoms and chunks must pass the filters; turns that do not are kept as context of their neighbours.
+        Atoms and chunks must always pass; turns that do not are kept as context of their neighbours.
         """
         ...
 
-    def newest(self, term: str) -> Posting | None:
-        """Return the newest rows of a common term that pass; the number of its documents may be estimated."""
+    def counts(self, first: int) -> tuple[int, int]:
+        """Return the number of rows of the space, and of those from `first` on."""
         ...
 
 
@@ -79,7 +76,7 @@ def read(index: TermRows, wanted: Sequence[str], *, also: Sequence[str] = (), co
     if index.plain:
         left_out = left_out[: max(0, _AT_LEAST - len(kept))]
     # With a filter, the rows that pass may have only terms that were left out.
-    kept += [one for term in left_out if (one := index.newest(term))]
+    kept += [one for term in left_out if (one := _newest(index, term))]
     relatives, _ = _rare_first(index, [term for term in also if term not in wanted], common)
     return kept + _within(relatives, _RELATIVES, at_least=0)[0]
 
@@ -97,6 +94,15 @@ def _rare_first(index: TermRows, terms: Sequence[str], common: set[str]) -> tupl
         elif len(rows):
             found.append(Posting(term=term, rows=rows, documents=len(rows)))
     return sorted(found, key=lambda posting: len(posting.rows)), common_ones
+
+
+def _newest(index: TermRows, term: str) -> Posting | None:
+    """Return the newest rows of a common term that pass; its documents are estimated from the density of these rows."""
+    rows = index.rows(term, passing=True)
+    if not len(rows):
+        return None
+    total, since = index.counts(int(rows[-1])) if index.plain else (0, 1)
+    return Posting(term=term, rows=rows, documents=max(COMMON * total // max(1, since), COMMON))
 
 
 def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.store.sql import postings
 from mcp_memory.store.sql.filters import is_plain, where
-from mcp_memory.store.sql.postings import COMMON, LISTING, CommonTerms
+from mcp_memory.store.sql.postings import COMMON, CommonTerms
 from mcp_memory.store.sql.transaction import Value
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from mcp_memory.store.sqlite.transaction import SqliteTransaction
 
 __all__ = ["read"]
+
+_LISTING = 3_000  # rows that pass a filter, up to which they are named one by one
 
 
 def read(
@@ -60,10 +62,10 @@ class _FtsRows:
         """The rows that pass, if they are few; otherwise None."""
         if self._layer == "turn":  # of a million turns SQLite would read every one
             rows = self._outlines.passing(self._tx, self._filters)
-            return rows.tolist() if len(rows) <= LISTING else None
-        sql = f"SELECT r.id FROM {self._layer} r WHERE {self._condition} LIMIT {LISTING + 1}"
+            return rows.tolist() if len(rows) <= _LISTING else None
+        sql = f"SELECT r.id FROM {self._layer} r WHERE {self._condition} LIMIT {_LISTING + 1}"
         few: list[int] = self._tx.column(sql, *self._values)
-        return few if len(few) <= LISTING else None
+        return few if len(few) <= _LISTING else None
 
     @cached_property
     def _passing(self) -> tuple[str, list[Value]]:
@@ -81,10 +83,6 @@ class _FtsRows:
         return f"AND EXISTS (SELECT 1 FROM {self._layer} r WHERE {of_row})", self._values
 
     def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
-        """Return the newest rows with the term, newest first; with `passing`, only those that pass the filters.
-
-        Atoms and chunks must always pass; turns that do not are kept as context of their neighbours.
-        """
         import numpy as np
 
         table = f"{self._layer}_terms"
@@ -96,16 +94,7 @@ class _FtsRows:
         )
         return np.array(self._tx.column(sql, quoted(term), *span(self._tx.space), *values), np.int64)
 
-    def newest(self, term: str) -> Posting | None:
-        """Return the newest rows of a common term; the number of its documents is estimated from their density."""
-        rows = self.rows(term, passing=True)
-        if not len(rows):
-            return None
-        total, since = self._counts(int(rows[-1])) if self.plain else (0, 1)
-        return Posting(term=term, rows=rows, documents=max(COMMON * total // max(1, since), COMMON))
-
-    def _counts(self, first: int) -> tuple[int, int]:
-        """Return the number of rows of the space, and of those from `first` on."""
+    def counts(self, first: int) -> tuple[int, int]:
         if self._layer == "turn":
             rows = self._outlines.rows(self._tx)
             return len(rows), int((rows >= first).sum())

@@ -5,20 +5,19 @@ sqlite-vec stores and changes the vectors; `nearest_rows` searches them.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import Transaction, number_of
+from mcp_memory.store.sql.word_index import INDEXED
 from mcp_memory.store.sqlite.index import nearest_rows
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, rowid
-from mcp_memory.store.stored_vectors import quantised
+from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, by_layer, other_dimensions, quantised
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -44,9 +43,7 @@ __all__ = [
     "unembedded",
 ]
 
-_LAYERS: tuple[Layer, ...] = ("turn", "atom")
 _TEXT: tuple[tuple[Layer, str], ...] = (("atom", "text"), ("turn", "content"))
-_EMBEDDABLE = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
 
 
 @dataclass(slots=True)
@@ -66,14 +63,11 @@ def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
     if known == dimensions:
         return
     if known is not None:
-        raise InvalidInput(
-            f"The model {identity} gave vectors of {dimensions} numbers and earlier ones of {known}. "
-            "Give the changed model another name in the settings."
-        )
+        raise other_dimensions(identity, dimensions, known)
     number = con.execute(
         "INSERT INTO vector_index (identity, dimensions) VALUES (?, ?) RETURNING id", (identity, dimensions)
     ).get
-    for layer in _LAYERS:
+    for layer in EMBEDDED_LAYERS:
         con.execute(f"DROP TABLE IF EXISTS main.{_table(layer, number)}")  # left over from a model without a row
         con.execute(
             f"CREATE VIRTUAL TABLE {_table(layer, number)} USING vec0("
@@ -106,10 +100,7 @@ def put(
 
 def put_by_id(con: apsw.Connection, given: Sequence[tuple[str, str]], vectors: Vectors) -> None:
     """See `Store.put_vectors`: (space, id) of both layers, in any order."""
-    rows = defaultdict[tuple[str, Layer], list[int]](list)
-    for place, (space, id) in enumerate(given):
-        rows[space, "turn" if id[:1] == "t" else "atom"].append(place)
-    for (name, layer), places in rows.items():
+    for (name, layer), places in by_layer(given).items():
         space = con.execute("SELECT id FROM space WHERE name = ?", (name,)).get or 0
         put(con, layer, space, [number_of(given[place][1], layer[0]) for place in places], vectors, rows=places)
 
@@ -180,7 +171,7 @@ def due_sketches(con: apsw.Connection) -> list[tuple[Layer, int, int, int]]:
     return [
         (layer, index, space, dimensions)
         for index, dimensions in rows
-        for layer in _LAYERS
+        for layer in EMBEDDED_LAYERS
         if (space := nearest_rows.due_space(con, layer, index, dimensions)) is not None
     ]
 
@@ -197,7 +188,7 @@ def problems(con: apsw.Connection) -> list[str]:
     lacking = [
         (nearest_rows.missing_sketches(con, layer, index), layer, identity)
         for index, identity in rows
-        for layer in _LAYERS
+        for layer in EMBEDDED_LAYERS
     ]
     return [
         f"{count} {layer}s have no sketch by {identity}: drop its vectors, and they are made anew."
@@ -213,7 +204,9 @@ def indexes(con: apsw.Connection) -> list[VectorIndex]:
         VectorIndex(
             identity=identity,
             dimensions=dimensions,
-            embedded=sum(con.execute(f"SELECT count(*) FROM {_table(la, number)}_rowids").get for la in _LAYERS),
+            embedded=sum(
+                con.execute(f"SELECT count(*) FROM {_table(la, number)}_rowids").get for la in EMBEDDED_LAYERS
+            ),
         )
         for number, identity, dimensions in rows
     ]
@@ -226,7 +219,7 @@ def embeddable(con: apsw.Connection) -> int:
         "SELECT count(*) FROM turn INDEXED BY turn_outline WHERE role <> 'note'"
         " AND (space, id) NOT IN (SELECT space, id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL)"
     ).get
-    return turns + con.execute(f"SELECT count(*) FROM atom WHERE {_EMBEDDABLE['atom']}").get
+    return turns + con.execute(f"SELECT count(*) FROM atom WHERE {INDEXED['atom']}").get
 
 
 def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -> list[tuple[str, str, str]]:
@@ -250,7 +243,7 @@ def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -
             if last <= start or len(found) == limit:
                 continue
             rows: Any = con.execute(
-                f"SELECT id, {column} FROM {layer} r WHERE space = ? AND id > ? AND {missing} {_EMBEDDABLE[layer]}"
+                f"SELECT id, {column} FROM {layer} r WHERE space = ? AND id > ? AND {missing} {INDEXED[layer]}"
                 " ORDER BY id LIMIT ?",
                 (space, start, limit - len(found)),
             ).fetchall()
@@ -269,7 +262,7 @@ def drop(con: apsw.Connection, identity: str) -> None:
     """See `Store.drop_vector_index`."""
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
     if index is not None:
-        for layer in _LAYERS:
+        for layer in EMBEDDED_LAYERS:
             con.execute(f"DROP TABLE {_table(layer, index)}")
             nearest_rows.drop_sketches(con, layer, index)
         con.execute("DELETE FROM vector_index WHERE id = ?", (index,))
