@@ -48,6 +48,11 @@ def test_columns_hold_the_turns_asked_for_by_session_and_position(store: Store) 
     assert turns.sessions[0] == turns.sessions[1] != turns.sessions[2]
 
 
+def test_a_question_counts_near_the_end_and_before_the_first_nul(store: Store) -> None:
+    append(store, user("why?" + " so" * 40), user("why?" + " so" * 39), user("why? \0 so"), user("so \0 why?"))
+    assert metadata(store, 1, 2, 3, 4).asks.tolist() == [False, True, True, False]
+
+
 def test_a_reach_adds_the_turns_before_and_after_in_the_session(store: Store) -> None:
     talk(store, 9, session="a")
     talk(store, 3, session="b", first=9)

@@ -37,8 +37,9 @@ _TYPE = re.compile("|".join(rf"\b{name}\b" for name in _TYPES))
 # `commit_mark` is explained in `commits`.
 # `…_terms` has the hashes of each row's terms. They are not left in GIN's pending list, which searches would have to
 # read, and one write in many would have to empty.
-# The columns of turns that ranking reads are computed when a turn is written, from its text as SQLite has it, and
-# `turn_place` holds all of them: no text is read for a search. A `speaker` is a role and a name.
+# The columns of turns that ranking reads are computed when a turn is written, from its text as SQLite has it (which
+# looks for a question before the first NUL), and `turn_place` holds all of them: no text is read for a search. A
+# `speaker` is a role and a name.
 _SEARCH = """
     CREATE TABLE object (
         space BIGINT NOT NULL REFERENCES space, path TEXT NOT NULL, data BYTEA NOT NULL, PRIMARY KEY (space, path)
@@ -51,7 +52,8 @@ _SEARCH = """
         RETURN replace(replace(content, U&'\\+10FFFE0', ' '), U&'\\+10FFFE1', U&'\\+10FFFE');
     ALTER TABLE turn
         ADD size INT NOT NULL GENERATED ALWAYS AS (octet_length(unescaped(content))) STORED,
-        ADD asks BOOLEAN NOT NULL GENERATED ALWAYS AS (right(unescaped(content), 120) ~ '[?？]') STORED,
+        ADD asks BOOLEAN NOT NULL
+            GENERATED ALWAYS AS (right(unescaped(split_part(content, U&'\\+10FFFE0', 1)), 120) ~ '[?？]') STORED,
         ADD speaker BIGINT NOT NULL GENERATED ALWAYS AS (hashtextextended(role || coalesce(' ' || name, ''), 0)) STORED;
     CREATE INDEX turn_place ON turn (space, session, position)
         INCLUDE (id, said_at, role, size, asks, speaker, tombstone) WHERE role <> 'note';
@@ -81,20 +83,21 @@ def _baseline(con: Connection) -> None:
     for statements in (_SEARCH, *(_TERMS.format(layer=layer) for layer in ("turn", "atom", "chunk")), _FUNCTIONS):
         con.execute(statements.encode())
     for table in (*schema.tables_of_spaces(), "object"):
-        con.execute(guard(table).encode())
+        for statement in guard(table):
+            con.execute(statement.encode())
     con.execute("INSERT INTO home VALUES (1, %s, %s)", (secrets.token_hex(16), secrets.token_bytes(32)))
 
 
-def guard(table: str) -> str:
+def guard(table: str) -> tuple[str, str]:
     """Return statements that hide the rows of a table from transactions on other spaces, the owner's included.
 
     The tables of terms need none: they hold keys and numbers, and a filter on each row would slow their index down.
     """
     setting = "current_setting('mcp_memory.space', true)"
     return (
-        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;"
-        f" CREATE POLICY of_space ON {table} USING (CASE {setting} WHEN '{EVERY}' THEN true"
-        f" ELSE space = nullif({setting}, '')::bigint END)"
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY of_space ON {table} USING (CASE {setting} WHEN '{EVERY}' THEN true"
+        f" ELSE space = nullif({setting}, '')::bigint END)",
     )
 
 
