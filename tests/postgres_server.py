@@ -26,14 +26,14 @@ import psycopg
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.telemetry import traced
-from mcp_memory.store.postgres import open_store, schema
+from mcp_memory.store.postgres import migrations, open_store
 from mcp_memory.store.protocol import Store
 
 __all__ = ["PostgresServer", "is_there", "running"]
 
 _AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 _NOBODY = "nobody"
-_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+_FAST = {"fsync": "off", "full_page_writes": "off"}
 """Nobody cuts the power during most tests; the durability tests start a server without these."""
 
 
@@ -78,7 +78,7 @@ class PostgresServer:
         with psycopg.connect(name.replace("memory@", "postgres@"), autocommit=True) as con:
             con.execute("CREATE EXTENSION vector")
         with psycopg.connect(name, autocommit=True) as con:
-            schema.migrate(con)
+            migrations.expanded(con)
         with psycopg.connect(self.url(), autocommit=True) as con:
             con.execute(f"ALTER DATABASE {name.rpartition('/')[2]} RENAME TO memory")
 

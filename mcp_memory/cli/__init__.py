@@ -8,7 +8,7 @@
     forgetting                forget, purge, retention, review
     distilling                distill, flush, pause, resume, verify, scene, persona, compress
     status, doctor            status, doctor
-    administration            backup, restore, rebuild, compact, export, token
+    administration            backup, restore, rebuild, compact, migrate, export, token
     evaluation                bench
 
 Every command that reads takes `--json`. Importing this loads click and little else, because a client that starts
@@ -38,7 +38,7 @@ _COMMANDS = (
     ("forgetting", "forget purge retention review"),
     ("distilling", "distill flush pause resume scene persona verify"),
     ("status", "status doctor"),
-    ("administration", "backup restore rebuild compact"),
+    ("administration", "backup restore rebuild compact migrate"),
     ("distilling", "compress"),
     ("evaluation", "bench"),
 )

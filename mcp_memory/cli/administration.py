@@ -1,4 +1,4 @@
-"""`backup`, `restore`, `rebuild`, `compact`, `export` and `token`: the administration of a memory."""
+"""`backup`, `restore`, `rebuild`, `compact`, `migrate`, `export` and `token`: the administration of a memory."""
 
 from __future__ import annotations
 
@@ -286,6 +286,33 @@ def compact() -> None:
     lines += [note for note in (done.postponed, kept) if note]
     print_answer({**asdict(done), "deleted": dropped, "kept": kept}, map(visible, lines))
 
+
+@click.command()
+@click.option("--grant", "role", metavar="ROLE", help="Let this user of PostgreSQL read and write the rows.")
+@click.option("--contract", is_flag=True, help="Take away what older versions use; they are refused from then on.")
+@as_json
+@place
+def migrate(role: str | None, contract: bool) -> None:
+    """Bring the tables in PostgreSQL up to date, while servers go on. A home in files needs no such command.
+
+    Run it as the user who owns the database. Servers of this version and of the one before work on the result; when no
+    older one is left, --contract finishes the upgrade. With --grant, servers connect as a user who owns nothing.
+
+    \b
+    mcp-memory migrate --store postgresql://owner@db.example.com/memory --grant memory
+    """
+    chosen = settings()
+    if chosen.store is None:
+        raise Refused("This memory is in files, which are brought up to date when they are opened. Give --store.")
+    from mcp_memory.store.postgres import migrate as upgrade
+
+    done = upgrade(chosen.store, role=role, contract=contract)
+    lines = [f"{step}: {_PHASES[phase]}" for step, phase in done] or ["the tables are up to date"]
+    lines += [f"{visible(role)} may read and write the rows"] if role is not None else []
+    print_answer({"done": [{"step": step, "phase": phase} for step, phase in done], "granted": role}, lines)
+
+
+_PHASES = {"expand": "tables added", "backfill": "old rows computed", "contract": "older versions are refused now"}
 
 T = TypeVar("T")
 

@@ -818,6 +818,11 @@ class AdminStore(Protocol):
         """Note that a token was used, unless that was noted within the hour."""
         ...
 
+    def problems(self) -> list[str]:
+        """Return everything that `doctor` reports: of files, damaged rows, missing, torn or stray files; of a server,
+        settings by which it keeps less than it should."""
+        ...
+
     @property
     def read_only(self) -> str | None:
         """Why nothing can be written here, for a reader; None where it can. Every verb that writes raises then."""
@@ -833,10 +838,6 @@ class EmbeddedStore(Store, Protocol):
 
     def folder(self, space: str, /) -> Path:
         """Return the folder of a space's files."""
-        ...
-
-    def problems(self) -> list[str]:
-        """Return everything that `doctor` reports: damaged rows, missing, torn or stray files."""
         ...
 
     @property

@@ -77,6 +77,7 @@ def test_the_commands_are_these() -> None:
         "restore",
         "rebuild",
         "compact",
+        "migrate",
         "compress",
         "bench",
     ]

@@ -40,7 +40,7 @@ def as_administrator(url: str) -> str:
 
 def make_table(url: str) -> None:
     sql(url, "CREATE TABLE note (text TEXT NOT NULL)")
-    sql(url, "GRANT ALL ON note TO memory")
+    sql(url, "ALTER TABLE note OWNER TO memory")
 
 
 def noted(url: str) -> list[str]:

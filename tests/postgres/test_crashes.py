@@ -99,7 +99,7 @@ def memory(durable: PostgresServer) -> Iterator[str]:
 
 def kill_a_backend(server: PostgresServer) -> None:
     """The server ends all its other processes then, and recovers."""
-    ((pid,),) = sql(server.url(), "SELECT pid FROM pg_stat_activity WHERE application_name = 'mcp-memory' LIMIT 1")
+    ((pid,),) = sql(server.url(), "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'mcp-memory%' LIMIT 1")
     os.kill(pid, SIGKILL)
 
 

@@ -145,7 +145,8 @@ def answers(store: Store, space: str) -> Iterator[object]:
     yield [store.session_turns(space, name) for name in SESSIONS]
     yield [store.last_turns(space, name, limit=2, roles=("user", "tool")) for name in SESSIONS]
     yield store.context_windows(space, ["t2", "t5", "t8"], around=2)
-    yield store.known_client_ids(space, ["id1", "ID1", "é"]), store.stored_calls(space, "s", ["c1", "é"])
+    yield sorted(store.known_client_ids(space, ["id1", "ID1", "é"]).items())
+    yield sorted(store.stored_calls(space, "s", ["c1", "é"]))
     yield [store.list_atoms(space, filters=filters) for filters in FILTERS]
     yield [store.facts(space, filters=filters) for filters in FILTERS]
     yield [store.entities(space, prefix=prefix) for prefix in ("", *NAMES, "a", "e", "s")]
@@ -193,6 +194,7 @@ def _answer(call: Call, store: Store, space: str) -> str:
         return repr(error)
 
 
+@pytest.mark.timeout(600)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(turns() | atoms() | results() | steps() | forgettings(), min_size=5, max_size=30))
 def test_whatever_is_called_both_engines_answer_the_same(engines: tuple[Store, Store], calls: list[Call]) -> None:

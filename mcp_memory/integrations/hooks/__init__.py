@@ -49,7 +49,7 @@ _LARGE: Mapping[str, str] = {"claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSea
 
 _SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
 _ELSE_S = 5
-"""After so many seconds a client goes on without us."""
+"""Seconds that a client waits for a hook."""
 _MOST_S: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
 """What a client allows for at most."""
 

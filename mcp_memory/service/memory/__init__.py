@@ -195,13 +195,8 @@ def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
 
         embedded = traced(open_store(settings.home), "store")
         return embedded, embedded
-    try:
-        from mcp_memory.store.postgres import open_store as open_postgres
-    except ImportError:
-        raise InvalidInput(
-            "Setting 'store' names a PostgreSQL database, and its driver is not installed: `pip install "
-            "'mcp-memory[postgres]'`."
-        ) from None
+    from mcp_memory.store.postgres import open_store as open_postgres
+
     return traced(open_postgres(settings.store), "store"), None
 
 

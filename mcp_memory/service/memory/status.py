@@ -49,7 +49,7 @@ class StatusVerbs(Verbs):
         from mcp_memory.shortterm.canvas.state import canvas_problems
 
         store = self._parts.store
-        found = self._parts.embedded.problems() if self._parts.embedded else []
+        found = store.problems()
         try:
             return found + [f"{space}: {each}" for space in store.spaces() for each in canvas_problems(store, space)]
         except DamagedRow:

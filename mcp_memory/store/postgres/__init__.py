@@ -8,12 +8,21 @@
 | `commits` | how a transaction ended whose COMMIT was not answered |
 | `failures` | errors of the server and of connections as errors that name the next step |
 | `transaction` | a transaction of a space: its connection, raw results, word and vector indexes |
-| `schema` | the tables of `sql.schema` as PostgreSQL has them, and the list of migrations |
+| `schema`, `migrations` | the tables of `sql.schema` as PostgreSQL has them; the steps that change them |
 | `terms`, `term_rows` | words by hashed terms under GIN |
 | `vectors` | vectors by pgvector |
 | `turn_columns` | turn metadata of the turns that a search met, and totals |
 """
 
-from mcp_memory.store.postgres.store import PostgresStore, open_store
+from mcp_memory.core.errors import InvalidInput
 
-__all__ = ["PostgresStore", "open_store"]
+try:
+    from mcp_memory.store.postgres.database import migrate
+    from mcp_memory.store.postgres.store import PostgresStore, open_store
+except ImportError:
+    raise InvalidInput(
+        "Setting 'store' names a PostgreSQL database, and its driver is not installed: `pip install "
+        "'mcp-memory[postgres]'`."
+    ) from None
+
+__all__ = ["PostgresStore", "migrate", "open_store"]

@@ -22,13 +22,15 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from mcp_memory.store.postgres import schema
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.logs import SafeText
+from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.failures import explained, name_of, passes
 from mcp_memory.store.postgres.pool import Pool
 
-__all__ = ["PostgresDatabase"]
+__all__ = ["PostgresDatabase", "migrate"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +44,6 @@ _PAUSES = (0.0, 0.1, 0.2, 0.4, 0.8, 0.8)  # seconds before each further try, at 
 
 # Used where the URL says nothing else. A host that is switched off is noticed after some 25 s.
 _DEFAULTS: dict[str, Any] = {
-    "application_name": "mcp-memory",
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -51,26 +52,41 @@ _DEFAULTS: dict[str, Any] = {
     "target_session_attrs": "read-write",
 }
 
+_ABOVE = (
+    "The user of the database is a superuser or may bypass row-level security, so nothing but our own queries keeps the"
+    " spaces apart. Connect as a plain user; `mcp-memory migrate --grant USER` lets one use the tables."
+)
+_NOT_FLUSHED = (
+    "synchronous_commit is off: a crash of the server may lose writes that were acknowledged. Set it to on for the"
+    " database."
+)
+
 
 class PostgresDatabase:
-    """The open database. The constructor brings its schema up to date or raises; `close()` may be called twice."""
+    """The open database; `close()` may be called twice.
+
+    The constructor brings its schema up to date or raises. `read_only` is why this program may only read, or None;
+    `problems` are settings of the server by which it keeps less than it should.
+    """
 
     def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:
         """`ask_for`: seconds to ask how a transaction ended whose COMMIT was not answered. Raises StoreUnavailable."""
         self.name = name_of(url)
-        parameters: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(url), "client_encoding": "utf8"}
-        conninfo = make_conninfo("", **parameters)
-        self._pool = Pool(conninfo, size=connections, wait=_WAIT, equip=equip)
+        self._pool = Pool(_conninfo(url), size=connections, wait=_WAIT, equip=equip)
         self._commits = Commits()
         self._ask_for = ask_for
         with self._explained():
             try:
                 with self._pool.connection() as con:
-                    schema.migrate(con)
-                    self._commits.forget_old(con)
+                    self.read_only = migrations.expanded(con)
+                    self.problems = _problems(con)
+                    if self.read_only is None:
+                        self._commits.forget_old(con)
             except BaseException:
                 self._pool.close()
                 raise
+        for problem in self.problems:
+            logger.warning(SafeText(problem))
 
     def close(self) -> None:
         self._pool.close()
@@ -80,6 +96,10 @@ class PostgresDatabase:
 
         It may run more than once, so it must change nothing but the database.
         """
+        if self.read_only is not None:
+            raise StoreUnavailable(
+                f"{self.name} can only be read: {self.read_only}. Nothing was written. Upgrade this mcp-memory."
+            )
         with self._explained():
             return _repeated(lambda: self._write(work))
 
@@ -123,6 +143,32 @@ class PostgresDatabase:
 
     def _explained(self) -> AbstractContextManager[None]:
         return explained(self.name, self._pool.size)
+
+
+def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
+    """Do what is left of every step of the schema (see `migrations`) and return it; `role` may then use the rows.
+
+    Raises StoreUnavailable with the next step, Refused if `contract` finds an older server.
+    """
+    with explained(name_of(url), 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
+        done = list(migrations.migrate(con, contract=contract))
+        if role is not None:
+            migrations.grant(con, role)
+        return done
+
+
+def _conninfo(url: str) -> str:
+    name = {"application_name": migrations.application_name()}
+    return make_conninfo("", **{**_DEFAULTS, **name, **conninfo_to_dict(url), "client_encoding": "utf8"})
+
+
+def _problems(con: Connection) -> list[str]:
+    row = con.execute(
+        "SELECT rolsuper OR rolbypassrls, current_setting('synchronous_commit') = 'off' FROM pg_roles"
+        " WHERE rolname = current_user"
+    ).fetchone()
+    above, off = row or (False, False)
+    return [_ABOVE] * above + [_NOT_FLUSHED] * off
 
 
 def _repeated(once: Callable[[], T]) -> T:

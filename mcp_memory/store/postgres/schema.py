@@ -1,23 +1,18 @@
-"""The tables of `sql.schema` as PostgreSQL has them, and the list of migrations. A released step is never edited.
-
-Steps run under an advisory lock, each in one transaction with the record that it ran. A database with a step that this
-program does not know is from a newer version: it is refused without a change.
-"""
+"""The tables of `sql.schema` as PostgreSQL has them. Released, they change by steps of `migrations` alone."""
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
 from typing import Any
 
 import psycopg
 from psycopg import errors
 
-from mcp_memory.core.errors import NewerHome, StoreUnavailable
+from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.sql import schema
 
-__all__ = ["EVERY", "SCHEMA", "guard", "migrate"]
+__all__ = ["EVERY", "create_tables", "guard"]
 
 Connection = psycopg.Connection[Any]
 
@@ -76,7 +71,8 @@ _FUNCTIONS = """
 """
 
 
-def _baseline(con: Connection) -> None:
+def create_tables(con: Connection) -> None:
+    """Create everything in an empty database. Raises StoreUnavailable if it cannot have pgvector."""
     _create_extension(con)
     for statement in schema.statements():
         con.execute(_TYPE.sub(lambda found: _TYPES[found[0]], statement).encode())
@@ -115,38 +111,3 @@ def _create_extension(con: Connection) -> None:
             f"The user {con.info.user} may not create the extension vector. As an administrator, run `CREATE EXTENSION"
             f" vector` in the database {con.info.dbname}, then start again."
         ) from None
-
-
-SCHEMA: list[tuple[str, Callable[[Connection], None]]] = [("0001-baseline", _baseline)]
-
-
-def migrate(con: Connection) -> None:
-    """Bring a database to this program's schema. Raises StoreUnavailable if it is from a newer one, or not UTF-8."""
-    encoding = con.execute("SHOW server_encoding").fetchone()
-    if encoding != ("UTF8",):
-        raise StoreUnavailable(
-            f"The database {con.info.dbname} is not in UTF-8, and a memory holds any text. Create one with"
-            " `createdb -E UTF8 --locale=C.UTF-8 -T template0`."
-        )
-    if _applied(con) == [name for name, _ in SCHEMA]:
-        return  # the usual start: no write, so no waiting for a lock
-    with con.transaction():
-        con.execute("SELECT pg_advisory_xact_lock(hashtextextended('mcp-memory migration', 0))")
-        con.execute("CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, at TIMESTAMPTZ DEFAULT now())")
-        done = _applied(con)
-        unknown = sorted(set(done) - {name for name, _ in SCHEMA})
-        if unknown:
-            raise NewerHome(
-                f"The database {con.info.dbname} was written by a newer mcp-memory (schema {unknown[-1]}). Nothing was "
-                "changed. Upgrade this one in the way that you installed it."
-            )
-        for name, step in SCHEMA:
-            if name not in done:
-                step(con)
-                con.execute("INSERT INTO migration (name) VALUES (%s)", (name,))
-
-
-def _applied(con: Connection) -> list[str]:
-    if con.execute("SELECT to_regclass('migration')").fetchone() == (None,):
-        return []
-    return [name for (name,) in con.execute("SELECT name FROM migration ORDER BY name")]

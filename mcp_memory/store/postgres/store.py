@@ -9,7 +9,7 @@ import psycopg
 
 from mcp_memory.store.postgres import term_rows, terms, vectors
 from mcp_memory.store.postgres.database import PostgresDatabase
-from mcp_memory.store.postgres.schema import SCHEMA
+from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
 from mcp_memory.store.sql import exporting, home, word_index
@@ -131,14 +131,17 @@ class PostgresStore(SqlVerbs):
         return self.read_home(_changes, after, space)
 
     def schema(self) -> str:
-        return SCHEMA[-1][0]
+        return STEPS[-1].name
 
     def write_persona_file(self, space: str, /, page: str) -> None:
         """Nothing to write: the page is read out of its rows."""
 
+    def problems(self) -> list[str]:
+        return list(self._db.problems)
+
     @property
     def read_only(self) -> str | None:
-        return None
+        return self._db.read_only
 
 
 def _totals(tx: PostgresTransaction, layer: Layer) -> Totals:

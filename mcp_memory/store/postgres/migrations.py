@@ -1,0 +1,218 @@
+"""Steps of the schema, made so that servers of two versions can run on one database during an upgrade.
+
+    expand     adds what the new version needs and the old one can leave alone
+    backfill   computes it for the rows that are there, a batch at a time
+    contract   takes away what only older versions use
+
+A server that starts expands, if its user owns the database. `mcp-memory migrate` does the rest, and contracts when told
+to while no older server is connected. A database says which versions may read and which may write it, so an old program
+becomes a reader, or is refused, before it can do harm. A released step is never edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import psycopg
+from psycopg import errors, sql
+
+from mcp_memory.core.errors import InvalidInput, NewerHome, Refused, StoreUnavailable
+from mcp_memory.store.postgres.schema import create_tables
+
+__all__ = ["STEPS", "Phase", "Step", "application_name", "expanded", "grant", "migrate"]
+
+Connection = psycopg.Connection[Any]
+Phase = Literal["expand", "backfill", "contract"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One change of the schema. Its name begins with its number: `0002-…`."""
+
+    name: str
+    expand: Callable[[Connection], None]
+    backfill: Callable[[Connection], bool] | None = None
+    """Computes a batch; returns whether rows are left. It may be stopped and begun again."""
+    contract: Callable[[Connection], None] | None = None
+    """Programs that do not know this step are refused from then on."""
+    min_writer: int = 1
+    """The number of the first step whose programs may write after `expand`."""
+
+    @property
+    def number(self) -> int:
+        return int(self.name[:4])
+
+
+STEPS: list[Step] = [Step(name="0001-baseline", expand=create_tables)]
+
+_NEW_TABLE = """
+    CREATE TABLE IF NOT EXISTS migration (
+        name TEXT PRIMARY KEY, min_reader INT NOT NULL, min_writer INT NOT NULL,
+        expand TIMESTAMPTZ NOT NULL DEFAULT now(), backfill TIMESTAMPTZ, contract TIMESTAMPTZ
+    )
+"""
+_TIMEOUTS = {"statement_timeout": "60s", "lock_timeout": "15s", "idle_in_transaction_session_timeout": "60s"}
+"""Set for the database, where a pooler cannot drop them; what its owner has set is left."""
+
+
+def application_name() -> str:
+    """Return what the connections of this program call themselves: an upgrade asks which versions are connected."""
+    return f"mcp-memory schema {STEPS[-1].number}"
+
+
+def expanded(con: Connection) -> str | None:
+    """Make the schema what this program needs. Returns why it may only read, or None.
+
+    Raises StoreUnavailable if the database is not UTF-8, the user may not do it, or a newer version has contracted it.
+    """
+    done = _done(con)
+    if any(step.name not in done for step in STEPS):
+        _must_be_utf8(con)
+        try:
+            _expand(con)
+        except errors.InsufficientPrivilege:
+            raise StoreUnavailable(
+                f"The database {con.info.dbname} does not have the tables of this version, and the user {con.info.user}"
+                " may not create them. Run `mcp-memory migrate` with the URL of the user who owns the database."
+            ) from None
+    own = STEPS[-1].number
+    reader, writer, newest = con.execute(
+        "SELECT max(min_reader), max(min_writer), max(name) FROM migration"
+    ).fetchone() or (1, 1, "")
+    if own < reader:
+        raise NewerHome(
+            f"The database {con.info.dbname} was upgraded by a newer mcp-memory (schema {newest}). Nothing was changed."
+            " Upgrade this one in the way that you installed it."
+        )
+    return f"schema {newest} can be written by newer versions only" if own < writer else None
+
+
+def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, Phase]]:
+    """Do what is left of every step; yields each phase when it is done.
+
+    With `contract`, older versions are refused from then on. Raises Refused while one of them is connected.
+    """
+    before = _done(con)
+    expanded(con)
+    for step in STEPS:
+        if step.name not in before:
+            yield step.name, "expand"
+    for step in STEPS:
+        if step.backfill is not None and not _is_done(con, step, "backfill"):
+            while _in_turn(con, step.backfill):
+                pass
+            _in_turn(con, lambda con, step=step: _record(con, step, "backfill"))
+            yield step.name, "backfill"
+    for step in STEPS if contract else ():
+        if step.contract is not None and not _is_done(con, step, "contract"):
+            _refuse_older(con, step)
+            _in_turn(con, lambda con, step=step: _contract(con, step))
+            yield step.name, "contract"
+
+
+def grant(con: Connection, role: str) -> None:
+    """Let a role read and write the rows: what a server needs. It owns nothing, so it cannot change the schema.
+
+    Raises InvalidInput if there is no such role.
+    """
+    if con.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+        raise InvalidInput(f"There is no user {role} in PostgreSQL. Create it with `createuser {role}`.")
+    row = con.execute("SELECT current_schema()").fetchone() or ("public",)
+    user, schema = sql.Identifier(role), sql.Identifier(row[0])
+    with con.transaction():
+        for statement in (
+            "GRANT USAGE ON SCHEMA {1} TO {0}",
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {1} TO {0}",
+            "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {1} TO {0}",
+            "ALTER DEFAULT PRIVILEGES IN SCHEMA {1} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {0}",
+            "ALTER DEFAULT PRIVILEGES IN SCHEMA {1} GRANT USAGE ON SEQUENCES TO {0}",
+            "REVOKE INSERT, UPDATE, DELETE ON migration FROM {0}",
+        ):
+            con.execute(sql.SQL(statement).format(user, schema))
+
+
+def _done(con: Connection) -> list[str]:
+    if con.execute("SELECT to_regclass('migration')").fetchone() == (None,):
+        return []
+    return [name for (name,) in con.execute("SELECT name FROM migration ORDER BY name")]
+
+
+def _is_done(con: Connection, step: Step, phase: Phase) -> bool:
+    question = sql.SQL("SELECT {} IS NOT NULL FROM migration WHERE name = %s").format(sql.Identifier(phase))
+    return con.execute(question, (step.name,)).fetchone() == (True,)
+
+
+@contextmanager
+def _alone(con: Connection) -> Generator[None]:
+    """A transaction that waits for those of other programs that migrate, and may take its time."""
+    with con.transaction():
+        con.execute("SET LOCAL statement_timeout = 0")
+        con.execute("SELECT pg_advisory_xact_lock(hashtextextended('mcp-memory migration', 0))")
+        yield
+
+
+def _in_turn(con: Connection, work: Callable[[Connection], bool | None]) -> bool | None:
+    with _alone(con):
+        return work(con)
+
+
+def _expand(con: Connection) -> None:
+    with _alone(con):
+        con.execute(_NEW_TABLE)
+        done = _done(con)
+        for step in STEPS:
+            if step.name not in done:
+                step.expand(con)
+                con.execute("INSERT INTO migration VALUES (%s, 1, %s)", (step.name, step.min_writer))
+        if not done:
+            _set_timeouts(con)
+
+
+def _set_timeouts(con: Connection) -> None:
+    owns = con.execute(
+        "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
+    ).fetchone()
+    for name, value in _TIMEOUTS.items() if owns == (True,) else ():
+        unset = con.execute("SELECT reset_val = boot_val FROM pg_settings WHERE name = %s", (name,)).fetchone()
+        if unset == (True,):
+            database = sql.Identifier(con.info.dbname)
+            con.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(database, sql.Identifier(name), value))
+
+
+def _record(con: Connection, step: Step, phase: Phase) -> None:
+    con.execute(sql.SQL("UPDATE migration SET {} = now() WHERE name = %s").format(sql.Identifier(phase)), (step.name,))
+
+
+def _contract(con: Connection, step: Step) -> None:
+    assert step.contract is not None
+    step.contract(con)
+    _record(con, step, "contract")
+    con.execute(
+        "UPDATE migration SET min_reader = %s, min_writer = %s WHERE name = %s", (step.number, step.number, step.name)
+    )
+
+
+def _refuse_older(con: Connection, step: Step) -> None:
+    """Raise Refused if a program that does not know the step is connected."""
+    found = con.execute(
+        "SELECT DISTINCT application_name, coalesce(host(client_addr), 'this machine') FROM pg_stat_activity"
+        " WHERE datname = current_database()"
+    )
+    older = [
+        f"{name} on {place}"
+        for name, place in found.fetchall()
+        if (words := name.split())[:2] == ["mcp-memory", "schema"] and int(words[2]) < step.number
+    ]
+    if older:
+        raise Refused(f"Older servers are connected ({', '.join(older)}). Nothing was taken away. Upgrade them first.")
+
+
+def _must_be_utf8(con: Connection) -> None:
+    if con.execute("SHOW server_encoding").fetchone() != ("UTF8",):
+        raise StoreUnavailable(
+            f"The database {con.info.dbname} is not in UTF-8, and a memory holds any text. Create one with"
+            " `createdb -E UTF8 --locale=C.UTF-8 -T template0`."
+        )

@@ -1,0 +1,161 @@
+"""Upgrades: servers of two versions on one database, and who may change the tables."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from mcp_memory.cli import program
+from mcp_memory.core.errors import NewerHome, Refused, StoreUnavailable
+from mcp_memory.store.postgres import migrate, migrations, open_store
+from mcp_memory.store.postgres.migrations import STEPS, Step
+from tests.postgres.notes import as_administrator, note, noted, opened, sql
+from tests.postgres_server import PostgresServer
+
+pytestmark = pytest.mark.postgres
+
+Connection = psycopg.Connection[Any]
+
+
+def _add_mood(con: Connection) -> None:
+    con.execute("ALTER TABLE note ADD mood TEXT")
+
+
+def _compute_mood(con: Connection) -> bool:
+    """Compute the mood of two notes; return whether notes are left."""
+    sql = "UPDATE note SET mood = 'glad' WHERE text IN (SELECT text FROM note WHERE mood IS NULL LIMIT 2)"
+    return con.execute(sql).rowcount > 0
+
+
+def _must_have_mood(con: Connection) -> None:
+    con.execute("ALTER TABLE note ALTER mood SET NOT NULL")
+
+
+MOOD = Step(name="0002-mood", expand=_add_mood, backfill=_compute_mood, contract=_must_have_mood)
+
+
+@pytest.fixture
+def newer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Make this program the next version; `undo()` makes it this version again."""
+    monkeypatch.setattr(migrations, "STEPS", [*STEPS, MOOD])
+    return monkeypatch
+
+
+def moods(url: str) -> list[Any]:
+    return [mood for (mood,) in sql(url, "SELECT mood FROM note ORDER BY text")]
+
+
+def test_an_older_server_goes_on_beside_a_newer_one(url: str, newer: pytest.MonkeyPatch) -> None:
+    with newer.context() as this:
+        this.setattr(migrations, "STEPS", STEPS)
+        older = open_store(url)
+    with opened(url) as store:
+        note(store, "of the newer")
+    note(older, "of the older")
+    older.close()
+    newer.undo()
+    with opened(url) as store:
+        note(store, "of the older, started again")
+    assert noted(url) == ["of the newer", "of the older", "of the older, started again"]
+    assert moods(url) == [None, None, None]
+
+
+def test_old_rows_are_computed_in_batches_and_go_on_after_a_failure(url: str, newer: pytest.MonkeyPatch) -> None:
+    with opened(url) as store:
+        for number in range(5):
+            note(store, f"note {number}")
+    batches = iter([_compute_mood, _compute_mood])
+
+    def fail_later(con: Connection) -> bool:
+        return next(batches)(con)  # the third raises StopIteration
+
+    newer.setattr(migrations, "STEPS", [*STEPS, Step(name=MOOD.name, expand=_add_mood, backfill=fail_later)])
+    with pytest.raises(RuntimeError):
+        migrate(url)
+    assert moods(url).count("glad") == 4
+    newer.setattr(migrations, "STEPS", [*STEPS, MOOD])
+    assert migrate(url) == [("0002-mood", "backfill")]
+    assert moods(url) == ["glad"] * 5
+    assert migrate(url) == []
+
+
+def test_an_upgrade_is_finished_when_no_older_server_is_connected(url: str, newer: pytest.MonkeyPatch) -> None:
+    with newer.context() as this:
+        this.setattr(migrations, "STEPS", STEPS)
+        older = open_store(url)
+    assert migrate(url) == [("0002-mood", "expand"), ("0002-mood", "backfill")]
+    with pytest.raises(
+        Refused, match=r"mcp-memory schema 1 on 127.0.0.1\). Nothing was taken away. Upgrade them first"
+    ):
+        migrate(url, contract=True)
+    note(older, "still written")
+    older.close()
+    sql(url, "UPDATE note SET mood = 'glad'")
+    assert migrate(url, contract=True) == [("0002-mood", "contract")]
+    newer.undo()
+    with pytest.raises(NewerHome, match=r"upgraded by a newer mcp-memory \(schema 0002-mood\)"):
+        open_store(url)
+
+
+def test_a_version_that_may_only_read_says_so_and_writes_nothing(url: str, newer: pytest.MonkeyPatch) -> None:
+    newer.setattr(migrations, "STEPS", [*STEPS, Step(name=MOOD.name, expand=_add_mood, min_writer=2)])
+    migrate(url)
+    newer.undo()
+    with opened(url) as store:
+        assert store.read_only == "schema 0002-mood can be written by newer versions only"
+        assert store.sessions("me") == []
+        with pytest.raises(StoreUnavailable, match=r"can only be read: schema 0002-mood .* Upgrade this mcp-memory"):
+            note(store, "lost?")
+    assert noted(url) == []
+
+
+def test_servers_that_start_at_once_run_each_step_once(postgres: PostgresServer) -> None:
+    url = postgres.create_database()
+    sql(url, "CREATE EXTENSION vector")
+    with ThreadPoolExecutor(4) as threads:
+        for store in threads.map(open_store, [url] * 4):
+            store.close()
+    assert sql(url, "SELECT name, min_reader, min_writer FROM migration") == [("0001-baseline", 1, 1)]
+    postgres.drop_database(url)
+
+
+def test_the_owner_sets_limits_that_the_database_lacks(postgres: PostgresServer) -> None:
+    url = postgres.create_database()
+    sql(url, "CREATE EXTENSION vector")
+    sql(url, f"ALTER DATABASE {url.rpartition('/')[2]} SET lock_timeout = '3s'")
+    assert migrate(url) == [("0001-baseline", "expand")]
+    names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+    assert [sql(url, f"SHOW {name}") for name in names] == [[("1min",)], [("3s",)], [("1min",)]]
+    postgres.drop_database(url)
+
+
+def test_the_command_says_what_it_did(url: str) -> None:
+    sql(url, "CREATE ROLE reader LOGIN")
+    try:
+        done = CliRunner().invoke(program, ["migrate", "--store", url, "--grant", "reader"])
+        assert (done.exit_code, done.stdout) == (0, "the tables are up to date\nreader may read and write the rows\n")
+    finally:
+        sql(url, "DROP OWNED BY reader")
+        sql(url, "DROP ROLE reader")
+    missing = CliRunner().invoke(program, ["migrate", "--store", url, "--grant", "nobody"])
+    assert missing.exit_code == 2
+    assert "There is no user nobody in PostgreSQL. Create it with `createuser nobody`." in missing.stderr
+
+
+def test_a_memory_in_files_has_no_tables_to_migrate(home: str) -> None:
+    done = CliRunner().invoke(program, ["migrate", "--home", str(home)])
+    assert done.exit_code == 1
+    assert "This memory is in files" in done.stderr
+
+
+def test_a_server_that_keeps_less_than_it_should_is_a_problem(url: str) -> None:
+    with opened(url) as store:
+        assert store.problems() == []
+    with opened(f"{as_administrator(url)}?options=-csynchronous_commit%3Doff") as store:
+        above, not_flushed = store.problems()
+    assert "`mcp-memory migrate --grant USER`" in above
+    assert "synchronous_commit is off" in not_flushed
