@@ -26,7 +26,7 @@ import psycopg
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.telemetry import traced
-from mcp_memory.store.postgres import migrations, open_store
+from mcp_memory.store.postgres import migrate, open_store
 from mcp_memory.store.protocol import Store
 
 __all__ = ["PostgresServer", "is_there", "running"]
@@ -54,18 +54,18 @@ class PostgresServer:
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
-    def create_database(self, template: str = "template0") -> str:
-        """Create a database and return its URL."""
+    def create_database(self, template: str = "template0", *, owner: str = "memory") -> str:
+        """Create a database and return its URL as the user `memory`, who is no superuser."""
         name = f"memory_{next(self.names)}"
         with psycopg.connect(self.url(), autocommit=True) as con:
             con.execute(
-                f"CREATE DATABASE {name} OWNER memory TEMPLATE {template} ENCODING 'UTF8' LOCALE 'C.UTF-8'".encode()
+                f"CREATE DATABASE {name} OWNER {owner} TEMPLATE {template} ENCODING 'UTF8' LOCALE 'C.UTF-8'".encode()
             )
         return self.url(name, "memory")
 
     def create_memory(self) -> str:
-        """Create a database with the schema of a store, and return its URL."""
-        url = self.create_database("memory")
+        """Create a database with the schema of a store, and return its URL as the user `memory`, who owns nothing in it."""
+        url = self.create_database("memory", owner="owner")
         with psycopg.connect(url, autocommit=True) as con:  # of the template, each would have the same
             con.execute("UPDATE home SET uuid = %s, key = %s", (secrets.token_hex(16), secrets.token_bytes(32)))
         return url
@@ -73,12 +73,12 @@ class PostgresServer:
     def make_template(self) -> None:
         """Create the database `memory` with the schema of a store, to copy others from."""
         with psycopg.connect(self.url(), autocommit=True) as con:
-            con.execute("CREATE ROLE memory LOGIN CREATEDB")  # who is no superuser: row-level security holds them
-        name = self.create_database()
+            con.execute("CREATE ROLE memory LOGIN")
+            con.execute("CREATE ROLE owner LOGIN")
+        name = self.create_database(owner="owner")
         with psycopg.connect(name.replace("memory@", "postgres@"), autocommit=True) as con:
             con.execute("CREATE EXTENSION vector")
-        with psycopg.connect(name, autocommit=True) as con:
-            migrations.expanded(con)
+        migrate(name.replace("memory@", "owner@"), role="memory")
         with psycopg.connect(self.url(), autocommit=True) as con:
             con.execute(f"ALTER DATABASE {name.rpartition('/')[2]} RENAME TO memory")
 

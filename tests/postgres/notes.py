@@ -12,7 +12,7 @@ from mcp_memory.store.postgres import PostgresStore
 from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["as_administrator", "make_table", "note", "noted", "opened", "sql"]
+__all__ = ["as_administrator", "as_owner", "make_table", "note", "noted", "opened", "sql"]
 
 
 @contextmanager
@@ -38,9 +38,14 @@ def as_administrator(url: str) -> str:
     return url.replace("//memory@", "//postgres@")
 
 
+def as_owner(url: str) -> str:
+    return url.replace("//memory@", "//owner@")
+
+
 def make_table(url: str) -> None:
     sql(url, "CREATE TABLE note (text TEXT NOT NULL)")
-    sql(url, "ALTER TABLE note OWNER TO memory")
+    sql(url, "ALTER TABLE note OWNER TO owner")
+    sql(url, "GRANT ALL ON note TO memory")
 
 
 def noted(url: str) -> list[str]:

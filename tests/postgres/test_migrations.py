@@ -13,7 +13,7 @@ from mcp_memory.cli import program
 from mcp_memory.core.errors import NewerHome, Refused, StoreUnavailable
 from mcp_memory.store.postgres import migrate, migrations, open_store
 from mcp_memory.store.postgres.migrations import STEPS, Step
-from tests.postgres.notes import as_administrator, note, noted, opened, sql
+from tests.postgres.notes import as_administrator, as_owner, note, noted, opened, sql
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.postgres
@@ -53,6 +53,7 @@ def test_an_older_server_goes_on_beside_a_newer_one(url: str, newer: pytest.Monk
     with newer.context() as this:
         this.setattr(migrations, "STEPS", STEPS)
         older = open_store(url)
+    migrate(as_owner(url))
     with opened(url) as store:
         note(store, "of the newer")
     note(older, "of the older")
@@ -65,7 +66,7 @@ def test_an_older_server_goes_on_beside_a_newer_one(url: str, newer: pytest.Monk
 
 
 def test_old_rows_are_computed_in_batches_and_go_on_after_a_failure(url: str, newer: pytest.MonkeyPatch) -> None:
-    with opened(url) as store:
+    with opened(as_owner(url)) as store:
         for number in range(5):
             note(store, f"note {number}")
     batches = iter([_compute_mood, _compute_mood])
@@ -75,27 +76,25 @@ def test_old_rows_are_computed_in_batches_and_go_on_after_a_failure(url: str, ne
 
     newer.setattr(migrations, "STEPS", [*STEPS, Step(name=MOOD.name, expand=_add_mood, backfill=fail_later)])
     with pytest.raises(RuntimeError):
-        migrate(url)
+        migrate(as_owner(url))
     assert moods(url).count("glad") == 4
     newer.setattr(migrations, "STEPS", [*STEPS, MOOD])
-    assert migrate(url) == [("0002-mood", "backfill")]
+    assert migrate(as_owner(url)) == [("0002-mood", "backfill")]
     assert moods(url) == ["glad"] * 5
-    assert migrate(url) == []
+    assert migrate(as_owner(url)) == []
 
 
 def test_an_upgrade_is_finished_when_no_older_server_is_connected(url: str, newer: pytest.MonkeyPatch) -> None:
     with newer.context() as this:
         this.setattr(migrations, "STEPS", STEPS)
         older = open_store(url)
-    assert migrate(url) == [("0002-mood", "expand"), ("0002-mood", "backfill")]
-    with pytest.raises(
-        Refused, match=r"mcp-memory schema 1 on 127.0.0.1\). Nothing was taken away. Upgrade them first"
-    ):
-        migrate(url, contract=True)
+    assert migrate(as_owner(url)) == [("0002-mood", "expand"), ("0002-mood", "backfill")]
+    with pytest.raises(Refused, match=r"mcp-memory schema 1 as memory\). Nothing was taken away. Upgrade them first"):
+        migrate(as_owner(url), contract=True)
     note(older, "still written")
     older.close()
     sql(url, "UPDATE note SET mood = 'glad'")
-    assert migrate(url, contract=True) == [("0002-mood", "contract")]
+    assert migrate(as_owner(url), contract=True) == [("0002-mood", "contract")]
     newer.undo()
     with pytest.raises(NewerHome, match=r"upgraded by a newer mcp-memory \(schema 0002-mood\)"):
         open_store(url)
@@ -103,7 +102,7 @@ def test_an_upgrade_is_finished_when_no_older_server_is_connected(url: str, newe
 
 def test_a_version_that_may_only_read_says_so_and_writes_nothing(url: str, newer: pytest.MonkeyPatch) -> None:
     newer.setattr(migrations, "STEPS", [*STEPS, Step(name=MOOD.name, expand=_add_mood, min_writer=2)])
-    migrate(url)
+    migrate(as_owner(url))
     newer.undo()
     with opened(url) as store:
         assert store.read_only == "schema 0002-mood can be written by newer versions only"
@@ -136,12 +135,12 @@ def test_the_owner_sets_limits_that_the_database_lacks(postgres: PostgresServer)
 def test_the_command_says_what_it_did(url: str) -> None:
     sql(url, "CREATE ROLE reader LOGIN")
     try:
-        done = CliRunner().invoke(program, ["migrate", "--store", url, "--grant", "reader"])
+        done = CliRunner().invoke(program, ["migrate", "--store", as_owner(url), "--grant", "reader"])
         assert (done.exit_code, done.stdout) == (0, "the tables are up to date\nreader may read and write the rows\n")
     finally:
         sql(url, "DROP OWNED BY reader")
         sql(url, "DROP ROLE reader")
-    missing = CliRunner().invoke(program, ["migrate", "--store", url, "--grant", "nobody"])
+    missing = CliRunner().invoke(program, ["migrate", "--store", as_owner(url), "--grant", "nobody"])
     assert missing.exit_code == 2
     assert "There is no user nobody in PostgreSQL. Create it with `createuser nobody`." in missing.stderr
 

@@ -10,6 +10,7 @@ import pytest
 
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.store.postgres import PostgresStore, open_store
+from tests.postgres.notes import as_administrator
 from tests.store.test_contract import NOW, append, atom, new_ref, user
 
 pytestmark = pytest.mark.postgres
@@ -39,10 +40,8 @@ def test_a_result_whose_bytes_changed_is_damaged_until_it_comes_again(
     opened: PostgresStore, url: str, harm: str
 ) -> None:
     ref = opened.put_ref("me", new_ref(b"important words"))
-    with psycopg.connect(url, autocommit=True) as con:
-        con.execute("ALTER TABLE object NO FORCE ROW LEVEL SECURITY")  # the owner sees the rows of all spaces
+    with psycopg.connect(as_administrator(url), autocommit=True) as con:  # who sees the rows of all spaces
         assert con.execute(harm.encode()).rowcount == 1
-        con.execute("ALTER TABLE object FORCE ROW LEVEL SECURITY")
     with pytest.raises(Damaged, match=ref.id):
         opened.read_ref("me", ref.id)
     assert opened.put_ref("me", new_ref(b"important words")).id == ref.id

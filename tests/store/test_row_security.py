@@ -85,6 +85,22 @@ def test_every_table_of_a_space_is_guarded_those_of_vectors_too(store: PostgresS
     assert sorted(name for (name,) in unguarded) == ["atom_terms", "chunk_terms", "turn_terms"]  # keys, and no words
 
 
+def test_a_server_can_change_neither_tables_nor_who_sees_them(store: PostgresStore, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as con:
+        for statement in (
+            "ALTER TABLE turn DISABLE ROW LEVEL SECURITY",
+            "DROP POLICY of_space ON turn",
+            "DROP TRIGGER turn_is_evidence ON turn",
+            "DROP TABLE turn",
+            "TRUNCATE turn",
+            "CREATE TABLE mine (id INT)",
+            "SET ROLE owner",
+            "UPDATE migration SET min_reader = 99",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                con.execute(statement)
+
+
 def test_words_are_found_by_the_index_of_their_keys(store: PostgresStore, url: str) -> None:
     with psycopg.connect(url) as con:
         con.execute("SET LOCAL enable_seqscan = off")

@@ -127,6 +127,7 @@ def grant(con: Connection, role: str) -> None:
             "GRANT USAGE ON SCHEMA {1} TO {0}",
             "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {1} TO {0}",
             "GRANT USAGE ON ALL SEQUENCES IN SCHEMA {1} TO {0}",
+            "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {1} TO {0}",
             "ALTER DEFAULT PRIVILEGES IN SCHEMA {1} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {0}",
             "ALTER DEFAULT PRIVILEGES IN SCHEMA {1} GRANT USAGE ON SEQUENCES TO {0}",
             "REVOKE INSERT, UPDATE, DELETE ON migration FROM {0}",
@@ -198,12 +199,11 @@ def _contract(con: Connection, step: Step) -> None:
 def _refuse_older(con: Connection, step: Step) -> None:
     """Raise Refused if a program that does not know the step is connected."""
     found = con.execute(
-        "SELECT DISTINCT application_name, coalesce(host(client_addr), 'this machine') FROM pg_stat_activity"
-        " WHERE datname = current_database()"
+        "SELECT DISTINCT application_name, usename FROM pg_stat_activity WHERE datname = current_database()"
     )
     older = [
-        f"{name} on {place}"
-        for name, place in found.fetchall()
+        f"{name} as {user}"
+        for name, user in found.fetchall()
         if (words := name.split())[:2] == ["mcp-memory", "schema"] and int(words[2]) < step.number
     ]
     if older:

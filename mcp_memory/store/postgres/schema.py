@@ -12,7 +12,7 @@ from psycopg import errors
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.sql import schema
 
-__all__ = ["EVERY", "create_tables", "guard"]
+__all__ = ["EVERY", "create_tables"]
 
 Connection = psycopg.Connection[Any]
 
@@ -60,7 +60,31 @@ _TERMS = """
     CREATE INDEX {layer}_terms_keys ON {layer}_terms USING gin (keys) WITH (fastupdate = off);
     CREATE INDEX {layer}_terms_version ON {layer}_terms (version);
 """
-_FUNCTIONS = """
+# `keep_to_space` hides the rows of a table from transactions on other spaces, the owner's included. The tables of terms
+# need none: they hold keys and numbers, and a filter on each row would slow their index down. The tables of a model's
+# vectors are made when it first embeds, by a server whose user may create nothing: those functions run as the owner.
+_FUNCTIONS = f"""
+    CREATE FUNCTION keep_to_space(name text) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE space text := 'current_setting(''mcp_memory.space'', true)';
+        BEGIN
+            EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
+            EXECUTE format('CREATE POLICY of_space ON %I USING (CASE %s WHEN ''{EVERY}'' THEN true'
+                ' ELSE space = nullif(%2$s, '''')::bigint END)', name, space);
+        END $$;
+    CREATE FUNCTION create_vector_tables(index bigint, dimensions int) RETURNS void
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+        DECLARE name text;
+        BEGIN
+            FOREACH name IN ARRAY ARRAY['turn_vec_' || index, 'atom_vec_' || index] LOOP
+                EXECUTE format('CREATE TABLE %I (space BIGINT NOT NULL, id BIGINT NOT NULL,'
+                    ' embedding halfvec(%s) NOT NULL, PRIMARY KEY (space, id))', name, dimensions);
+                PERFORM keep_to_space(name);
+            END LOOP;
+        END $$;
+    CREATE FUNCTION drop_vector_tables(index bigint) RETURNS void
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+        BEGIN EXECUTE format('DROP TABLE %I, %I', 'turn_vec_' || index, 'atom_vec_' || index); END $$;
+    REVOKE EXECUTE ON FUNCTION create_vector_tables, drop_vector_tables FROM PUBLIC;
     CREATE FUNCTION unixepoch(moment text, modifier text) RETURNS double precision LANGUAGE sql STABLE
         RETURN extract(epoch FROM moment::timestamptz)::double precision;
     CREATE FUNCTION turns_are_never_rewritten() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -79,22 +103,8 @@ def create_tables(con: Connection) -> None:
     for statements in (_SEARCH, *(_TERMS.format(layer=layer) for layer in ("turn", "atom", "chunk")), _FUNCTIONS):
         con.execute(statements.encode())
     for table in (*schema.tables_of_spaces(), "object"):
-        for statement in guard(table):
-            con.execute(statement.encode())
+        con.execute("SELECT keep_to_space(%s)", (table,))
     con.execute("INSERT INTO home VALUES (1, %s, %s)", (secrets.token_hex(16), secrets.token_bytes(32)))
-
-
-def guard(table: str) -> tuple[str, str]:
-    """Return statements that hide the rows of a table from transactions on other spaces, the owner's included.
-
-    The tables of terms need none: they hold keys and numbers, and a filter on each row would slow their index down.
-    """
-    setting = "current_setting('mcp_memory.space', true)"
-    return (
-        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
-        f"CREATE POLICY of_space ON {table} USING (CASE {setting} WHEN '{EVERY}' THEN true"
-        f" ELSE space = nullif({setting}, '')::bigint END)",
-    )
 
 
 def _create_extension(con: Connection) -> None:

@@ -49,7 +49,7 @@ class PostgresTransaction(Transaction):
         return number or 0
 
     def _enter(self, number: int) -> None:
-        """Let the rest of the transaction see the rows of this space alone; `schema.guard` has the policy."""
+        """Let the rest of the transaction see the rows of this space alone; `schema` has the policy."""
         self.run("SELECT set_config('mcp_memory.space', ?, true)", str(number))
 
     def make_space(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.postgres.schema import guard
 from mcp_memory.store.postgres.terms import passing
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, number_of
 from mcp_memory.store.sql.word_index import INDEXED
@@ -48,13 +47,7 @@ def ensure(tx: HomeTransaction, identity: str, dimensions: int) -> int:
     index: int = tx.get(
         "INSERT INTO vector_index (identity, dimensions) VALUES (?, ?) RETURNING id", identity, dimensions
     )
-    for layer in EMBEDDED_LAYERS:
-        tx.run(
-            f"CREATE TABLE {_table(layer, index)} (space BIGINT NOT NULL, id BIGINT NOT NULL,"
-            f" embedding halfvec({dimensions}) NOT NULL, PRIMARY KEY (space, id))"
-        )
-        for statement in guard(_table(layer, index)):
-            tx.run(statement)
+    tx.run("SELECT create_vector_tables(?, ?)", index, dimensions)
     return index
 
 
@@ -168,6 +161,5 @@ def drop(tx: HomeTransaction, identity: str) -> None:
     """See `Store.drop_vector_index`."""
     index = _index(tx, identity)
     if index is not None:
-        for layer in EMBEDDED_LAYERS:
-            tx.run(f"DROP TABLE {_table(layer, index)}")
+        tx.run("SELECT drop_vector_tables(?)", index)
         tx.run("DELETE FROM vector_index WHERE id = ?", index)
