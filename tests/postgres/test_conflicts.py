@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +12,9 @@ import psycopg
 import pytest
 
 from mcp_memory.core.errors import NoRoom, StoreUnavailable
+from mcp_memory.core.types import NewTurn
 from tests.postgres.notes import as_administrator, note, noted, opened, sql
+from tests.store.test_contract import NOW
 
 pytestmark = pytest.mark.postgres
 
@@ -132,6 +135,16 @@ def test_a_reader_with_an_old_snapshot_and_writers_do_not_wait_for_each_other(ur
 
         assert store.read("me", look) == ["old"]
     assert noted(url) == ["new 0", "new 1", "new 2", "old"]
+
+
+def test_a_reader_that_stays_too_long_is_ended_by_the_database_and_holds_nothing_up(url: str) -> None:
+    with opened(f"{url}?options=-c%20idle_in_transaction_session_timeout%3D100ms") as store:
+        note(store, "found")
+        store.append_turns("me", "s", [NewTurn(role="user", content="Tea, please.")], now=NOW)
+        with pytest.raises(StoreUnavailable, match=r"took longer than its settings allow|cannot be used"):
+            store.export_rows(["me"], lambda kind, row: time.sleep(0.3))
+        note(store, "written after it")
+    assert noted(url) == ["found", "written after it"]
 
 
 def test_writers_of_different_spaces_do_not_wait_for_each_other(url: str) -> None:

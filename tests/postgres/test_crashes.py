@@ -165,6 +165,19 @@ def test_no_acknowledged_write_is_lost_by_a_failover_to_a_synchronous_standby() 
             written.check(standby.url("memory"))
 
 
+def test_a_standby_that_commits_do_not_wait_for_is_a_problem() -> None:
+    with running(DURABLE) as primary:
+        primary.make_template()
+        with primary.standby():
+            with opened(primary.url("memory", "memory")) as store:
+                assert store.problems() == []
+            sql(primary.url(), "ALTER SYSTEM RESET synchronous_standby_names")
+            sql(primary.url(), "SELECT pg_reload_conf()")
+            with opened(primary.url("memory", "memory")) as store:
+                (problem,) = store.problems()
+    assert problem.startswith("No standby is synchronous: after a failover")
+
+
 def test_a_number_that_the_new_primary_gave_again_is_not_taken_for_the_lost_write() -> None:
     with running(DURABLE) as primary:
         primary.make_template()

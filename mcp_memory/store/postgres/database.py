@@ -60,6 +60,10 @@ _NOT_FLUSHED = (
     "synchronous_commit is off: a crash of the server may lose writes that were acknowledged. Set it to on for the"
     " database."
 )
+_NOT_SENT = (
+    "No standby is synchronous: after a failover to one, writes that were acknowledged may be missing. Name it in"
+    " synchronous_standby_names."
+)
 
 
 class PostgresDatabase:
@@ -164,11 +168,12 @@ def _conninfo(url: str) -> str:
 
 def _problems(con: Connection) -> list[str]:
     row = con.execute(
-        "SELECT rolsuper OR rolbypassrls, current_setting('synchronous_commit') = 'off' FROM pg_roles"
-        " WHERE rolname = current_user"
+        "SELECT rolsuper OR rolbypassrls, current_setting('synchronous_commit') = 'off',"
+        " current_setting('synchronous_standby_names') = ''"
+        " AND EXISTS (SELECT 1 FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')"
+        " FROM pg_roles WHERE rolname = current_user"
     ).fetchone()
-    above, off = row or (False, False)
-    return [_ABOVE] * above + [_NOT_FLUSHED] * off
+    return [text for text, is_so in zip((_ABOVE, _NOT_FLUSHED, _NOT_SENT), row or (), strict=False) if is_so]
 
 
 def _repeated(once: Callable[[], T]) -> T:
