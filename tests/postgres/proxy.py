@@ -110,7 +110,7 @@ class Proxy:
                 link.held = True
                 trap.then()
                 break
-            link.sprung = trap
+            link.sprung = trap or link.sprung  # what is sent in a pipeline is answered later
             link.server.sendall(data)
 
     def _to_client(self, link: _Link) -> None:

@@ -45,25 +45,12 @@ class Commits:
     def __init__(self) -> None:
         self._known: deque[int] = deque()
 
-    def commit(self, con: Connection) -> Unanswered | None:
-        """Commit. Returns what to ask about if the connection was lost; raises if the server rolled back."""
-        mark = self._mark(con)
-        try:
-            con.execute("COMMIT", prepare=False)
-        except psycopg.Error:
-            if not con.closed:
-                raise
-            return mark
-        if mark is not None:
-            self._known.append(mark.token)
-        return None
-
     def forget_old(self, con: Connection) -> None:
         """Delete the marks of processes that ended."""
         con.execute("DELETE FROM commit_mark WHERE at < now() - interval '1 day'")
 
-    def _mark(self, con: Connection) -> Unanswered | None:
-        """Mark a transaction; None for one that wrote nothing."""
+    def mark(self, con: Connection) -> Unanswered | None:
+        """Mark a transaction, as its last statement before COMMIT; None for one that wrote nothing."""
         token = secrets.randbits(63)
         row = con.execute(
             "INSERT INTO commit_mark (token) SELECT %s WHERE pg_current_xact_id_if_assigned() IS NOT NULL"
@@ -73,6 +60,11 @@ class Commits:
         if row is not None and len(self._known) >= _AT_ONCE:
             con.execute("DELETE FROM commit_mark WHERE token = ANY(%s)", (self._some(),))
         return Unanswered(token, row[0]) if row is not None else None
+
+    def answered(self, mark: Unanswered | None) -> None:
+        """Note that a transaction was committed, so that its mark can be deleted."""
+        if mark is not None:
+            self._known.append(mark.token)
 
     def _some(self) -> list[int]:
         taken: list[int] = []

@@ -27,14 +27,16 @@ _MARK = re.compile(r"'(?:[^']|'')*'|\?|%|\bCROSS JOIN\b")
 
 
 class PostgresConnection:
-    """One connection in a transaction. Values are given by the server's protocol, never put into the SQL."""
+    """One connection in a transaction. Values are given by the server's protocol, never put into the SQL.
+
+    In pipeline mode a statement waits for no answer until its rows are read.
+    """
 
     def __init__(self, con: psycopg.Connection[Any]) -> None:
         self.con = con
 
     def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]:
-        cursor = self.con.execute(_translated(sql), [_given(value) for value in values])
-        return map(_row, cursor.fetchall()) if cursor.description else iter(())
+        return _rows(self.con.execute(_translated(sql), [_given(value) for value in values]))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Value]], /) -> object:
         with self.con.cursor() as cursor:
@@ -56,6 +58,11 @@ def _given(value: Value) -> Value:
     if isinstance(value, str) and _TO_ESCAPE.search(value):
         return _TO_ESCAPE.sub(lambda found: f"{_ESCAPE}{int(found[0] == _ESCAPE)}", value)
     return int(value) if isinstance(value, bool) else value
+
+
+def _rows(cursor: psycopg.Cursor[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows; waits for them when the first is asked for."""
+    yield from map(_row, cursor.fetchall())
 
 
 def _row(row: Sequence[Any]) -> tuple[Any, ...]:

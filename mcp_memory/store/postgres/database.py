@@ -14,8 +14,8 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -25,7 +25,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
-from mcp_memory.store.postgres.commits import Commits, was_committed
+from mcp_memory.store.postgres.commits import Commits, Unanswered, was_committed
 from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.failures import explained, name_of, passes
 from mcp_memory.store.postgres.pool import Pool
@@ -116,33 +116,39 @@ class PostgresDatabase:
             return _repeated(lambda: self._read(work)) if again else self._read(work)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
+        committing: tuple[Unanswered, T] | None = None
         with self._pool.connection() as con:
-            con.execute("BEGIN", prepare=False)
             try:
-                result = work(con)
-                unanswered = self._commits.commit(con)
+                with _in_pipeline(con):
+                    con.execute("BEGIN", prepare=False)
+                    result = work(con)
+                    mark = self._commits.mark(con)
+                    committing = None if mark is None else (mark, result)
+                    con.execute("COMMIT", prepare=False)
+                self._commits.answered(mark)
+                return result
             except errors.ReadOnlySqlTransaction as error:  # the server became a standby: a new connection may find
                 con.close()  # the primary
                 raise psycopg.OperationalError(str(error)) from None
-            except BaseException:
-                with suppress(psycopg.Error):  # an error here would hide the one that matters
-                    con.execute("ROLLBACK", prepare=False)
-                raise
-        if unanswered is not None and not was_committed(unanswered, self._pool, ask_for=self._ask_for):
+            except BaseException as error:
+                _roll_back(con)
+                if committing is None or not con.closed or not isinstance(error, psycopg.Error):
+                    raise
+        mark, result = committing
+        if not was_committed(mark, self._pool, ask_for=self._ask_for):
             raise psycopg.OperationalError("the connection was lost at COMMIT, and the transaction with it")
         return result
 
     def _read(self, work: Callable[[Connection], T]) -> T:
         with self._pool.connection() as con:
-            con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
             try:
-                result = work(con)
+                with _in_pipeline(con):
+                    con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
+                    result = work(con)
+                    con.execute("COMMIT", prepare=False)  # after a ROLLBACK psycopg drops its prepared statements
             except BaseException:
-                with suppress(psycopg.Error):
-                    con.execute("ROLLBACK", prepare=False)
+                _roll_back(con)
                 raise
-            with suppress(psycopg.Error):  # the result is whole; after a ROLLBACK psycopg drops its prepared statements
-                con.execute("COMMIT", prepare=False)
         return result
 
     def _explained(self) -> AbstractContextManager[None]:
@@ -174,6 +180,23 @@ def _problems(con: Connection) -> list[str]:
         " FROM pg_roles WHERE rolname = current_user"
     ).fetchone()
     return [text for text, is_so in zip((_ABOVE, _NOT_FLUSHED, _NOT_SENT), row or (), strict=False) if is_so]
+
+
+@contextmanager
+def _in_pipeline(con: Connection) -> Generator[None]:
+    """Send statements without waiting for their answers; at the end of the block all have been answered."""
+    with con.pipeline() as pipeline:
+        try:
+            yield
+        except BaseException:
+            with suppress(psycopg.Error):  # of statements behind the one that failed
+                pipeline.sync()
+            raise
+
+
+def _roll_back(con: Connection) -> None:
+    with suppress(psycopg.Error):  # an error here would hide the one that matters
+        con.execute("ROLLBACK", prepare=False)
 
 
 def _repeated(once: Callable[[], T]) -> T:

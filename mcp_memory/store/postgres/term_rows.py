@@ -44,18 +44,21 @@ class _GinRows:
         condition, self._values = passing(tx, layer, filters)
         self._passing = f"AND EXISTS (SELECT 1 FROM {layer} r WHERE r.id = w.id AND {condition})"
 
-    def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
+    def rows(self, terms: Sequence[str], *, passing: bool = False) -> list[NDArray[np.int64]]:
         import numpy as np
 
         asked = (passing or self._layer != "turn") and not self.plain
         condition, values = (self._passing, self._values) if asked else ("", [])
-        # The space stands outside of the subquery, where no index is chosen by it.
-        found = self._tx.column(
-            f"WITH w AS MATERIALIZED (SELECT id, space FROM {self._layer}_terms WHERE keys @> ARRAY[?::bigint])"
-            f" SELECT w.id FROM w WHERE w.space = :space {condition} ORDER BY w.id DESC LIMIT {COMMON}",
-            *(*hashed(self._tx.space, [term]), *values),
+        # The space stands outside of the innermost query, where no index is chosen by it.
+        packed = self._tx.column(
+            f"SELECT (SELECT string_agg(int8send(n.id), '' ORDER BY n.id DESC) FROM (SELECT w.id FROM (SELECT id, space"
+            f" FROM {self._layer}_terms WHERE keys @> ARRAY[asked.key] OFFSET 0) w WHERE w.space = :space {condition}"
+            f" ORDER BY w.id DESC LIMIT {COMMON}) n)"
+            " FROM unnest(?::bigint[]) WITH ORDINALITY asked (key, place) ORDER BY asked.place",
+            *values,
+            "{" + ",".join(map(str, hashed(self._tx.space, terms))) + "}",
         )
-        return np.array(found, np.int64)
+        return [np.frombuffer(rows or b"", ">i8").astype(np.int64) for rows in packed]
 
     def counts(self, first: int) -> tuple[int, int]:
         noted = " AND role <> 'note'" if self._layer == "turn" else ""

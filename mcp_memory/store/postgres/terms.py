@@ -26,9 +26,9 @@ _RENEWED: tuple[tuple[Layer, str], ...] = (("atom", "r.text, NULL"), ("turn", "r
 
 
 def hashed(space: int, terms: Iterable[str]) -> list[int]:
-    """Return the keys of terms in a space, each once."""
+    """Return the keys of terms in a space, in the order of the terms."""
     salt = str(space).encode() + b"\0"
-    digests = {blake2b(salt + term.encode("utf-8", "surrogatepass"), digest_size=8).digest() for term in terms}
+    digests = (blake2b(salt + term.encode("utf-8", "surrogatepass"), digest_size=8).digest() for term in terms)
     return [int.from_bytes(digest, "big", signed=True) for digest in digests]
 
 
@@ -38,7 +38,11 @@ def put(tx: PostgresTransaction, layer: Layer, rows: Sequence[tuple[int, Sequenc
         cursor.executemany(
             f"INSERT INTO {layer}_terms (space, id, version, keys) VALUES (%s, %s, %s, %s::int8[])"
             " ON CONFLICT (space, id) DO UPDATE SET version = excluded.version, keys = excluded.keys",
-            [(tx.space, number, TERMS_VERSION, hashed(tx.space, found)) for number, found in rows if found is not None],
+            [
+                (tx.space, number, TERMS_VERSION, hashed(tx.space, set(found)))
+                for number, found in rows
+                if found is not None
+            ],
         )
 
 

@@ -6,7 +6,7 @@ and are left out while there are rarer ones. No list of stop words, no language.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
@@ -38,10 +38,10 @@ class TermRows(Protocol):
         """Whether all rows of the layer pass."""
         ...
 
-    def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
-        """Return the newest rows with the term, newest first, COMMON at most; with `passing`, only those that pass.
+    def rows(self, terms: Sequence[str], *, passing: bool = False) -> list[NDArray[np.int64]]:
+        """Return for each term the newest rows that have it, newest first, COMMON at most.
 
-        Atoms and chunks must always pass; turns that do not are kept as context of their neighbours.
+        Atoms and chunks must pass; turns only with `passing`, since those that do not are context of their neighbours.
         """
         ...
 
@@ -70,39 +70,47 @@ class CommonTerms:
 
 def read(index: TermRows, wanted: Sequence[str], *, also: Sequence[str] = (), common: set[str]) -> list[Posting]:
     """See `Store.postings`. `common` are the terms known to be common; others that are found to be are added."""
-    found, common_ones = _rare_first(index, wanted, common)
-    kept, dropped = _within(found, _TOGETHER, at_least=_AT_LEAST)
-    left_out = [*common_ones, *(posting.term for posting in dropped)]
+    also = _searchable([term for term in also if term not in wanted])
+    wanted = _searchable(wanted)
+    rare = _rare(index, [*wanted, *also], common)
+    kept, dropped = _within(_rarest_first(rare, wanted), _TOGETHER, at_least=_AT_LEAST)
+    left_out = [*(term for term in wanted if term not in rare), *(posting.term for posting in dropped)]
     if index.plain:
         left_out = left_out[: max(0, _AT_LEAST - len(kept))]
     # With a filter, the rows that pass may have only terms that were left out.
-    kept += [one for term in left_out if (one := _newest(index, term))]
-    relatives, _ = _rare_first(index, [term for term in also if term not in wanted], common)
-    return kept + _within(relatives, _RELATIVES, at_least=0)[0]
+    kept += _newest(index, left_out)
+    return kept + _within(_rarest_first(rare, also), _RELATIVES, at_least=0)[0]
 
 
-def _rare_first(index: TermRows, terms: Sequence[str], common: set[str]) -> tuple[list[Posting], list[str]]:
-    """Return the postings of rare terms, rarest first, and the common terms."""
-    found: list[Posting] = []
-    common_ones: list[str] = []
-    for term in [term for term in dict.fromkeys(terms) if "\0" not in term and well_formed(term)][:_MOST]:
-        rows = None if term in common else index.rows(term)
-        if rows is None or len(rows) == COMMON:
-            if len(common) < _REMEMBERED:
-                common.add(term)
-            common_ones.append(term)
-        elif len(rows):
-            found.append(Posting(term=term, rows=rows, documents=len(rows)))
-    return sorted(found, key=lambda posting: len(posting.rows)), common_ones
+def _searchable(terms: Sequence[str]) -> list[str]:
+    return [term for term in dict.fromkeys(terms) if "\0" not in term and well_formed(term)][:_MOST]
 
 
-def _newest(index: TermRows, term: str) -> Posting | None:
-    """Return the newest rows of a common term that pass; its documents are estimated from the density of these rows."""
-    rows = index.rows(term, passing=True)
-    if not len(rows):
-        return None
-    total, since = index.counts(int(rows[-1])) if index.plain else (0, 1)
-    return Posting(term=term, rows=rows, documents=max(COMMON * total // max(1, since), COMMON))
+def _rare(index: TermRows, terms: Sequence[str], common: set[str]) -> dict[str, NDArray[np.int64]]:
+    """Return the rows of the terms that are not common."""
+    unknown = [term for term in terms if term not in common]
+    rare: dict[str, NDArray[np.int64]] = {}
+    for term, rows in zip(unknown, index.rows(unknown) if unknown else (), strict=True):
+        if len(rows) < COMMON:
+            rare[term] = rows
+        elif len(common) < _REMEMBERED:
+            common.add(term)
+    return rare
+
+
+def _rarest_first(rare: Mapping[str, NDArray[np.int64]], terms: Sequence[str]) -> list[Posting]:
+    """Return the postings of those of the terms that some row has."""
+    found = ((term, rare[term]) for term in terms if term in rare)
+    postings = [Posting(term=term, rows=rows, documents=len(rows)) for term, rows in found if len(rows)]
+    return sorted(postings, key=lambda posting: len(posting.rows))
+
+
+def _newest(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
+    """Yield the newest rows of common terms that pass; documents are estimated from the density of these rows."""
+    for term, rows in zip(terms, index.rows(terms, passing=True) if terms else (), strict=True):
+        if len(rows):
+            total, since = index.counts(int(rows[-1])) if index.plain else (0, 1)
+            yield Posting(term=term, rows=rows, documents=max(COMMON * total // max(1, since), COMMON))
 
 
 def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:

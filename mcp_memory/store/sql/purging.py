@@ -169,8 +169,8 @@ class _Gone:
             " WHERE space = :space AND id = ?",
             [(digests.husk_hash(key, bytes(sha256)), at, number) for number, sha256 in hashes],
         )
-        tx.among("UPDATE evidence SET quote = '' WHERE space = :space AND turn IN ({})", self.turns)
-        tx.among(
+        tx.run_among("UPDATE evidence SET quote = '' WHERE space = :space AND turn IN ({})", self.turns)
+        tx.run_among(
             "UPDATE progress SET scene = NULL WHERE space = :space AND session IN"
             " (SELECT session FROM turn WHERE space = :space AND id IN ({}))",
             self.turns,
@@ -184,7 +184,7 @@ class _Gone:
     def erase_atoms(self, at: int) -> None:
         tx = self._tx
         named = tx.among("SELECT DISTINCT entity FROM mention WHERE space = :space AND atom IN ({})", self.atoms)
-        tx.among(
+        tx.run_among(
             "UPDATE atom SET text = '', folded = '', closed_because = NULL, purged_at = ?"
             " WHERE space = :space AND id IN ({})",
             self.atoms,
@@ -196,8 +196,8 @@ class _Gone:
             "DELETE FROM fact WHERE space = :space AND atom IN ({})",
             "DELETE FROM mention WHERE space = :space AND atom IN ({})",
         ):
-            tx.among(sql, self.atoms)
-        tx.among(
+            tx.run_among(sql, self.atoms)
+        tx.run_among(
             "DELETE FROM entity_name WHERE space = :space"
             " AND entity NOT IN (SELECT entity FROM mention WHERE space = :space)"
             " AND entity NOT IN (SELECT id FROM entity_name WHERE space = :space AND key = 'user')"
@@ -208,19 +208,19 @@ class _Gone:
 
     def erase_refs(self, at: int) -> None:
         tx = self._tx
-        tx.among(
+        tx.run_among(
             "UPDATE record SET summary = ?, tool_call = ?, result_ref = '', summary_by = NULL, step = NULL"
             " WHERE space = :space AND ref IN ({})",
             self.refs,
             *(FORGOTTEN, FORGOTTEN),
         )
-        tx.among(
+        tx.run_among(
             "UPDATE ref SET path = '', arguments = 'null', sha256 = '', masked = NULL, purged_at = ?"
             " WHERE space = :space AND id IN ({})",
             self.refs,
             at,
         )
-        tx.among("DELETE FROM citation WHERE space = :space AND ref IN ({})", self.refs)
+        tx.run_among("DELETE FROM citation WHERE space = :space AND ref IN ({})", self.refs)
         gone = set(self.refs)
         for number, refs in tx.all("SELECT id, refs FROM message_edit WHERE space = :space"):
             if not gone.isdisjoint(json.loads(refs)):
@@ -228,8 +228,8 @@ class _Gone:
 
     def _release(self, ids: Sequence[str]) -> None:
         """Delete the rows' quarantine entries and citations."""
-        self._tx.among("DELETE FROM held WHERE space = :space AND id IN ({})", ids)
-        self._tx.among("DELETE FROM citation WHERE space = :space AND source IN ({})", ids)
+        self._tx.run_among("DELETE FROM held WHERE space = :space AND id IN ({})", ids)
+        self._tx.run_among("DELETE FROM citation WHERE space = :space AND source IN ({})", ids)
 
 
 def _strings(value: Any) -> Iterator[bytes]:

@@ -50,7 +50,10 @@ _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
 
 class Connection(Protocol):
-    """An engine's connection, in one transaction. Placeholders are `?`; rows are tuples."""
+    """An engine's connection, in one transaction. Placeholders are `?`; rows are tuples.
+
+    Statements run in the order in which they are given. One whose rows are not read may fail later than it is given.
+    """
 
     def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]: ...
 
@@ -149,12 +152,17 @@ class HomeTransaction:
 
         Runs in batches, because engines limit the number of values of a statement.
         """
-        wanted = list(dict.fromkeys(members))
-        shares = (wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE))
-        return [row for share in shares for row in self.all(sql.format(marks(share)), *values, *share)]
+        return [row for share in _shares(members) for row in self.all(sql.format(marks(share)), *values, *share)]
+
+    def run_among(self, sql: str, members: Iterable[Value], *values: Value) -> None:
+        """Run a statement with `IN ({})` for the members, as `among` does, whose rows nobody reads."""
+        for share in _shares(members):
+            self.run(sql.format(marks(share)), *values, *share)
 
     def run(self, sql: str, *values: Value) -> None:
-        self.all(sql, *values)
+        """Run a statement whose rows, if it has any, nobody reads."""
+        text, order = _layout(sql)
+        self.connection.execute(text, self._ordered(order, values))
 
     def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
         """Run a statement for each row of values."""
@@ -170,6 +178,11 @@ class HomeTransaction:
             return values
         given = iter(values)
         return [self.space if is_space else next(given) for is_space in order] + list(given)
+
+
+def _shares(members: Iterable[Value]) -> Iterator[list[Value]]:
+    wanted = list(dict.fromkeys(members))
+    return (wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE))
 
 
 def in_home(

@@ -82,7 +82,7 @@ class _FtsRows:
         of_row = f"r.id = {self._layer}_terms.rowid & {ID_MASK} AND {self._condition}{rule}"
         return f"AND EXISTS (SELECT 1 FROM {self._layer} r WHERE {of_row})", self._values
 
-    def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
+    def rows(self, terms: Sequence[str], *, passing: bool = False) -> list[NDArray[np.int64]]:
         import numpy as np
 
         table = f"{self._layer}_terms"
@@ -92,7 +92,8 @@ class _FtsRows:
             f"SELECT rowid & {ID_MASK} FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? {condition}"
             f" ORDER BY rowid DESC LIMIT {COMMON}"
         )
-        return np.array(self._tx.column(sql, quoted(term), *span(self._tx.space), *values), np.int64)
+        within = *span(self._tx.space), *values
+        return [np.array(self._tx.column(sql, quoted(term), *within), np.int64) for term in terms]
 
     def counts(self, first: int) -> tuple[int, int]:
         if self._layer == "turn":
