@@ -83,10 +83,10 @@ async def main(*, by_module: bool) -> None:
             parts = memory._parts  # pyright: ignore[reportPrivateUsage]
             assert parts.model is not None
             await memory.record_turns([NewTurn(role="user", content="I moved to Lisbon in May.")], session="t")
-            parts.scheduler.step(parts.model, eager=True)
+            parts.scheduler.step(parts.model)
             await memory.record_turns([NewTurn(role="user", content="I sold the boat to Ben.")], session="u")
             with profiled() as step:
-                parts.scheduler.step(parts.model, eager=True)
+                parts.scheduler.step(parts.model)
             for name, profile in zip(GOALS, (found, kept, step), strict=True):
                 show(name, profile, by_module=by_module)
 

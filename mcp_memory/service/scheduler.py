@@ -1,14 +1,15 @@
 """Scheduler of the extraction jobs: decides which stage is due, leases jobs, and applies their results.
 
-Rows are the queue. `due` computes the jobs from rows alone, so a restart changes nothing. A job is leased in the
-store, so no two processes (or an agent and a process) ask the same; a stage commits its output and its cursor in one
-transaction. A kill at any point repeats at most one question and loses nothing. A job is planned, leased, answered
-(by the configured model or the connected agent) and committed. Jobs that need no model (a batch of small talk, drafts
-that resemble nothing stored) are committed at once. A failed job is parked with its error and retried later, in
-smaller pieces, ever less often; its cursor stays.
+`due` computes the jobs from rows alone, so a restart changes nothing. A job is leased in the store, so no two processes
+(or an agent and a process) ask the same; a stage commits its output and its cursor in one transaction. A kill at any
+point repeats at most one question and loses nothing. A job is planned, leased, answered (by the configured model or the
+connected agent) and committed. Jobs that need no model (a batch of small talk, drafts that resemble nothing stored) are
+committed at once. A failed job is parked with its error and retried later, in smaller pieces, ever less often; its
+cursor stays.
 
-The background thread runs due jobs with the configured model, for all open spaces in turn, and backs off after a
-failure. The bell only wakes it.
+The background thread runs due jobs with the configured model, for all spaces of the store, open or not. It claims the
+space that has been due longest (`Store.claim_space`), so the threads of all processes share the spaces; runs one job of
+it; and releases it, due now if there was a job, else when time will make one due. The bell only wakes it.
 
 Extraction is due for a session after 5 turns of the user, after some silence, or on request; in a new space after 1,
 2 and 4, so that a new user sees results soon. (Upstream warms up in every session, which on short sessions doubles
@@ -26,11 +27,10 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
-from itertools import chain
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -45,7 +45,7 @@ from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import AnyStage, Applied, MeteredModel, ModelQuestion
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Backlog, Conflict, Done, Draft, PersonaPage, StageState, Work
+from mcp_memory.store.values import DISTIL, Backlog, Conflict, Done, Draft, PersonaPage, StageState, Work
 
 
 @cache
@@ -60,7 +60,8 @@ def _stages() -> dict[Stage, AnyStage]:
     return {stage.name: stage for stage in (EXTRACT, MERGE, SCENES, PERSONA, CANVAS, SUMMARIES)}
 
 
-_MODEL_LEASE = timedelta(minutes=2)  # over the model's own timeout
+_OVER_TIMEOUT = timedelta(minutes=2)
+_LEAST_REST = timedelta(seconds=1)
 _AGENT_LEASE = timedelta(minutes=20)
 _AFTER_FAILURE = (timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1), timedelta(hours=6))
 
@@ -73,6 +74,11 @@ class LeasedJob:
     stage: AnyStage
     basis: BaseModel
     question: ModelQuestion[Any]
+
+
+def _model_lease(settings: Settings) -> timedelta:
+    """Return a lease that outlasts a question to the model."""
+    return _OVER_TIMEOUT + timedelta(seconds=settings.llm_timeout)
 
 
 class Scheduler:
@@ -94,6 +100,7 @@ class Scheduler:
         self._space = settings.space
         self._now = now
         self.holder = secrets.token_hex(4)
+        self._lease = _model_lease(settings)
         self._unfit: set[str] = set()
         self._seen_waiting: Sequence[Draft] = ()
         """Drafts that all need a question: comparing them with the stored atoms again would not change that."""
@@ -111,20 +118,14 @@ class Scheduler:
 
     # --- asking -------------------------------------------------------------------------------------
 
-    def next(
-        self, *, holder: str, lease: timedelta, eager: bool, stages: Iterable[DueStage] | None = None
-    ) -> LeasedJob | None:
-        """Take the next job that needs an answer; what needs none is done on the way. None: nothing is due.
-
-        `stages` are those due, where they have just been read.
-        """
+    def next(self, *, holder: str, lease: timedelta, eager: bool) -> LeasedJob | None:
+        """Take the next job that needs an answer; what needs none is done on the way. None: nothing is due."""
         while True:
-            for one in self._due(eager=eager) if stages is None else stages:
+            for one in self._due(eager=eager):
                 leased = self._take(one, holder=holder, lease=lease, eager=eager)
                 if isinstance(leased, LeasedJob):
                     return leased
                 if leased is not None:  # it was done without a question, and may have made others due
-                    stages = None
                     break
             else:
                 return None
@@ -155,7 +156,7 @@ class Scheduler:
             session,
             basis.model_dump_json(),
             holder=holder if question is not None else "",
-            until=context.now + lease,
+            lease=lease,
             now=context.now,
             eager=eager,
         )
@@ -163,7 +164,10 @@ class Scheduler:
             return None
         if question is not None:
             return LeasedJob(job=job, stage=stage, basis=basis, question=question)
-        return self._apply(context, job, stage, basis, None)
+        try:
+            return self._apply(context, job, stage, basis, None)
+        except Conflict:  # another process was faster, and this did nothing
+            return Applied(outcome={})
 
     # --- answering ----------------------------------------------------------------------------------
 
@@ -209,7 +213,7 @@ class Scheduler:
 
     def park(self, job: Work, error: str) -> None:
         wait = _AFTER_FAILURE[min(job.attempts, len(_AFTER_FAILURE) - 1)]
-        self._store.park_job(self._space, job.id, error=one_line(mask(error), 400), until=self._now() + wait)
+        self._store.park_job(self._space, job.id, error=one_line(mask(error), 400), wait=wait)
 
     def _apply(
         self, context: SearchContext, job: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None
@@ -237,27 +241,36 @@ class Scheduler:
 
     # --- the model's rounds -------------------------------------------------------------------------
 
-    def step(self, model: MeteredModel, *, eager: bool = False) -> bool | None:
-        """Run one due job with the model; False when there is none, None while another process runs one.
+    def run(self, model: MeteredModel, *, eager: bool = False) -> bool:
+        """Run one due job with the model; False when there is none.
 
         Raises ModelFailed, with the job parked, and Refused when the model may not be asked now.
         """
-        stages = self._due(eager=eager)
-        first = next(stages, None)
-        if first is None:
-            return False  # only read so far: an idle process leaves the disk alone
-        now = self._now()
-        lease = _MODEL_LEASE + timedelta(seconds=self._settings.llm_timeout)
-        if not self._store.lease("worker", self.holder, until=now + lease, now=now):
+        asked = self.next(holder=self.holder, lease=self._lease, eager=eager)
+        if asked is not None:
+            self.ask(asked, model)
+        return asked is not None
+
+    def step(self, model: MeteredModel) -> bool | None:
+        """Run one possible job, as `run` does, unless a worker has claimed the space: then return None."""
+        if next(self._due(eager=True), None) is None:
+            return False
+        claim = self._store.claim_space(DISTIL, lease=self._lease, space=self._space)
+        if claim is None:
             return None
         try:
-            asked = self.next(holder=self.holder, lease=lease, eager=eager, stages=chain((first,), stages))
-            if asked is None:
-                return False
-            self.ask(asked, model)
-            return True
+            return self.run(model, eager=True)
         finally:
-            self._store.release_lease("worker", self.holder)
+            self._store.release_space(claim, again=timedelta(0))
+
+    def serve(self, model: MeteredModel) -> timedelta:
+        """Run one due job of a space that is claimed; return after how long to look at it again."""
+        if self.run(model):
+            return timedelta(0)
+        now = self._now()
+        waits = [one.at - now for one in planned(self._store, self._space, self._settings, now) if one.at > now]
+        retry = self._store.next_retry(self._space)
+        return max(_LEAST_REST, min([*waits, *([] if retry is None else [retry]), LATEST]))
 
 
 def _masked(value: Any) -> Any:
@@ -277,28 +290,26 @@ logger = logging.getLogger(__name__)
 
 _EVERY_S = 15.0  # silence has no bell
 _REFUSED_S = 60.0
+_SETTLE_S = 0.5  # turns come in bursts
 _CLOSING_S = 2.0
 
 
 class SchedulerThread:
-    """`start()` and `close()` belong to `open_memory`."""
+    """Serves the due spaces of a store. `start()` and `close()` belong to `open_memory`."""
 
-    def __init__(self, scheduler: Scheduler, model: MeteredModel) -> None:
-        self._schedulers = [scheduler]
+    def __init__(
+        self, store: Store, scheduler_of: Callable[[str], Scheduler], model: MeteredModel, settings: Settings
+    ) -> None:
+        self._store = store
+        self._scheduler_of = scheduler_of
         self._model = model
+        self._lease = _model_lease(settings)
         self._bell = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
-
-    def add(self, scheduler: Scheduler) -> None:
-        """Serve another space too."""
-        self._schedulers = [*self._schedulers, scheduler]
-
-    def remove(self, scheduler: Scheduler) -> None:
-        self._schedulers = [one for one in self._schedulers if one is not scheduler]
 
     def ring(self) -> None:
         """Tell it that there may be something to do."""
@@ -312,31 +323,46 @@ class SchedulerThread:
             self._thread.join(timeout=_CLOSING_S)
 
     def _run(self) -> None:
-        first = 0
+        is_open = False
         while not self._stop.is_set():
             self._bell.clear()
-            wait = _EVERY_S
-            schedulers = self._schedulers
-            for number in range(len(schedulers)):
-                at = (first + number) % len(schedulers)
-                if self._stop.is_set():
-                    break
-                try:
-                    if schedulers[at].step(self._model):
-                        wait = 0.0
-                    continue
-                except Refused as refused:
-                    logger.info("the scheduler waits: %s", refused)
-                except McpMemoryError as error:
-                    if not self._stop.is_set():
-                        logger.warning("the scheduler waits: %s", error)
-                except Exception:
-                    if not self._stop.is_set():  # a store that closes under it is no fault
-                        logger.exception("the scheduler failed")
-                first, wait = at + 1, _REFUSED_S
-                break
-            if wait:
-                self._bell.wait(wait)
+            wait = _REFUSED_S
+            try:
+                if not is_open:
+                    self._store.open_queue(DISTIL)
+                    is_open = True
+                wait = 0.0 if self._serve_next() else _EVERY_S
+            except Refused as refused:
+                logger.info("the scheduler waits: %s", refused)
+            except McpMemoryError as error:
+                if not self._stop.is_set():
+                    logger.warning("the scheduler waits: %s", error)
+            except Exception:
+                if not self._stop.is_set():  # a store that closes under it is no fault
+                    logger.exception("the scheduler failed")
+            if wait and self._bell.wait(wait):
+                self._stop.wait(_SETTLE_S)
+
+    def _serve_next(self) -> bool:
+        """Serve the space that has been due longest. Return False if there is none, or models are paused.
+
+        What fails at one space does not keep it from the others, but for the model, which is the same for all.
+        """
+        claim = None if self._store.paused() else self._store.claim_space(DISTIL, lease=self._lease)
+        if claim is None:
+            return False
+        again = timedelta(seconds=_REFUSED_S)
+        try:
+            again = self._scheduler_of(claim.space).serve(self._model)
+        except (ModelFailed, Refused):
+            raise
+        except McpMemoryError as error:
+            logger.warning("a space waits for the scheduler: %s", error)
+        except Exception:
+            logger.exception("the scheduler failed at a space")
+        finally:
+            self._store.release_space(claim, again=again)
+        return True
 
 
 # The least input of a question. With 8, 10 and an hour, 130 turns of real talk took 47 questions.
@@ -351,17 +377,30 @@ SOME = 3  # least results for a question then, or if all are requested: one or t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueStage:
+    """A stage that is due, now or at a later moment if nothing is written until then."""
+
     stage: Stage
     session: str | None = None
+    at: datetime = field(compare=False)
     waiting: Sequence[Draft] = field(default=(), compare=False)
     """Of a merge: the drafts, where they are not worth a question yet; only those that need none are merged."""
 
 
 def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
     """Yield the due stages, those nearest to completion first. `eager`: all possible ones, without waiting."""
+    return (one for one in planned(store, space, settings, now, eager=eager) if one.at <= now)
+
+
+def planned(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
+    """Yield the stages that are due, and those that time alone will make due."""
     log: dict[Stage, Done] = {done.stage: done for done in store.stage_logs(space)}
     yield from _of_talk(store, space, settings, now, log, eager=eager)
     yield from _of_tasks(store, space, settings, now, log, eager=eager)
+
+
+def _after(last: datetime, span: timedelta, now: datetime) -> datetime:
+    """Return the moment a span after another one; now if that is far ahead: a clock may have been set back."""
+    return now if last - now >= span else last + span
 
 
 def _of_talk(
@@ -375,21 +414,23 @@ def _of_talk(
     # An assistant's last words are read with the reply to them.
     waiting = [one for one in store.backlog(space) if one.asked > 0 or one.turns > 2]
     if not eager and not _affordable(log, waiting):
-        yield from (DueStage(stage="extract", session=one.session) for one in waiting if one.flush > one.start)
+        flushed = (one.session for one in waiting if one.flush > one.start)
+        yield from (DueStage(stage="extract", session=session, at=now) for session in flushed)
         return
     if len(new) >= 2 * NEW_ATOMS:  # a long backlog must not delay scenes of atoms extracted so far
-        yield DueStage(stage="scenes")
+        yield DueStage(stage="scenes", at=now)
     enough = _enough(log, settings)
     for one in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived
-        if eager or _ready(one, enough, settings, now):
-            yield DueStage(stage="extract", session=one.session)
+        yield DueStage(stage="extract", session=one.session, at=now if eager else _ready(one, enough, settings, now))
     if drafts := store.drafts(space, limit=DRAFTS):
-        asked = eager or _gathered(drafts, states.get("merge"), log.get("extract"), now)
-        yield DueStage(stage="merge", waiting=() if asked else drafts)
-    if _scenes(store, space, settings, scenes, new, now, eager=eager):
-        yield DueStage(stage="scenes")
+        at = now if eager else _gathered(drafts, states.get("merge"), log.get("extract"), now)
+        yield DueStage(stage="merge", at=now, waiting=() if at <= now else drafts)
+        if at > now:
+            yield DueStage(stage="merge", at=at)
+    if (at := _scenes(store, space, settings, scenes, new, now, eager=eager)) is not None:
+        yield DueStage(stage="scenes", at=at)
     if l3_persona.trigger(store, space, settings) is not None:
-        yield DueStage(stage="persona")
+        yield DueStage(stage="persona", at=now)
 
 
 def _affordable(log: Mapping[Stage, Done], waiting: Sequence[Backlog]) -> bool:
@@ -400,11 +441,11 @@ def _affordable(log: Mapping[Stage, Done], waiting: Sequence[Backlog]) -> bool:
     return asked < FIRST + turns / TURNS_A_QUESTION
 
 
-def _gathered(drafts: Sequence[Draft], state: StageState | None, extracted: Done | None, now: datetime) -> bool:
-    """Return whether the drafts that wait are worth a question, or have waited long enough, or were asked for."""
-    if (state is not None and state.wanted) or len(drafts) >= DRAFTS:
-        return True
-    return extracted is None or abs(now - extracted.last) >= LATEST
+def _gathered(drafts: Sequence[Draft], state: StageState | None, extracted: Done | None, now: datetime) -> datetime:
+    """Return when the drafts that wait are worth a question: they are many, were asked for, or have waited long."""
+    if (state is not None and state.wanted) or len(drafts) >= DRAFTS or extracted is None:
+        return now
+    return _after(extracted.last, LATEST, now)
 
 
 def _enough(log: Mapping[Stage, Done], settings: Settings) -> int:
@@ -413,13 +454,11 @@ def _enough(log: Mapping[Stage, Done], settings: Settings) -> int:
     return min(2 ** min(asked, 10), settings.every_turns)
 
 
-def _ready(backlog: Backlog, enough: int, settings: Settings, now: datetime) -> bool:
-    return (
-        backlog.flush > backlog.start
-        or backlog.asked >= enough
-        or backlog.turns >= 2 * settings.batch_turns
-        or abs(now - backlog.last).total_seconds() >= settings.idle_seconds  # a clock may have been set back
-    )
+def _ready(backlog: Backlog, enough: int, settings: Settings, now: datetime) -> datetime:
+    """Return when a session is read."""
+    if backlog.flush > backlog.start or backlog.asked >= enough or backlog.turns >= 2 * settings.batch_turns:
+        return now
+    return _after(backlog.last, timedelta(seconds=settings.idle_seconds), now)
 
 
 def _scenes(
@@ -431,16 +470,20 @@ def _scenes(
     now: datetime,
     *,
     eager: bool,
-) -> bool:
+) -> datetime | None:
+    """Return when scenes are written, or looked at whether they have to be."""
     from mcp_memory.longterm.scene_stage import is_stale
 
     if state is not None and state.wanted:
-        return True
-    if not eager and state is not None and abs(now - state.at).total_seconds() < settings.scenes_interval:
-        return False
+        return now
+    start = now
+    if state is not None and not eager:
+        start = max(now, _after(state.at, timedelta(seconds=settings.scenes_interval), now))
     if not new:
-        return is_stale(store, space)
-    return eager or len(new) >= NEW_ATOMS or abs(now - new[0].learned_at) >= LATEST
+        return start if start > now or is_stale(store, space) else None
+    if eager or len(new) >= NEW_ATOMS:
+        return start
+    return max(start, _after(new[0].learned_at, LATEST, now))
 
 
 # --- tasks ------------------------------------------------------------------------------------------
@@ -458,8 +501,8 @@ def _of_tasks(
         return
     if settings.llm_summaries != "none":
         thin = summary_stage.thin(store, space, now)
-        rested = bool(thin) and abs(now - thin[-1].record.timestamp) >= REST
-        if len(thin) >= (SOME if eager or rested else summary_stage.AT_ONCE):
-            yield DueStage(stage="summaries")
+        if len(thin) >= SOME:
+            many = eager or len(thin) >= summary_stage.AT_ONCE
+            yield DueStage(stage="summaries", at=now if many else _after(thin[-1].record.timestamp, REST, now))
     if settings.llm_canvas != "none" and canvas_stage.grown(store, space, now, eager=eager):
-        yield DueStage(stage="canvas")
+        yield DueStage(stage="canvas", at=now)

@@ -20,7 +20,7 @@ Outside the contract: how text is chosen, ranked, summarised or drawn. The store
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -53,6 +53,7 @@ from mcp_memory.store.values import (
     CanvasVersion,
     Change,
     Chunk,
+    Claim,
     Committed,
     Counts,
     Done,
@@ -295,11 +296,11 @@ class JobStore(Protocol):
         basis: str,
         *,
         holder: str,
-        until: datetime,
+        lease: timedelta,
         now: datetime,
         eager: bool = False,
     ) -> Work | None:
-        """Create a job of a stage (of a session) and lease it; it replaces an abandoned one.
+        """Create a job of a stage (of a session) and lease it for a while; it replaces an abandoned one.
 
         Returns None while another holder has the lease; while the job is parked, unless `eager`; and when the stage is
         already past the basis, by its `start` (extract) or `after` (scenes). A new job has a new id, so a commit under
@@ -308,12 +309,16 @@ class JobStore(Protocol):
         """
         ...
 
-    def park_job(self, space: str, /, id: str, *, error: str, until: datetime) -> None:
-        """Note that a job failed; only eager holders may lease it before `until`. Does nothing if it is gone."""
+    def park_job(self, space: str, /, id: str, *, error: str, wait: timedelta) -> None:
+        """Note that a job failed; only eager holders may lease it before that wait. Does nothing if it is gone."""
         ...
 
     def release_job(self, space: str, /, id: str) -> None:
         """Release a job that was not tried, so that the next holder may lease it at once."""
+        ...
+
+    def next_retry(self, space: str, /) -> timedelta | None:
+        """Return how long no open or parked job may be leased (by others than eager holders); None without any."""
         ...
 
     def stage_logs(self, space: str, /) -> list[Done]:
@@ -336,12 +341,23 @@ class JobStore(Protocol):
         """
         ...
 
-    def lease(self, name: str, holder: str, *, until: datetime, now: datetime) -> bool:
-        """Take or extend a lease of the home; False while another holder has it."""
+    def open_queue(self, queue: str) -> None:
+        """Have all spaces looked at by the workers of a queue: now, and each after it was written to."""
         ...
 
-    def release_lease(self, name: str, holder: str) -> None:
-        """Release a lease of one's own."""
+    def claim_space(self, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
+        """Claim the space that has been due longest in a queue; None where none is, or others have claimed them.
+
+        With `space` claim that one, due or not. The claim ends with `release_space` or, by the clock of the database,
+        after `lease`.
+        """
+        ...
+
+    def release_space(self, claim: Claim, *, again: timedelta) -> None:
+        """End a claim; the space is due `again` after a while, or now if it was written to meanwhile.
+
+        Does nothing if another has claimed the space since.
+        """
         ...
 
     def pause(self, reason: str, *, now: datetime) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "DISTIL",
     "RIGHTS",
     "Amended",
     "Appended",
@@ -264,8 +265,8 @@ class Backlog:
 class Work:
     """A job, `w12`: a question to a model. `basis` is JSON of its stage, from which the question can be made again.
 
-    `open`: leased `until` then; after that any process may lease it. `parked`: it failed `attempts` times, last with
-    `error`, and waits until then. `done`: it is in the log, with `outcome`.
+    `open`: leased `until` then, by the clock of the database; after that any process may lease it. `parked`: it failed
+    `attempts` times, last with `error`, and waits until then. `done`: it is in the log, with `outcome`.
     """
 
     id: str
@@ -274,12 +275,25 @@ class Work:
     basis: str
     state: Literal["open", "parked", "done"]
     holder: str
-    until: datetime
+    until: datetime = field(compare=False)
     attempts: int
     error: str | None
     at: datetime
     done_at: datetime | None = None
     outcome: Outcome | None = None
+
+
+DISTIL = "distil"
+"""The queue of the scheduler."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A space that a worker of a queue has claimed; `token` tells this claim from later ones."""
+
+    queue: str
+    space: str
+    token: str
 
 
 Outcome = dict[str, int]

@@ -21,6 +21,7 @@ from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import Filters, NewAtom, Spend
 from mcp_memory.testing import FixedClock, ScriptedLLM
 from tests.durability.filling import NOON, capture, said
+from tests.leases import pass_time
 
 YEAR = timedelta(days=365)
 
@@ -60,14 +61,6 @@ def test_a_journal_that_is_written_anew_after_the_clock_went_back_has_its_lines_
     store.close()
 
 
-def test_what_was_leased_in_a_future_that_never_came_is_free(home: Path) -> None:
-    store = open_store(home)
-    assert store.lease("worker", "killed", until=NOON + YEAR + timedelta(minutes=3), now=NOON + YEAR)
-    assert store.lease("worker", "living", until=NOON + timedelta(minutes=3), now=NOON)
-    assert not store.lease("worker", "third", until=NOON + timedelta(minutes=3), now=NOON)
-    store.close()
-
-
 def test_turns_that_a_killed_process_was_reading_a_year_ahead_are_read_now(home: Path) -> None:
     clock = FixedClock(NOON + YEAR)
     store = open_store(home)
@@ -77,7 +70,8 @@ def test_turns_that_a_killed_process_was_reading_a_year_ahead_are_read_now(home:
     store.append_turns("default", "s", [NewTurn(role="user", content="I keep bees in Porto.")], now=clock())
     assert pipeline.for_agent("killed") is not None
     clock.moment = NOON
-    assert pipeline.step(MeteredModel(Reader(), store, settings, now=clock), eager=True)
+    pass_time(store, -YEAR)
+    assert pipeline.step(MeteredModel(Reader(), store, settings, now=clock))
     assert store.drafts("default") or store.list_atoms("default", filters=Filters(), limit=9)
     search.close()
     store.close()

@@ -90,8 +90,7 @@ class ByHand:
         return self.store.forget(SPACE, ids, reason="", now=self.tick()).id
 
     def work(self, stage: Stage, session: str | None = None, basis: str = "{}") -> Work:
-        until = self.now + timedelta(hours=1)
-        work = self.store.lease_job(SPACE, stage, session, basis, holder="one", until=until, now=self.now)
+        work = self.store.lease_job(SPACE, stage, session, basis, holder="one", lease=timedelta(hours=1), now=self.now)
         assert work is not None
         return work
 

@@ -79,7 +79,7 @@ def take(desk: SearchContext, basis: ExtractionBasis) -> Work:
         basis.session,
         basis.model_dump_json(),
         holder="one",
-        until=desk.now + HOUR,
+        lease=HOUR,
         now=desk.now,
         eager=True,
     )
@@ -806,7 +806,7 @@ def test_where_no_quote_holds_the_reply_goes_back_once_and_is_taken_after_that(s
     ):
         answer(desk, reply)
     assert planned(desk).start == 0
-    store.park_job("me", store.jobs("me")[0].id, error="no quotes", until=NOON)
+    store.park_job("me", store.jobs("me")[0].id, error="no quotes", wait=HOUR)
     assert answer(desk, reply).outcome == {"turns": 1, "skipped": 0, "atoms": 0, "refused": 2, "scenes": 1}
 
 
@@ -826,7 +826,7 @@ def test_a_reply_in_a_strange_language_goes_back_once_and_is_taken_after_that(
     desk = at(store)
     with pytest.raises(InvalidInput, match="in another language than the conversation"):
         answer(desk, scene(note("t1", quote, text)))
-    store.park_job("me", store.jobs("me")[0].id, error="strange", until=NOON)
+    store.park_job("me", store.jobs("me")[0].id, error="strange", wait=HOUR)
     answer(desk, scene(note("t1", quote, text)))
     assert texts(store) == [text]
 

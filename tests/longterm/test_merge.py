@@ -77,7 +77,7 @@ class Table:
             evidence=(evidence,),
         )
         atom = replace(atom, **more)
-        work = self.store.lease_job(SPACE, "extract", "s", "{}", holder="test", until=NOW + timedelta(hours=1), now=NOW)
+        work = self.store.lease_job(SPACE, "extract", "s", "{}", holder="test", lease=timedelta(hours=1), now=NOW)
         assert work is not None
         self.store.commit(
             SPACE, work.id, Extraction(upto=turn.position + 1, drafts=[atom], aliases={}, scene=""), outcome={}, now=NOW
@@ -116,7 +116,7 @@ class Table:
 
     def apply(self, basis: MergeBasis, reply: MergeReply | None) -> Applied:
         work = self.store.lease_job(
-            SPACE, "merge", None, basis.model_dump_json(), holder="test", until=NOW + timedelta(hours=1), now=NOW
+            SPACE, "merge", None, basis.model_dump_json(), holder="test", lease=timedelta(hours=1), now=NOW
         )
         assert work is not None
         return MERGE.apply(self.desk, work, basis, reply)

@@ -92,9 +92,8 @@ class Life:
         return question.messages[1].text
 
     def work(self, basis: SceneBasis) -> Work:
-        until = self.now + timedelta(hours=1)
         work = self.store.lease_job(
-            "s", "scenes", None, basis.model_dump_json(), holder="me", until=until, now=self.now
+            "s", "scenes", None, basis.model_dump_json(), holder="me", lease=timedelta(hours=1), now=self.now
         )
         assert work is not None
         return work
@@ -324,8 +323,7 @@ def test_pages_are_made_with_their_evidence_and_entities(life: Life) -> None:
 def test_a_model_may_have_the_persona_written_out_of_turn_once_a_third_of_what_is_known_is_new(life: Life) -> None:
     life.learn(*(f"{name} is so." for name in "ABCDEF"))
     life.answer(create("one", "A to F (a1, a2, a3, a4, a5, a6)."), persona="so much of it")
-    until = life.now + timedelta(hours=1)
-    work = life.store.lease_job("s", "persona", None, "{}", holder="me", until=until, now=life.now)
+    work = life.store.lease_job("s", "persona", None, "{}", holder="me", lease=timedelta(hours=1), now=life.now)
     assert work is not None
     life.store.commit(
         "s", work.id, PersonaPage(text="# Persona\n\nA (a1).\n", reason="", upto=6), outcome={}, now=life.now

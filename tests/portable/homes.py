@@ -76,8 +76,9 @@ def extract(held: Memory) -> None:
     words = Evidence(turn=turn.id, span=(0, 19), quote=turn.content[:19])
 
     def take(stage: Any, session: str | None = None) -> str:
-        until = CLOCK + timedelta(hours=1)
-        work = store.lease_job(space, stage, session, '{"start": 0, "after": 0}', holder="h", until=until, now=CLOCK)
+        work = store.lease_job(
+            space, stage, session, '{"start": 0, "after": 0}', holder="h", lease=timedelta(hours=1), now=CLOCK
+        )
         assert work is not None
         return work.id
 

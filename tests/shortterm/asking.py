@@ -39,7 +39,7 @@ class Asking:
         if basis is None or question is None:
             return None
         work = desk.store.lease_job(
-            desk.space, stage.name, None, basis.model_dump_json(), holder="h", until=desk.now + timedelta(hours=1),
+            desk.space, stage.name, None, basis.model_dump_json(), holder="h", lease=timedelta(hours=1),
             now=desk.now,
         )  # fmt: skip
         assert work is not None

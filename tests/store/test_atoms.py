@@ -85,7 +85,7 @@ def course(store: Store) -> list[tuple[str, datetime, datetime | None, str | Non
 
 
 def take(store: Store, stage: Stage, session: str | None = None) -> Work:
-    work = store.lease_job("me", stage, session, "{}", holder="one", until=NOON + timedelta(hours=1), now=NOON)
+    work = store.lease_job("me", stage, session, "{}", holder="one", lease=timedelta(hours=1), now=NOON)
     assert work is not None
     return work
 

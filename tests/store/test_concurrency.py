@@ -191,10 +191,11 @@ def test_steps_of_many_writers_are_all_on_the_canvas(store: Store) -> None:
 
 def test_a_job_is_leased_to_one_of_many_and_committed_once(store: Store) -> None:
     append(store, user("x"))
-    until = NOW + timedelta(minutes=5)
 
     def take(writer: int) -> str | None:
-        work = store.lease_job("me", "persona", None, json.dumps({}), holder=f"{writer}", until=until, now=NOW)
+        work = store.lease_job(
+            "me", "persona", None, json.dumps({}), holder=f"{writer}", lease=timedelta(hours=1), now=NOW
+        )
         return None if work is None else work.id
 
     (id,) = {id for id in at_once(take) if id is not None}

@@ -1,21 +1,19 @@
-"""What the store promises of the rows of the home: tokens of HTTP clients, the usage ledger, leases and the pause."""
+"""What the store promises of the rows of the home: tokens of HTTP clients, the usage ledger and the pause."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import PersonaPage, Spend, Spent, Token
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
 LAPTOP = Token(id="ab12", name="laptop", spaces=("work", "日本"), right="write", at=NOW, hash=b"\x01" * 32)
 CALL = Spend(at=NOW, purpose="rerank", model="openai/m", prompt_tokens=900, completion_tokens=20, cost=0.25)
 
@@ -79,57 +77,17 @@ def test_calls_are_summed_by_purpose_and_model_from_a_moment_on(store: Store) ->
     assert store.spent(since=NOW + timedelta(milliseconds=1)) == []
 
 
-# --- leases -----------------------------------------------------------------------------------------
+def test_of_many_who_add_a_token_of_one_name_at_once_one_does(store: Store) -> None:
+    def add(number: int) -> bool:
+        try:
+            store.add_token(replace(LAPTOP, id=f"{number}"))
+        except InvalidInput:
+            return False
+        return True
 
-
-MINUTE = timedelta(minutes=1)
-
-
-def test_a_lease_has_one_holder_until_it_ends_or_is_released(store: Store) -> None:
-    assert store.lease("worker", "ann", until=NOW + MINUTE, now=NOW)
-    assert not store.lease("worker", "bob", until=NOW + MINUTE, now=NOW)
-    assert store.lease("other", "bob", until=NOW + MINUTE, now=NOW)
-    store.release_lease("worker", "bob")  # not his
-    assert not store.lease("worker", "bob", until=NOW + MINUTE, now=NOW)
-    store.release_lease("worker", "ann")
-    assert store.lease("worker", "bob", until=NOW + MINUTE, now=NOW)
-    store.release_lease("nothing", "ann")
-
-
-def test_its_holder_can_extend_a_lease(store: Store) -> None:
-    assert store.lease("worker", "ann", until=NOW + MINUTE, now=NOW)
-    assert store.lease("worker", "ann", until=NOW + 3 * MINUTE, now=NOW)
-    assert not store.lease("worker", "bob", until=NOW + 9 * MINUTE, now=NOW + 2 * MINUTE)
-    assert store.lease("worker", "bob", until=NOW + 9 * MINUTE, now=NOW + 3 * MINUTE)
-
-
-def test_a_lease_from_a_clock_that_was_set_back_counts_as_ended(store: Store) -> None:
-    assert store.lease("worker", "ann", until=NOW + timedelta(days=300), now=NOW + timedelta(days=299))
-    assert store.lease("worker", "bob", until=NOW + MINUTE, now=NOW)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(calls=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(1, 4), st.booleans())))
-def test_whatever_is_leased_and_released_there_is_one_holder_at_a_time(
-    store: Store, calls: list[tuple[str, int, int, bool]]
-) -> None:
-    name, now = uuid4().hex, NOW
-    holder, until = "", NOW
-    for who, later, lasts, releases in calls:
-        now += later * MINUTE
-        if releases:
-            store.release_lease(name, who)
-            holder = "" if holder == who else holder
-            continue
-        is_free = holder in ("", who) or until <= now
-        assert store.lease(name, who, until=now + lasts * MINUTE, now=now) == is_free
-        holder, until = (who, now + lasts * MINUTE) if is_free else (holder, until)
-
-
-def test_of_many_who_ask_at_once_one_gets_the_lease(store: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
-        got = pool.map(lambda who: store.lease("worker", f"{who}", until=NOW + MINUTE, now=NOW), range(8))
-    assert sorted(got) == [False] * 7 + [True]
+        assert sum(pool.map(add, range(8))) == 1
+    assert len(store.tokens()) == 1
 
 
 # --- the pause --------------------------------------------------------------------------------------

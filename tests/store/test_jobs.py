@@ -33,6 +33,7 @@ from mcp_memory.store.values import (
     StageState,
     Work,
 )
+from tests.leases import pass_time
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ def tell(store: Store, text: str, session: str = "s") -> None:
 
 
 def take(store: Store, stage: Stage = "persona", session: str | None = None, **more: Any) -> Work | None:
-    given: dict[str, Any] = {"basis": "{}", "holder": "one", "now": NOON, "until": more.get("now", NOON) + LEASE}
+    given: dict[str, Any] = {"basis": "{}", "holder": "one", "now": NOON, "lease": LEASE}
     return store.lease_job("me", stage, session, **{**given, **more})
 
 
@@ -206,7 +207,7 @@ def test_a_wish_for_a_stage_without_a_cursor_is_settled_too(store: Store) -> Non
 
 def test_a_work_that_is_taken_is_open_and_listed_until_it_is_done(store: Store) -> None:
     say(store, "user")
-    extract = taken(store, "extract", "s", basis='{"start": 0}', holder="h", until=minutes(5))
+    extract = taken(store, "extract", "s", basis='{"start": 0}', holder="h")
     assert extract == Work(
         id="w1",
         stage="extract",
@@ -214,7 +215,7 @@ def test_a_work_that_is_taken_is_open_and_listed_until_it_is_done(store: Store) 
         basis='{"start": 0}',
         state="open",
         holder="h",
-        until=minutes(5),
+        until=NOON,
         attempts=0,
         error=None,
         at=NOON,
@@ -240,8 +241,11 @@ def test_sessions_are_read_side_by_side_and_one_work_of_each(store: Store) -> No
 def test_whoever_asks_again_gets_the_same_question_and_time_for_it(store: Store) -> None:
     work = taken(store)
     assert taken(store) == work
-    assert taken(store, now=minutes(1)) == replace(work, until=minutes(3))
-    assert taken(store, until=minutes(2)) == replace(work, until=minutes(3))
+    pass_time(store, timedelta(minutes=1))
+    assert taken(store, now=minutes(1)) == work
+    assert taken(store, lease=timedelta(seconds=1)) == work
+    pass_time(store, timedelta(minutes=1.5))
+    assert take(store, holder="two") is None
 
 
 def test_a_holder_who_plans_anew_gets_a_new_question_in_place_of_the_old(store: Store) -> None:
@@ -260,8 +264,10 @@ def test_what_another_holds_is_not_taken_not_even_eagerly(store: Store) -> None:
 
 def test_a_lease_that_ran_out_is_taken_over_and_the_late_answer_stores_nothing(store: Store) -> None:
     late = taken(store)
-    assert take(store, holder="two", now=minutes(2) - timedelta(milliseconds=1)) is None
-    ours = taken(store, holder="two", now=minutes(2))
+    pass_time(store, timedelta(minutes=1))
+    assert take(store, holder="two", now=minutes(60)) is None  # by the database's clock, whatever others say
+    pass_time(store, timedelta(minutes=1))
+    ours = taken(store, holder="two", now=minutes(-60))
     before = store.last_change()
     with pytest.raises(Conflict):
         write_page(store, late, "late")
@@ -289,7 +295,7 @@ def test_a_work_of_another_space_is_not_found_nor_committed_nor_parked(store: St
         store.job("other", work.id)
     with pytest.raises(Conflict):
         store.commit("other", work.id, PersonaPage(text="page", reason="", upto=0), outcome={}, now=NOON)
-    store.park_job("other", work.id, error="no", until=minutes(9))
+    store.park_job("other", work.id, error="no", wait=LEASE)
     store.release_job("other", work.id)
     assert store.jobs("me") == [work]
     assert store.spaces() == ["me"]
@@ -297,43 +303,48 @@ def test_a_work_of_another_space_is_not_found_nor_committed_nor_parked(store: St
 
 def test_a_parked_work_waits_and_carries_its_failures_on(store: Store) -> None:
     first = taken(store)
-    store.park_job("me", first.id, error="no answer", until=minutes(10))
-    assert store.jobs("me") == [replace(first, state="parked", until=minutes(10), attempts=1, error="no answer")]
-    assert take(store, now=minutes(10) - timedelta(milliseconds=1)) is None
-    second = taken(store, now=minutes(10))
+    store.park_job("me", first.id, error="no answer", wait=timedelta(minutes=10))
+    assert store.jobs("me") == [replace(first, state="parked", attempts=1, error="no answer")]
+    assert timedelta(minutes=9) < (store.next_retry("me") or timedelta(0)) <= timedelta(minutes=10)
+    pass_time(store, timedelta(minutes=9))
+    assert take(store) is None
+    pass_time(store, timedelta(minutes=1))
+    assert store.next_retry("me") == timedelta(0)
+    second = taken(store)
     assert (second.state, second.attempts, second.error) == ("open", 1, "no answer")
-    store.park_job("me", second.id, error="gibberish", until=minutes(60))
-    third = taken(store, holder="two", now=minutes(11), eager=True)
+    store.park_job("me", second.id, error="gibberish", wait=timedelta(hours=1))
+    third = taken(store, holder="two", eager=True)
     assert (third.attempts, third.error) == (2, "gibberish")
     write_page(store, third)
+    assert store.next_retry("me") is None
     assert taken(store).attempts == 0
 
 
 def test_a_parked_work_can_still_be_answered(store: Store) -> None:
     work = taken(store)
-    store.park_job("me", work.id, error="no answer", until=minutes(10))
+    store.park_job("me", work.id, error="no answer", wait=LEASE)
     assert write_page(store, work) == 1
 
 
 def test_a_work_given_back_is_free_at_once_and_keeps_what_it_knows_of_failures(store: Store) -> None:
     work = taken(store)
-    store.park_job("me", work.id, error="no answer", until=minutes(1))
-    again = taken(store, now=minutes(1))
+    store.park_job("me", work.id, error="no answer", wait=timedelta(0))
+    again = taken(store)
     store.release_job("me", again.id)
-    assert taken(store, holder="two", now=minutes(1)).attempts == 1
+    assert taken(store, holder="two").attempts == 1
 
 
 def test_giving_back_or_parking_what_is_gone_or_done_changes_nothing(store: Store) -> None:
     gone = taken(store)
     ours = taken(store, basis='{"more": 1}')
-    store.park_job("me", gone.id, error="no", until=minutes(9))
+    store.park_job("me", gone.id, error="no", wait=LEASE)
     store.release_job("me", gone.id)
     assert store.jobs("me") == [ours]
     write_page(store, ours)
-    store.park_job("me", ours.id, error="no", until=minutes(9))
+    store.park_job("me", ours.id, error="no", wait=LEASE)
     assert store.job("me", ours.id).state == "done"
     parked = taken(store)
-    store.park_job("me", parked.id, error="no", until=minutes(9))
+    store.park_job("me", parked.id, error="no", wait=LEASE)
     store.release_job("me", parked.id)
     assert take(store) is None
 
@@ -395,7 +406,7 @@ def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> No
     work = after(lambda: taken(store))
     after(lambda: take(store, holder="two"))
     after(lambda: store.release_job("me", work.id))
-    after(lambda: store.park_job("me", work.id, error="no", until=NOON))
+    after(lambda: store.park_job("me", work.id, error="no", wait=LEASE))
     after(lambda: store.request_stage("me", "scenes", "asked"))
     after(lambda: store.flush("me", "s"))
     after(lambda: store.flush("me", "s"))
@@ -449,7 +460,8 @@ def test_of_two_processes_that_want_one_work_one_gets_it_and_one_answer_is_store
 def test_of_two_processes_that_find_a_lease_run_out_one_takes_over(two: list[Store]) -> None:
     first, second = two
     lost = taken(first, holder="killed")
-    got = at_once(lambda: take(first, holder="one", now=minutes(2)), lambda: take(second, holder="two", now=minutes(2)))
+    pass_time(first, LEASE)
+    got = at_once(lambda: take(first, holder="one"), lambda: take(second, holder="two"))
     (work,) = [work for work in got if isinstance(work, Work)]
     assert [held.id for held in first.jobs("me")] == [work.id]
     assert work.id != lost.id
@@ -463,12 +475,13 @@ class Expected:
     read: int = 0
     batches: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     left: Work | None = None
+    until: datetime = NOON
 
     def unread(self) -> int:
         return sum(role in ("user", "assistant") for role in self.roles[self.read :])
 
     def may_take(self, plan: tuple[int, int], holder: str, now: datetime, *, eager: bool) -> bool:
-        if self.left is not None and self.left.until > now:
+        if self.left is not None and self.until > now:
             if self.left.state == "parked" and not eager:
                 return False
             if self.left.state == "open" and self.left.holder != holder:
@@ -507,7 +520,7 @@ class Life:
                 say(self.stores[who], *value, space=self.space, now=self.now)
                 self.expected.roles += value
             case "wait":
-                self.now += timedelta(minutes=value)
+                self.wait(timedelta(minutes=value))
             case "plan":
                 self.plan(who, value)
             case "take":
@@ -517,6 +530,10 @@ class Life:
                 for work in self.held[who][::-1][value : value + 1]:
                     answer(who, work)
         self.compare()
+
+    def wait(self, span: timedelta) -> None:
+        self.now += span
+        pass_time(self.stores[0], span)
 
     def plan(self, who: int, size: int) -> None:
         found = self.stores[who].backlog(self.space, session="s")
@@ -529,10 +546,12 @@ class Life:
         may = self.expected.may_take(plan, holder, self.now, eager=eager)
         work = self.stores[who].lease_job(
             self.space, "extract", "s", basis=json.dumps({"start": plan[0], "stop": plan[1]}),
-            holder=holder, until=self.now + LEASE, now=self.now, eager=eager,
+            holder=holder, lease=LEASE, now=self.now, eager=eager,
         )  # fmt: skip
         assert (work is not None) == may
         if work is not None:
+            is_same = self.expected.left is not None and self.expected.left.id == work.id
+            self.expected.until = max(self.expected.until, self.now + LEASE) if is_same else self.now + LEASE
             self.expected.left = work
             self.held[who].append(work)
 
@@ -549,17 +568,18 @@ class Life:
         self.expected.read, self.expected.left = basis["stop"], None
 
     def park(self, who: int, work: Work) -> None:
-        until = self.now + timedelta(minutes=3)
-        self.stores[who].park_job(self.space, work.id, error="failed", until=until)
+        wait = timedelta(minutes=3)
+        self.stores[who].park_job(self.space, work.id, error="failed", wait=wait)
         left = self.expected.left
         if left is not None and left.id == work.id:
-            self.expected.left = replace(left, state="parked", until=until, attempts=left.attempts + 1, error="failed")
+            self.expected.left = replace(left, state="parked", attempts=left.attempts + 1, error="failed")
+            self.expected.until = self.now + wait
 
     def release(self, who: int, work: Work) -> None:
         self.stores[who].release_job(self.space, work.id)
         left = self.expected.left
         if left is not None and left.id == work.id and left.state == "open":
-            self.expected.left = replace(left, until=left.at)
+            self.expected.until = self.now
 
     def compare(self) -> None:
         for store in self.stores:
@@ -569,7 +589,7 @@ class Life:
 
     def finish(self) -> None:
         """Both processes are gone; another comes and does the rest."""
-        self.now += timedelta(hours=1)
+        self.wait(timedelta(hours=1))
         self.held[1] = []
         for _ in self.expected.roles:
             self.live("plan", 1, 2)
@@ -594,21 +614,7 @@ def test_every_turn_is_in_exactly_one_batch_whatever_happens_to_those_who_read_i
     assert (logged.works, logged.outcome) == (len(life.expected.batches), {"turns": len(read)})
 
 
-# --- leases, the pause, imports ---------------------------------------------------------------------
-
-
-def test_a_lease_is_one_holders_until_it_runs_out_or_is_let_go(two: list[Store]) -> None:
-    first, second = two
-    assert first.lease("worker", "one", until=minutes(2), now=NOON)
-    assert not second.lease("worker", "two", until=minutes(9), now=minutes(1))
-    assert first.lease("worker", "one", until=minutes(5), now=minutes(1))
-    assert not second.lease("worker", "two", until=minutes(9), now=minutes(4))
-    assert second.lease("worker", "two", until=minutes(9), now=minutes(5))
-    first.release_lease("worker", "one")
-    assert not first.lease("worker", "one", until=minutes(9), now=minutes(6))
-    second.release_lease("worker", "two")
-    assert first.lease("worker", "one", until=minutes(9), now=minutes(6))
-    assert second.lease("another", "two", until=minutes(9), now=minutes(6))
+# --- the pause, imports ------------------------------------------------------------------------------
 
 
 def test_a_pause_holds_for_every_process_until_it_is_ended(two: list[Store]) -> None:

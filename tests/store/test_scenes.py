@@ -182,8 +182,7 @@ def test_who_watches_a_scene_or_the_page_above_is_told(store: Store) -> None:
 
 def test_a_commit_of_a_work_moves_the_cursor_and_asks_for_the_persona(store: Store) -> None:
     def take() -> str:
-        until = NOW + timedelta(minutes=5)
-        work = store.lease_job("s", "scenes", None, "{}", holder="me", until=until, now=NOW)
+        work = store.lease_job("s", "scenes", None, "{}", holder="me", lease=timedelta(hours=1), now=NOW)
         assert work is not None
         return work.id
 

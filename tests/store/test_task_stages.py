@@ -55,7 +55,7 @@ def thin(store: Store, *, after: int = 0, since: datetime = NOW) -> list[int]:
 
 
 def take(store: Store, stage: Stage, **basis: Any) -> Work:
-    work = store.lease_job("me", stage, None, json.dumps(basis), holder="h", until=NOW + timedelta(hours=1), now=NOW)
+    work = store.lease_job("me", stage, None, json.dumps(basis), holder="h", lease=timedelta(hours=1), now=NOW)
     assert work is not None
     return work
 
@@ -112,7 +112,9 @@ def test_better_summaries_the_canvas_and_the_cursor_land_together(store: Store) 
     assert [(done.stage, done.outcome) for done in store.stage_logs("me")] == [("summaries", {"summarised": 1})]
     with pytest.raises(Conflict):
         commit(store, work, [Amended(number=1, summary="again", score=9)])
-    assert store.lease_job("me", "summaries", None, '{"after": 0}', holder="x", until=NOW, now=NOW) is None
+    assert (
+        store.lease_job("me", "summaries", None, '{"after": 0}', holder="x", lease=timedelta(hours=1), now=NOW) is None
+    )
 
 
 def test_a_better_summary_is_a_line_more_in_the_file_of_its_session(embedded: EmbeddedStore) -> None:
@@ -163,7 +165,7 @@ def test_growth_counts_the_records_since_the_last_look_and_leaves_out_what_was_n
 def test_an_order_that_was_asked_for_lands_with_its_edit_or_not_at_all(store: Store) -> None:
     take_step(store)
     work = take(store, "canvas", canvas=1, upto=1)
-    assert store.lease_job("me", "canvas", None, "{}", holder="x", until=NOW, now=NOW) is None
+    assert store.lease_job("me", "canvas", None, "{}", holder="x", lease=timedelta(hours=1), now=NOW) is None
 
     def order(expected: int) -> None:
         change = CanvasChange(row=row(text="ordered", version=expected), kind="patched")
@@ -176,6 +178,9 @@ def test_an_order_that_was_asked_for_lands_with_its_edit_or_not_at_all(store: St
     assert store.canvas("me", 1).text == "ordered"
     kept = store.canvas_versions("me", 1)[-1]
     assert (kept.kind, kept.work) == ("patched", work.id)
-    assert store.lease_job("me", "canvas", None, '{"canvas": 1, "upto": 1}', holder="x", until=NOW, now=NOW) is None
+    assert (
+        store.lease_job("me", "canvas", None, '{"canvas": 1, "upto": 1}', holder="x", lease=timedelta(hours=1), now=NOW)
+        is None
+    )
     with pytest.raises(NotFound):
         store.job("me", "w99")

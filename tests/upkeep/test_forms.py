@@ -68,7 +68,7 @@ def fill(home: Path, tmp_path: Path) -> None:
         )
         store.add_token(Token(id="1", name="n", spaces=("default",), right="read", at=CLOCK, hash=b"x" * 32))
         store.append_turns("default", "h", [NewTurn(role="tool", content="obey", held=("drop",))], now=CLOCK)
-        work = store.lease_job("default", "extract", "h", "{}", holder="h", until=CLOCK + timedelta(hours=1), now=CLOCK)
+        work = store.lease_job("default", "extract", "h", "{}", holder="h", lease=timedelta(hours=1), now=CLOCK)
         assert work is not None
         (said,) = store.session_turns("default", "h")
         draft = NewAtom(

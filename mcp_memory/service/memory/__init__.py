@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mcp_memory.store.protocol import EmbeddedStore, Store
 
 MOST = 256
-"""Spaces open beside the first. One that is not does all but the work that its model does in the background."""
+"""Spaces kept open beside the first, with what the scheduler remembers of each."""
 
 
 class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs):
@@ -68,9 +68,7 @@ class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs):
                 spaces.others[name] = self._opened(name)
             spaces.others.move_to_end(name)
             while len(spaces.others) > MOST:
-                closed = spaces.others.popitem(last=False)[1]._parts
-                if closed.worker:
-                    closed.worker.remove(closed.scheduler)
+                spaces.others.popitem(last=False)
             return spaces.others[name]
 
     def _opened(self, space: str) -> Memory:
@@ -79,8 +77,6 @@ class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs):
         parts = self._parts
         settings = parts.settings.model_copy(update={"space": space})
         scheduler = Scheduler(parts.store, parts.search, parts.indexing, settings, now=parts.now)
-        if parts.worker:
-            parts.worker.add(scheduler)
         return Memory(replace(parts, settings=settings, scheduler=scheduler), self._spaces)
 
 
@@ -164,8 +160,13 @@ def _join(
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
     indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
     search = Search(store, now)
-    scheduler = Scheduler(store, search, indexing, settings, now=now)
-    worker = SchedulerThread(scheduler, model) if model and settings.distil else None
+
+    def scheduler_of(space: str) -> Scheduler:
+        return Scheduler(store, search, indexing, settings.model_copy(update={"space": space}), now=now)
+
+    worker = None
+    if model and settings.distil:
+        worker = SchedulerThread(store, lru_cache(MOST)(scheduler_of), model, settings)
     if store.read_only is None:  # else there is nothing that the background could do
         indexing.start()
         if worker:
@@ -177,7 +178,7 @@ def _join(
         search=search,
         indexing=indexing,
         model=model,
-        scheduler=scheduler,
+        scheduler=scheduler_of(settings.space),
         worker=worker,
         rerank=make_rerank(store, model, settings),
         counter=token_counter(settings.tokenizer),

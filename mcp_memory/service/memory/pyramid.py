@@ -77,7 +77,7 @@ class PyramidVerbs(Verbs):
                 "its tool `distill`."
             )
         steps = 0
-        while (done := parts.scheduler.step(parts.model, eager=True)) is not False:
+        while (done := parts.scheduler.step(parts.model)) is not False:
             if done is None:
                 time.sleep(_ANOTHERS_TURN_S)  # another process is at it; and this runs in a thread
                 continue

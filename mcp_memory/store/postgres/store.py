@@ -61,11 +61,7 @@ class PostgresStore(SqlVerbs):
         return self._db.read(lambda con: work(home_transaction(con), *args, **kwargs))
 
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        def write(con: Connection) -> T:
-            con.execute("SELECT 1 FROM home FOR NO KEY UPDATE")  # one after the other: some look before they write
-            return work(home_transaction(con), *args, **kwargs)
-
-        return self._db.write(write)
+        return self._db.write(lambda con: work(home_transaction(con), *args, **kwargs))
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(

@@ -11,7 +11,7 @@ from mcp_memory.store.postgres import terms, vectors
 from mcp_memory.store.postgres.connection import PostgresConnection
 from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
-from mcp_memory.store.values import Layer, Vectors
+from mcp_memory.store.values import DISTIL, Layer, Vectors
 
 __all__ = ["PostgresTransaction", "home_transaction"]
 
@@ -21,6 +21,7 @@ _RESULTS = "refs/"
 def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
     """Return a transaction on the rows of the home, and of all spaces."""
     tx = HomeTransaction(PostgresConnection(con))
+    tx.skip_locked = "FOR UPDATE OF {} SKIP LOCKED"
     tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
     return tx
 
@@ -59,6 +60,7 @@ class PostgresTransaction(Transaction):
 
     def touch(self, *topics: str) -> None:
         """Record changes under the number of this transaction: a number from a counter might be seen out of order."""
+        self.make_due(DISTIL)
         self.many(
             "INSERT INTO change (space, topic, seq) VALUES (:space, ?, pg_current_xact_id()::text::bigint)"
             " ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",

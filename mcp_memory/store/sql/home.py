@@ -1,8 +1,7 @@
-"""The home: its spaces with their row counts, the feed of changes, tokens, the usage ledger, leases and the pause.
+"""The home: its spaces with their row counts, the feed of changes, tokens, the usage ledger and the pause.
 
 Tokens of HTTP clients belong to the home, not to a space, and are never deleted, only revoked. The usage ledger has one
-row for each call to a language model, made by any process. A lease gives one process at a time an exclusive right; the
-pause stops all calls to models.
+row for each call to a language model, made by any process. The pause stops all calls to models.
 """
 
 from __future__ import annotations
@@ -18,18 +17,15 @@ from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_
 from mcp_memory.store.values import Change, Counts, Grown, Spend, Spent, Token
 
 __all__ = [
-    "LONGEST_LEASE",
     "add_spend",
     "add_token",
     "changes",
     "counts",
     "grown",
     "last_change",
-    "lease",
     "note_token_used",
     "pause",
     "paused",
-    "release_lease",
     "resume",
     "revoke_token",
     "spaces",
@@ -113,20 +109,15 @@ _USED_EVERY = timedelta(hours=1)
 
 
 def add_token(tx: HomeTransaction, token: Token) -> None:
-    if tx.one("SELECT 1 FROM token WHERE name = ? AND revoked_at IS NULL", token.name):
-        raise InvalidInput(f"There is a token named {token.name!r}. Take another name, or revoke that one first.")
-    tx.insert(
-        "token",
-        id=token.id,
-        name=token.name,
-        hash=token.hash,
-        spaces=json.dumps(token.spaces, ensure_ascii=False),
-        rights=token.right,
-        at=to_ms(token.at),
-        until=optional_ms(token.until),
-        used_at=optional_ms(token.used_at),
-        revoked_at=optional_ms(token.revoked_at),
+    spaces = json.dumps(token.spaces, ensure_ascii=False)
+    moments = to_ms(token.at), *map(optional_ms, (token.until, token.used_at, token.revoked_at))
+    stored = tx.get(
+        f"INSERT INTO token ({_TOKEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING 1",
+        *(token.id, token.name, token.hash, spaces, token.right, *moments),
     )
+    if stored is None:
+        raise InvalidInput(f"There is a token named {token.name!r}. Take another name, or revoke that one first.")
 
 
 def token(tx: HomeTransaction, id: str) -> Token | None:
@@ -189,26 +180,7 @@ def spent(tx: HomeTransaction, *, since: datetime, until: datetime | None = None
     return [Spent(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-# --- leases and the pause ---------------------------------------------------------------------------
-
-
-LONGEST_LEASE = timedelta(hours=7)
-"""A lease that ends later was taken before the clock was set back, and counts as expired."""
-
-
-def lease(tx: HomeTransaction, name: str, holder: str, *, until: datetime, now: datetime) -> bool:
-    got = tx.get(
-        "INSERT INTO lease (name, holder, until) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE"
-        " SET holder = excluded.holder, until = excluded.until"
-        " WHERE lease.holder = excluded.holder OR lease.until <= ? OR lease.until > ? RETURNING 1",
-        *(name, holder, to_ms(until)),
-        *(to_ms(now), to_ms(now + LONGEST_LEASE)),
-    )
-    return got is not None
-
-
-def release_lease(tx: HomeTransaction, name: str, holder: str) -> None:
-    tx.run("DELETE FROM lease WHERE name = ? AND holder = ?", name, holder)
+# --- the pause ---------------------------------------------------------------------------------------
 
 
 def pause(tx: HomeTransaction, reason: str, *, now: datetime) -> None:

@@ -2,7 +2,7 @@
 
 At most one job of a stage (of a session, for extraction) is unfinished, and only its id can be committed: a process
 that takes it over makes a new id, so a late answer to the old one is refused. Cursors move with the commit, never
-backwards.
+backwards. A lease, and the wait of a parked job, end by the clock of the database.
 """
 
 from __future__ import annotations
@@ -10,14 +10,24 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, get_args
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Stage
-from mcp_memory.store.sql.home import LONGEST_LEASE
-from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
+from mcp_memory.store.sql.queues import LONGEST_LEASE
+from mcp_memory.store.sql.transaction import (
+    NOW,
+    Transaction,
+    Value,
+    from_ms,
+    marks,
+    milliseconds,
+    number_of,
+    numbers_of,
+    to_ms,
+)
 from mcp_memory.store.values import Backlog, Conflict, Done, Outcome, StageState, Work
 
 __all__ = [
@@ -30,6 +40,7 @@ __all__ = [
     "lease",
     "looked_over",
     "move",
+    "next_retry",
     "park",
     "release",
     "request",
@@ -101,16 +112,16 @@ def lease(
     basis: str,
     *,
     holder: str,
-    until: datetime,
+    lease: timedelta,
     now: datetime,
     eager: bool = False,
 ) -> Work | None:
     tx.make_space()
     session_no = _session(tx, session)
     left = _left(tx, stage, session_no)
-    if left is not None and now < left.until <= now + LONGEST_LEASE:
+    if left is not None and _lasts(tx, left):
         if left.state == "open" and left.holder == holder and left.basis == basis:
-            return _prolonged(tx, left, until)
+            return _prolonged(tx, number_of(left.id, "w"), lease)
         anothers = left.state == "open" and left.holder != holder
         resting = left.state == "parked" and not eager
         if anothers or resting:
@@ -129,13 +140,13 @@ def lease(
         basis=basis,
         state="open",
         holder=holder,
-        until=to_ms(until),
+        until=0,
         attempts=attempts,
         error=error,
         at=to_ms(now),
     )
     tx.touch("work")
-    return _found(tx, number)
+    return _prolonged(tx, number, lease)
 
 
 def _session(tx: Transaction, session: str | None) -> int | None:
@@ -157,11 +168,18 @@ def _left(tx: Transaction, stage: Stage, session: int | None) -> Work | None:
     return None if row is None else _work(row)
 
 
-def _prolonged(tx: Transaction, work: Work, until: datetime) -> Work:
-    """Give a job to its holder again, with a full lease."""
-    number = number_of(work.id, "w")
+def _lasts(tx: Transaction, work: Work) -> bool:
+    """Return whether the lease of a job, or the wait of a parked one, has not ended."""
+    lasting = f"until > {NOW} AND until <= {NOW} + ?"
+    sql = f"SELECT 1 FROM work WHERE space = :space AND id = ? AND {lasting}"
+    return tx.one(sql, number_of(work.id, "w"), milliseconds(LONGEST_LEASE)) is not None
+
+
+def _prolonged(tx: Transaction, number: int, lease: timedelta) -> Work:
+    """Give a job to its holder with a full lease."""
     tx.run(
-        "UPDATE work SET until = ? WHERE space = :space AND id = ? AND until < ?", to_ms(until), number, to_ms(until)
+        f"UPDATE work SET until = {NOW} + ? WHERE space = :space AND id = ? AND until < {NOW} + ?",
+        *(milliseconds(lease), number, milliseconds(lease)),
     )
     return _found(tx, number)
 
@@ -203,13 +221,14 @@ def looked_over(tx: Transaction) -> dict[Any, int]:
     return found
 
 
-def park(tx: Transaction, id: str, *, error: str, until: datetime) -> None:
-    _change(tx, id, "state = 'parked', attempts = attempts + 1, error = ?, until = ?", error, to_ms(until))
+def park(tx: Transaction, id: str, *, error: str, wait: timedelta) -> None:
+    change = f"state = 'parked', attempts = attempts + 1, error = ?, until = {NOW} + ?"
+    _change(tx, id, change, error, milliseconds(wait))
 
 
 def release(tx: Transaction, id: str) -> None:
     """Release a job that was not tried: its lease ends now. The row stays, with its count of failures."""
-    _change(tx, id, "until = at", only="state = 'open'")
+    _change(tx, id, "until = 0", only="state = 'open'")
 
 
 def _change(tx: Transaction, id: str, change: str, *values: Value, only: str = "state <> 'done'") -> None:
@@ -228,6 +247,11 @@ def waiting(tx: Transaction, *, stage: Stage | None = None) -> list[Work]:
         *(() if stage is None else (stage,)),
     )
     return [_work(row) for row in rows]
+
+
+def next_retry(tx: Transaction) -> timedelta | None:
+    wait: int | None = tx.get(f"SELECT min(until) - {NOW} FROM work WHERE space = :space AND state <> 'done'")
+    return None if wait is None else max(timedelta(0), timedelta(milliseconds=wait))
 
 
 def by_id(tx: Transaction, id: str) -> Work:

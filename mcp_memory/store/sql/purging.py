@@ -28,8 +28,6 @@ from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_
 
 __all__ = ["note_proven", "purge", "unproven"]
 
-_MARK = "purge "
-
 # What may quote anything, of any space, and can be done without: cleared where it has a trace.
 _SWEPT = (
     ("message_edit", "space, id", "texts, note", "DELETE FROM message_edit WHERE space = ? AND id = ?"),
@@ -72,8 +70,8 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     pages.write_scene_files(tx)
     if numbers:
         tx.run(
-            "INSERT INTO lease (name, holder, until) VALUES (?, 'unfinished', 0) ON CONFLICT DO NOTHING",
-            f"{_MARK}{tx.name}/x{numbers[0]}",
+            "INSERT INTO unverified_purge (name) VALUES (?) ON CONFLICT DO NOTHING",
+            f"{tx.name}/x{numbers[0]}",
         )
     tx.touch("persona")
     for path in paths:  # last: if an earlier write fails, forgetting can still be undone
@@ -89,12 +87,11 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
 
 def unproven(tx: HomeTransaction) -> list[str]:
     """Return purges, each by its first tombstone, that no verification has confirmed yet."""
-    names = tx.column("SELECT name FROM lease WHERE substr(name, 1, ?) = ? ORDER BY name", len(_MARK), _MARK)
-    return [name.removeprefix(_MARK) for name in names]
+    return tx.column("SELECT name FROM unverified_purge ORDER BY name")
 
 
 def note_proven(tx: HomeTransaction, purges: Sequence[str]) -> None:
-    tx.many("DELETE FROM lease WHERE name = ?", [(f"{_MARK}{one}",) for one in purges])
+    tx.many("DELETE FROM unverified_purge WHERE name = ?", [(one,) for one in purges])
 
 
 def _tombstone(tx: Transaction, id: str) -> int:

@@ -12,15 +12,22 @@ __all__ = ["TABLES", "statements", "tables_of_spaces"]
 
 # Tables of the home. `home` has one row: `uuid` identifies this memory in its exports, `key` is the key of the digests
 # of forgotten content. `token` has hashes of the tokens of HTTP clients. `spend` is the usage ledger of all spaces.
-# `change` is the feed that subscribers poll. `number` is the last
-# number given to each kind of row in a space: numbers have no gaps, and none is given twice, even after a deletion.
+# `change` is the feed that subscribers poll. `due` says when workers of a `queue` look at a space next, and until when
+# one of them has claimed it. `number` is the last number given to each kind of row in a space: numbers have no gaps,
+# and none is given twice, even after a deletion.
 _HOME = """
     CREATE TABLE home (id INTEGER PRIMARY KEY CHECK (id = 1), uuid TEXT NOT NULL, key BLOB NOT NULL);
     CREATE TABLE space (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE number (
         space INTEGER NOT NULL REFERENCES space, kind TEXT NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (space, kind)
     );
-    CREATE TABLE lease (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL);
+    CREATE TABLE unverified_purge (name TEXT PRIMARY KEY);
+    CREATE TABLE queue (name TEXT PRIMARY KEY);
+    CREATE TABLE due (
+        space INTEGER NOT NULL REFERENCES space, queue TEXT NOT NULL, at INTEGER NOT NULL,
+        token TEXT NOT NULL, until INTEGER NOT NULL, PRIMARY KEY (space, queue)
+    );
+    CREATE INDEX due_at ON due (queue, at);
     CREATE TABLE pause (id INTEGER PRIMARY KEY CHECK (id = 1), reason TEXT NOT NULL, at INTEGER NOT NULL);
     CREATE TABLE spend (
         id INTEGER PRIMARY KEY, at INTEGER NOT NULL, purpose TEXT NOT NULL, model TEXT NOT NULL,
@@ -31,6 +38,7 @@ _HOME = """
         id TEXT PRIMARY KEY, name TEXT NOT NULL, hash BLOB NOT NULL, spaces TEXT NOT NULL, rights TEXT NOT NULL,
         at INTEGER NOT NULL, until INTEGER, used_at INTEGER, revoked_at INTEGER
     );
+    CREATE UNIQUE INDEX token_name ON token (name) WHERE revoked_at IS NULL;
     CREATE TABLE change (
         space INTEGER NOT NULL REFERENCES space, topic TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (space, topic)
     );

@@ -14,9 +14,10 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.store.values import Layer, Vectors
+from mcp_memory.store.values import DISTIL, Layer, Vectors
 
 __all__ = [
+    "NOW",
     "Connection",
     "Engine",
     "Files",
@@ -29,6 +30,7 @@ __all__ = [
     "from_ms",
     "in_home",
     "marks",
+    "milliseconds",
     "named_rows",
     "number_of",
     "numbers_of",
@@ -43,6 +45,9 @@ __all__ = [
 P = ParamSpec("P")
 T = TypeVar("T")
 Value = str | int | float | bytes | None
+
+NOW = "CAST(1000 * unixepoch('now', 'subsec') AS BIGINT)"
+"""The moment of a transaction by the clock of the database, in milliseconds since 1970."""
 
 _AT_ONCE = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -116,9 +121,10 @@ class Index(Protocol):
 
 
 class HomeTransaction:
-    """Statements on rows of the home: spaces, tokens, spend, leases."""
+    """Statements on rows of the home: spaces, tokens, spend, queues. `skip_locked` ends a SELECT that claims a row."""
 
     space = 0
+    skip_locked = ""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -245,8 +251,17 @@ class Transaction(HomeTransaction):
             self.insert("session", id=known, name=name)
         return known
 
+    def make_due(self, queue: str) -> None:
+        """Have the space looked at now by the workers of a queue, if there are any."""
+        self.run(
+            f"INSERT INTO due (space, queue, at, token, until) SELECT :space, name, {NOW}, '', 0 FROM queue"
+            " WHERE name = ? ON CONFLICT (space, queue) DO UPDATE SET at = excluded.at WHERE due.at > excluded.at",
+            queue,
+        )
+
     def touch(self, *topics: str) -> None:
-        """Record in the change feed that topics of the space changed."""
+        """Record in the change feed that topics of the space changed, and have it looked at by the scheduler."""
+        self.make_due(DISTIL)
         seq = 1 + (self.get("SELECT max(seq) FROM change") or 0)
         self.many(
             "INSERT INTO change (space, topic, seq) VALUES (:space, ?, ?)"
@@ -336,6 +351,10 @@ def writes_home(function: Callable[Concatenate[HomeTransaction, P], T]) -> Calla
 def to_ms(moment: datetime) -> int:
     """Return an aware moment as milliseconds since 1970, exactly (years before 1970 are negative)."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def milliseconds(span: timedelta) -> int:
+    return span // timedelta(milliseconds=1)
 
 
 def optional_ms(moment: datetime | None) -> int | None:

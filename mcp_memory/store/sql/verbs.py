@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Protocol
 
 from mcp_memory.core.types import CanvasRow, Record
@@ -17,6 +18,7 @@ from mcp_memory.store.sql import (
     importing,
     pages,
     purging,
+    queues,
     retention,
     stage_outputs,
     word_index,
@@ -28,7 +30,7 @@ from mcp_memory.store.sql import review as quarantine_rows
 from mcp_memory.store.sql import savings as saving_rows
 from mcp_memory.store.sql import turns as turn_rows
 from mcp_memory.store.sql.transaction import Engine, reads, reads_home, writes, writes_home
-from mcp_memory.store.values import NewChunk, OffloadedResult
+from mcp_memory.store.values import Claim, NewChunk, OffloadedResult
 
 __all__ = ["SqlVerbs"]
 
@@ -80,8 +82,15 @@ class SqlVerbs(Engine, Protocol):
     stage_logs = reads(job_rows.done)
     drafts = reads(stage_outputs.drafts)
     commit = writes(stage_outputs.commit)
-    lease = writes_home(home.lease)
-    release_lease = writes_home(home.release_lease)
+    next_retry = reads(job_rows.next_retry)
+    open_queue = writes_home(queues.open_queue)
+    release_space = writes_home(queues.release)
+
+    def claim_space(self, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
+        if space is None and not self.read_home(queues.is_due, queue):
+            return None  # most looks find nothing, and write nothing
+        return self.write_home(queues.claim, queue, lease=lease, space=space)
+
     pause = writes_home(home.pause)
     resume = writes_home(home.resume)
     paused = reads_home(home.paused)

@@ -89,12 +89,11 @@ def draft(text: str, turn: str, span: tuple[int, int], quote: str) -> NewAtom:
 
 def drawn(store: Store, session: str, *drafts: NewAtom) -> list[str]:
     """Extract and merge, as the pipeline does; return the texts of what came of it."""
-    until = NOON + timedelta(days=9)
-    work = store.lease_job("me", "extract", session, "{}", holder="me", until=until, now=NOON)
+    work = store.lease_job("me", "extract", session, "{}", holder="me", lease=timedelta(hours=1), now=NOON)
     assert work
     now = NOON + timedelta(days=1)
     store.commit("me", work.id, Extraction(upto=1, drafts=drafts, aliases={}, scene=""), outcome={}, now=now)
-    work = store.lease_job("me", "merge", None, "{}", holder="me", until=until, now=NOON)
+    work = store.lease_job("me", "merge", None, "{}", holder="me", lease=timedelta(hours=1), now=NOON)
     assert work
     merged = [Merging(draft=one.id, atom=one.atom) for one in store.drafts("me")]
     return [made.atom.text for made in store.commit("me", work.id, Merge(merged=merged), outcome={}, now=now).atoms]

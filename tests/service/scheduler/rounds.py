@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.scheduler import Scheduler
 from mcp_memory.store.protocol import Store
 from mcp_memory.testing import FixedClock
+from tests.leases import pass_time
 
 __all__ = ["EXPECTED", "SESSIONS", "THINGS", "finish", "record", "working"]
 
@@ -44,13 +46,14 @@ def working(store: Any, clock: FixedClock, home: Path) -> Iterator[Callable[[], 
     pipeline = Scheduler(store, search, indexing, settings, now=clock)
     model = MeteredModel(Reader(), store, settings, now=clock)
     try:
-        yield lambda: pipeline.step(model, eager=True)
+        yield lambda: pipeline.step(model) is True
     finally:
         search.close()
 
 
 def finish(store: Store, clock: FixedClock, home: Path) -> None:
-    clock.advance(hours=7)  # past every lease and every pause after a failure
+    clock.advance(hours=7)
+    pass_time(store, timedelta(hours=6))  # past every lease and every pause after a failure
     with working(store, clock, home) as step:
         while step():
             pass

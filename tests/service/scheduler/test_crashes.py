@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +22,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import Filters
 from mcp_memory.testing import FixedClock
+from tests.leases import pass_time
 from tests.service.scheduler.rounds import EXPECTED, SESSIONS, THINGS, finish, record, working
 
 pytestmark = pytest.mark.slow
@@ -111,6 +113,7 @@ def test_whatever_call_a_worker_dies_at_the_rows_are_those_of_a_worker_that_live
                         pass
             except Died:
                 clock.advance(minutes=30)
+                pass_time(store, timedelta(minutes=30))
         finish(store, clock, home)
         whole(store)
         store.close()

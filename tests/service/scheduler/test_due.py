@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.types import Evidence, NewTurn
+from mcp_memory.core.types import Evidence, NewTurn, Stage
 from mcp_memory.service.scheduler import FIRST, DueStage, due
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
@@ -17,7 +17,13 @@ from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, SceneCh
 from mcp_memory.testing import FixedClock
 
 SPACE, SESSION = "default", "s"
-EXTRACT = DueStage(stage="extract", session=SESSION)
+
+
+def stage(name: Stage, session: str | None = None) -> DueStage:
+    return DueStage(stage=name, session=session, at=FixedClock()())
+
+
+EXTRACT = stage("extract", SESSION)
 
 
 @pytest.fixture
@@ -53,8 +59,9 @@ def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), sessi
     last = store.last_turns(SPACE, session, limit=1)[0]
     (waits,) = store.backlog(SPACE, session=session)
     basis = f'{{"session": "{session}", "start": {waits.start}, "stop": {last.position + 1}}}'
-    until = clock() + timedelta(hours=9)
-    work = store.lease_job(SPACE, "extract", session, basis, holder="h", until=until, now=clock(), eager=True)
+    work = store.lease_job(
+        SPACE, "extract", session, basis, holder="h", lease=timedelta(hours=1), now=clock(), eager=True
+    )
     assert work is not None
     drafts = [atom(text, last.id, last.content) for text in texts]
     store.commit(
@@ -76,8 +83,7 @@ def atom(text: str, turn: str, content: str) -> NewAtom:
 def merge(store: Store, clock: FixedClock) -> None:
     """Make atoms of all drafts."""
     drafts = store.drafts(SPACE)
-    until = clock() + timedelta(hours=9)
-    work = store.lease_job(SPACE, "merge", None, "{}", holder="h", until=until, now=clock(), eager=True)
+    work = store.lease_job(SPACE, "merge", None, "{}", holder="h", lease=timedelta(hours=1), now=clock(), eager=True)
     assert work is not None
     merged = [Merging(draft=draft.id, atom=draft.atom) for draft in drafts]
     store.commit(SPACE, work.id, Merge(merged=merged), outcome={}, now=clock())
@@ -104,7 +110,7 @@ def test_a_new_session_of_a_warm_space_waits_for_five_turns_of_the_user(store: S
     talk(store, clock, exchanges=4, session="another")
     assert now_due(store, clock) == []
     talk(store, clock, exchanges=1, session="another")
-    assert now_due(store, clock) == [DueStage(stage="extract", session="another")]
+    assert now_due(store, clock) == [stage("extract", "another")]
 
 
 def test_after_ten_minutes_of_silence_the_rest_of_a_session_is_read(store: Store, clock: FixedClock) -> None:
@@ -144,7 +150,7 @@ def test_there_is_at_most_one_question_for_five_turns_after_the_first_few_unless
     assert waiting
     assert now_due(store, clock) == []
     store.flush(SPACE, waiting[0])
-    assert now_due(store, clock) == [DueStage(stage="extract", session=waiting[0])]
+    assert now_due(store, clock) == [stage("extract", waiting[0])]
     assert len(list(due(store, SPACE, Settings(), clock(), eager=True))) == len(waiting)
 
 
@@ -172,7 +178,7 @@ def test_the_session_that_was_written_to_last_is_read_first(store: Store, clock:
 def test_a_question_of_merging_waits_for_company_or_a_day(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=["one"])
-    assert DueStage(stage="merge") in now_due(store, clock)  # which is done at once where it needs no question
+    assert stage("merge") in now_due(store, clock)  # which is done at once where it needs no question
     assert not is_merge_asked(store, clock)
     clock.advance(days=1)
     assert is_merge_asked(store, clock)
@@ -200,14 +206,13 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     extract(store, clock)
 
     def scenes_due() -> bool:
-        return DueStage(stage="scenes") in now_due(store, clock)
+        return stage("scenes") in now_due(store, clock)
 
     learn(19)
     assert not scenes_due()
     learn(1)
     assert scenes_due()
-    until = clock() + timedelta(hours=9)
-    work = store.lease_job(SPACE, "scenes", None, '{"after": 0}', holder="h", until=until, now=clock())
+    work = store.lease_job(SPACE, "scenes", None, '{"after": 0}', holder="h", lease=timedelta(hours=1), now=clock())
     assert work is not None
     store.commit(
         SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
@@ -217,7 +222,7 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     assert not scenes_due()  # so soon after the last
     clock.advance(seconds=900)
     assert scenes_due()
-    work = store.lease_job(SPACE, "scenes", None, '{"after": 20}', holder="h", until=until, now=clock())
+    work = store.lease_job(SPACE, "scenes", None, '{"after": 20}', holder="h", lease=timedelta(hours=1), now=clock())
     assert work is not None
     store.commit(
         SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()

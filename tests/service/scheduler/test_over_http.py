@@ -56,7 +56,7 @@ async def step(memory: Memory) -> bool:
     """Do one piece of work, as the background of a server does."""
     parts = memory._parts
     assert parts.model is not None
-    return await anyio.to_thread.run_sync(lambda: parts.scheduler.step(parts.model, eager=True))
+    return await anyio.to_thread.run_sync(lambda: parts.scheduler.step(parts.model))
 
 
 async def read(memory: Memory, endpoint: Endpoint, *script: Any, said: str = SAID) -> list[str]:

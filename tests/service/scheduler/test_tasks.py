@@ -30,6 +30,7 @@ from mcp_memory.shortterm.summary_stage import AT_ONCE
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
+from tests.leases import pass_time
 from tests.service.scheduler.rounds import finish, working
 from tests.service.scheduler.test_crashes import Died, Mortal
 from tests.shortterm.agent import START, Agent, from_versions
@@ -106,7 +107,7 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
     metered = MeteredModel(model, store, settings, now=now)
     for at in range(100):
         large(agent) if at % 2 else small(agent, 1)
-        while pipeline.step(metered):
+        while pipeline.run(metered):
             assert len(model.asked) <= 1 + (at + 1) / RECORDS_A_QUESTION + 1
     search.close()
     assert 3 <= len(model.asked) <= 1 + 100 / RECORDS_A_QUESTION
@@ -114,7 +115,7 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
     assert from_versions(store, "default", 1) == store.canvas("default", 1)
     for said in range(2):
         store.append_turns("default", "talk", [NewTurn(role="user", content=f"I cycle {said}.")], now=now())
-    assert DueStage(stage="extract", session="talk") in list(due(store, "default", settings, now()))
+    assert DueStage(stage="extract", session="talk", at=now()) in list(due(store, "default", settings, now()))
 
 
 # --- who answers ------------------------------------------------------------------------------------
@@ -203,6 +204,7 @@ def test_whatever_call_a_worker_dies_at_a_task_is_bettered_once_and_whole(
                         step()
                     except Died:
                         clock.advance(hours=1)
+                        pass_time(store, timedelta(hours=1))
             finish(store, clock, home)
             told, groups = bettered(store)
             assert told[-SOME:] == [("It was read.", "model")] * SOME

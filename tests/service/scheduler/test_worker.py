@@ -13,6 +13,8 @@ from bench.reader import Reader
 from mcp_memory.core.types import NewTurn
 from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.scheduler import SchedulerThread
+from mcp_memory.store.values import DISTIL
 from mcp_memory.testing import FixedClock
 
 SAID = [NewTurn(role="user", content="I keep bees in Porto."), NewTurn(role="assistant", content="How many hives?")]
@@ -93,3 +95,40 @@ async def test_two_servers_on_one_home_read_each_turn_once(home: Path) -> None:
         await one.consolidate()
         texts = sorted(atom.text for atom in await one.atoms())
     assert texts == [f"I have seen {number} whales." for number in range(6)]
+
+
+async def test_a_space_that_nobody_has_open_is_read_too(home: Path) -> None:
+    async with open_memory(home=home, embedder="none", llm=Reader(), distil=False) as memory:
+        for space in ("left", "alone"):
+            await memory.in_space(space).record_turns(SAID, session="s")
+    async with open_memory(home=home, embedder="none", llm=Reader()) as memory:
+        for space in ("left", "alone"):
+            await until(memory.in_space(space), lambda status: status["counts"]["current"] == 1)
+
+
+async def test_what_fails_at_one_space_keeps_no_other_from_being_read(home: Path) -> None:
+    class Choosy(Reader):
+        def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
+            if any("bees" in message.text for message in prompt.messages):
+                raise RuntimeError
+            return super().ask(prompt, timeout=timeout)
+
+    async with open_memory(home=home, embedder="none", llm=Choosy()) as memory:
+        await memory.in_space("broken").record_turns(SAID, session="s")
+        await memory.record_turns([NewTurn(role="user", content="I play chess.")], session="s")
+        await until(memory, lambda status: status["counts"]["current"] == 1)
+
+
+async def test_nothing_is_claimed_while_models_are_paused(home: Path) -> None:
+    async with open_memory(home=home, embedder="none", llm=Reader(), distil=False) as memory:
+        parts = memory._parts  # pyright: ignore[reportPrivateUsage]
+        assert parts.model is not None
+        thread = SchedulerThread(parts.store, lambda _: parts.scheduler, parts.model, parts.settings)
+        serve = thread._serve_next  # pyright: ignore[reportPrivateUsage]
+        await memory.record_turns(SAID, session="s")
+        await anyio.to_thread.run_sync(parts.store.open_queue, DISTIL)
+        await memory.pause()
+        assert await anyio.to_thread.run_sync(serve) is False
+        await memory.resume()
+        assert await anyio.to_thread.run_sync(serve) is True
+        assert (await memory.status())["pyramid"]["waiting"]["turns"] == 0

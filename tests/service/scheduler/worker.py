@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
+from tests.leases import pass_time
 from tests.service.scheduler.rounds import working
 
 
@@ -21,7 +22,8 @@ def main() -> None:
         print("working", file=sys.stderr, flush=True)
         for _ in range(200):
             if not step():
-                clock.advance(minutes=5)  # leases of the dead run out
+                clock.advance(minutes=5)
+                pass_time(store, timedelta(minutes=5))  # leases of the dead run out
 
 
 if __name__ == "__main__":

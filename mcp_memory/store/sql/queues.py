@@ -1,0 +1,79 @@
+"""Queues of background work: when each space is looked at next, and which worker has claimed it.
+
+A queue is a kind of work that the workers of all processes share. It has a row (`due`) for each space. A write makes
+its space due at once. A worker claims the space that has been due longest; the claim ends when it is released or, if
+its worker died, with its lease. A write during a claim makes the space due again behind it.
+
+A claim only spares work: two workers at one space, after a lease that was too short, store nothing twice, for what they
+store is checked on its own (`jobs.finish`, `put_vectors`, `put_chunks`). Moments are read off the clock of the
+database, so the clocks of servers may differ.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from mcp_memory.store.sql.transaction import NOW, HomeTransaction, milliseconds
+from mcp_memory.store.values import Claim
+
+__all__ = ["LONGEST_LEASE", "claim", "is_due", "open_queue", "release"]
+
+LONGEST_LEASE = timedelta(hours=7)
+"""A lease that ends later was taken before the clock was set back, and counts as expired."""
+
+_DUE = f"d.queue = ? AND d.at <= {NOW} AND (d.until <= {NOW} OR d.until > {NOW} + ?)"
+
+
+def open_queue(tx: HomeTransaction, queue: str) -> None:
+    tx.run("INSERT INTO queue (name) VALUES (?) ON CONFLICT DO NOTHING", queue)
+    tx.run(
+        f"INSERT INTO due (space, queue, at, token, until) SELECT id, ?, {NOW}, '', 0 FROM space WHERE true"
+        " ON CONFLICT DO NOTHING",
+        queue,
+    )
+
+
+def is_due(tx: HomeTransaction, queue: str) -> bool:
+    """Return whether there is a space to claim."""
+    return tx.one(f"SELECT 1 FROM due d WHERE {_DUE} LIMIT 1", queue, milliseconds(LONGEST_LEASE)) is not None
+
+
+def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
+    """Claim the space that has been due longest and nobody has claimed; with `space` that one, due or not."""
+    if space is None:
+        condition, values = _DUE, (queue, milliseconds(LONGEST_LEASE))
+    else:
+        tx.run(
+            f"INSERT INTO due (space, queue, at, token, until) SELECT id, ?, {NOW}, '', 0 FROM space WHERE name = ?"
+            " ON CONFLICT DO NOTHING",
+            *(queue, space),
+        )
+        condition = _DUE.replace(f"d.at <= {NOW}", "s.name = ?")
+        values = (queue, space, milliseconds(LONGEST_LEASE))
+    found = tx.one(
+        f"SELECT d.space, s.name FROM due d JOIN space s ON s.id = d.space WHERE {condition}"
+        f" ORDER BY d.at LIMIT 1 {tx.skip_locked.format('d')}",
+        *values,
+    )
+    if found is None:
+        return None
+    number, name = found
+    token = secrets.token_hex(8)
+    tx.run(
+        f"UPDATE due SET token = ?, at = {NOW} + ?, until = {NOW} + ? WHERE space = ? AND queue = ?",
+        *(token, milliseconds(lease), milliseconds(lease), number, queue),
+    )
+    return Claim(queue=queue, space=name, token=token)
+
+
+def release(tx: HomeTransaction, claim: Claim, *, again: timedelta) -> None:
+    """Release a claim; look at its space `again` after a while, or now if it was written to meanwhile.
+
+    Does nothing if the lease has expired and another has claimed the space.
+    """
+    tx.run(
+        f"UPDATE due SET until = 0, at = CASE WHEN at < until THEN at ELSE {NOW} + ? END"
+        " WHERE token = ? AND queue = ? AND space = (SELECT id FROM space WHERE name = ?)",
+        *(milliseconds(again), claim.token, claim.queue, claim.space),
+    )
