@@ -1,12 +1,13 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
 A model on this machine embeds inside the call that stores a row; a remote one follows in the background, so storing
-never waits for a network. Rows without a vector are the queue: a kill, a failed call or a change of model needs no
-other bookkeeping. Until the configured model has embedded everything, the fullest other index that can still be
-queried is searched too, so a change of model never empties an answer.
+never waits for a network. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a
+change of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index
+that can still be queried is searched too, so a change of model never empties an answer.
 
-Rows with terms of an earlier version are indexed again, and found by the old terms until then. Large tool results are
-indexed here too, and those whose process was killed before.
+The background threads of all processes with one model share a queue of spaces (`Store.claim_space`): each claims the
+space that has been due longest, indexes one large tool result of it or embeds one batch of its rows, and releases it.
+Rows with terms of an earlier version are indexed again, and found by the old terms until then.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError
 from mcp_memory.models.embed import Embedder, embedder_for
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql.word_index import index_queue
 from mcp_memory.store.values import Vectors
 
 logger = logging.getLogger(__name__)
@@ -29,6 +32,9 @@ _EVERY_S = 30.0
 _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _BETWEEN_S = 0.05  # for other writers
+_LEASE = timedelta(minutes=5)  # longer than a batch or a result takes
+_AGAIN = timedelta(days=1)
+"""After which a space without new rows is looked at again, in case a server with another model wrote some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +51,8 @@ class IndexState:
     """Tool results whose lines are not in the index yet, or with such terms."""
 
 
-IndexResult = Callable[[Callable[[], bool]], bool]
-"""Indexes a waiting tool result and returns whether to call again; asks between batches whether to continue."""
+IndexResult = Callable[[str, Callable[[], bool]], bool]
+"""Indexes a waiting tool result of a space and returns whether there was one; asks between batches whether to go on."""
 
 
 class Indexing:
@@ -58,12 +64,13 @@ class Indexing:
         embedder: Embedder | None,
         settings: Settings,
         *,
-        index_result: IndexResult = lambda going_on: False,
+        index_result: IndexResult = lambda space, going_on: False,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._settings = settings
         self._index_result = index_result
+        self._queue = index_queue(embedder.identity if embedder else "none")
         self._complete = embedder is None
         self._others: list[Embedder] | None = None
         self._error: str | None = None
@@ -145,53 +152,56 @@ class Indexing:
     # the background
 
     def _run(self) -> None:
-        seen = -1
+        is_open = False
         while not self._stop.is_set():
             self._bell.clear()
+            wait = _AFTER_FAILURE_S
             try:
-                change = self._store.last_change()
-                if change != seen or not self._complete:
-                    self._maintain()
-                    self._index_results()
-                    self._catch_up()
-                    seen = change
+                if not is_open:
+                    self._store.open_queue(self._queue)
+                    is_open = True
+                self._maintain()
+                while not self._stop.is_set() and self._index_next():
+                    pass
                 self._error = None
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
                 self._error = str(error)
                 logger.warning("indexing waits: %s", error)
-                wait = _AFTER_FAILURE_S
             except Exception:
                 self._error = "an internal error; see the log"
                 logger.exception("indexing failed")
-                wait = _AFTER_FAILURE_S
             self._bell.wait(wait)
 
     def _maintain(self) -> None:
         while not self._stop.is_set() and self._store.maintain_indexes(limit=_BATCH):
             self._stop.wait(_BETWEEN_S)
 
-    def _index_results(self) -> None:
-        def going_on() -> bool:
-            return not self._stop.wait(_BETWEEN_S)
+    def _index_next(self) -> bool:
+        """Do a share of the work on the space that has been due longest. Return False if none is due."""
+        claim = self._store.claim_space(self._queue, lease=_LEASE)
+        if claim is None:
+            self._complete = self._embedder is None or not self._store.waiting_spaces(self._queue)
+            return False
+        again = timedelta(0)
+        try:
+            has_more = self._index_result(claim.space, self._goes_on) or self._embed(claim.space)
+            again = timedelta(0) if has_more else _AGAIN
+        finally:
+            self._store.release_space(claim, again=again)
+        return True
 
-        while not self._stop.is_set() and self._index_result(going_on):
-            pass
+    def _goes_on(self) -> bool:
+        return not self._stop.wait(_BETWEEN_S)
 
-    def _catch_up(self) -> None:
+    def _embed(self, space: str) -> bool:
+        """Embed a batch of rows that have no vectors, and return whether there were any."""
         embedder = self._embedder
-        if embedder is None:
-            return
-        while not self._stop.is_set():
-            rows = self._store.unembedded(embedder.identity, limit=_BATCH)
-            if not rows:
-                self._complete = True
-                break
-            self._complete = False
-            data = embedder.embed([text for _, _, text in rows])
-            if self._stop.is_set():
-                return  # the store may be closed by now
-            self._store.put_vectors(
-                [(space, id) for space, id, _ in rows], Vectors(identity=embedder.identity, data=data)
-            )
-        self._maintain()
+        rows = self._store.unembedded(space, embedder.identity, limit=_BATCH) if embedder else []
+        if embedder is None or not rows:
+            return False
+        self._complete = False
+        data = embedder.embed([text for _, text in rows])
+        if not self._stop.is_set():  # else the store may be closed by now
+            self._store.put_vectors([(space, id) for id, _ in rows], Vectors(identity=embedder.identity, data=data))
+        return True

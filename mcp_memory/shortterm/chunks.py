@@ -44,20 +44,20 @@ class LineRun:
     end: int
 
 
-def index_next(store: Store, passing: set[tuple[str, str]], going_on: Callable[[], bool]) -> bool:
-    """Index a waiting ref, and tell whether to call again. One that cannot be read joins `passing`.
+def index_next(store: Store, passing: dict[str, set[str]], space: str, going_on: Callable[[], bool]) -> bool:
+    """Index a waiting ref of a space, and tell whether there was one. One that cannot be read joins `passing`.
 
     `going_on` is asked between batches, and may block; after a no the rest waits for another time.
     """
-    one = store.unindexed_ref(passing=passing)
+    one = store.unindexed_ref(space, passing=passing.get(space, ()))
     if one is None:
         return False
     try:
-        index(store, one.space, one.ref, store.read_ref(one.space, one.ref), start=one.start, going_on=going_on)
+        index(store, space, one.ref, store.read_ref(space, one.ref), start=one.start, going_on=going_on)
     except NotFound:
         pass  # it was forgotten meanwhile; should it come back, it waits again
     except Damaged:  # `doctor` tells of it
-        passing.add((one.space, one.ref))
+        passing.setdefault(space, set()).add(one.ref)
     return True
 
 

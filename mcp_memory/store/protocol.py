@@ -360,6 +360,10 @@ class JobStore(Protocol):
         """
         ...
 
+    def waiting_spaces(self, queue: str) -> int:
+        """Count the spaces of a queue that are due or claimed."""
+        ...
+
     def pause(self, reason: str, *, now: datetime) -> None:
         """Stop all calls to language models, of every process of the home, until `resume`."""
         ...
@@ -416,8 +420,8 @@ class SearchStore(Protocol):
         """Return how far the indexes have come, over all spaces."""
         ...
 
-    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
-        """Return (space, id, text) of rows that the model has yet to embed, space by space, oldest first.
+    def unembedded(self, space: str, /, identity: str, *, limit: int) -> list[tuple[str, str]]:
+        """Return (id, text) of rows that the model has yet to embed, oldest first.
 
         The text of a turn is what was said, without who said it.
         """
@@ -462,11 +466,8 @@ class TaskStore(Protocol):
         """Return the raw bytes. Raises Damaged when the file is missing, torn or does not match its hash."""
         ...
 
-    def unindexed_ref(self, *, passing: Iterable[tuple[str, str]] = ()) -> UnindexedRef | None:
-        """Return a ref of any space whose lines are not indexed, or with terms of an earlier version.
-
-        `passing` names refs to skip, by space and id.
-        """
+    def unindexed_ref(self, space: str, /, *, passing: Iterable[str] = ()) -> UnindexedRef | None:
+        """Return a ref, not one of `passing`, whose lines are not indexed, or with terms of an earlier version."""
         ...
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:

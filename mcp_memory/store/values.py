@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DISTIL",
+    "INDEX",
     "RIGHTS",
     "Amended",
     "Appended",
@@ -285,6 +286,9 @@ class Work:
 
 DISTIL = "distil"
 """The queue of the scheduler."""
+
+INDEX = "index"
+"""The kind of the queues of indexing, one for each model of vectors (`word_index.index_queue`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -581,7 +585,6 @@ class Chunk:
 class UnindexedRef:
     """A ref with chunks that are not indexed; those before byte `start` are."""
 
-    space: str
     ref: str
     start: int
 

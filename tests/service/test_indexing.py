@@ -108,3 +108,18 @@ async def test_vectors_of_earlier_models_go_when_they_are_told_to_and_are_needed
         await until(memory, lambda state: state.embedded == state.total == 11)
         assert await memory.drop_old_vectors() == ["old/64"]
         assert await memory.drop_old_vectors() == []
+
+
+async def test_two_servers_embed_each_row_once_in_every_space(home: Path) -> None:
+    spaces = [f"tenant-{number}" for number in range(6)]
+    async with open_memory(home=home, embedder="none") as memory:
+        for space in spaces:
+            await memory.in_space(space).record_turns(TURNS, session="s")
+    models = HashEmbedder(), HashEmbedder()
+    async with (
+        open_memory(home=home, embedder=models[0]) as memory,
+        open_memory(home=home, embedder=models[1]),
+    ):
+        await until(memory, lambda state: state.embedded == len(spaces) * len(TURNS))
+    embedded = [text for model in models for batch in model.calls for text in batch]
+    assert len(embedded) == len(spaces) * len(TURNS)

@@ -91,7 +91,7 @@ def test_what_was_stopped_in_the_middle_goes_on_where_it_was(agent: Agent) -> No
         stops += 1
         return False
 
-    while chunks.index_next(agent.store, set(), stop):
+    while chunks.index_next(agent.store, {}, "default", stop):
         pass
     assert stops == 2
     assert agent.store.index_progress().unindexed_refs == 0
@@ -107,10 +107,10 @@ def waiting(agent: Agent, result: str | bytes) -> Ref:
 def test_a_result_that_cannot_be_read_is_passed_over(agent: Agent) -> None:
     lost, other = waiting(agent, "one\n" * 500), waiting(agent, "two\n" * 500)
     (agent.store.folder("default") / lost.path).unlink()
-    passing: set[tuple[str, str]] = set()
-    while chunks.index_next(agent.store, passing, lambda: True):
+    passing: dict[str, set[str]] = {}
+    while chunks.index_next(agent.store, passing, "default", lambda: True):
         pass
-    assert passing == {("default", lost.id)}
+    assert passing == {"default": {lost.id}}
     assert {one.ref for one, _ in agent.store.chunks("default", ["c1", "c2", "c3"])} == {other.id}
 
 
@@ -126,11 +126,11 @@ def test_a_result_forgotten_while_it_was_to_be_read_is_indexed_when_it_comes_bac
         return read(space, id)
 
     monkeypatch.setattr(agent.store, "read_ref", late)
-    passing: set[tuple[str, str]] = set()
-    assert chunks.index_next(agent.store, passing, lambda: True)
-    assert not chunks.index_next(agent.store, passing, lambda: True)
+    passing: dict[str, set[str]] = {}
+    assert chunks.index_next(agent.store, passing, "default", lambda: True)
+    assert not chunks.index_next(agent.store, passing, "default", lambda: True)
     agent.store.undo_forget("default", gone[0], now=agent.now)
-    while chunks.index_next(agent.store, passing, lambda: True):
+    while chunks.index_next(agent.store, passing, "default", lambda: True):
         pass
     assert agent.store.index_progress().unindexed_refs == 0
     assert rows(agent.store, ref)

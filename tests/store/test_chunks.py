@@ -52,11 +52,11 @@ def found(store: Store, term: str, *, space: str = "me", filters: Filters | None
 def test_a_result_waits_until_its_last_lines_are_in_the_index(store: Store) -> None:
     ref = kept(store)
     assert store.put_chunks("me", ref, PARTS[:2], start=0, complete=False)
-    waiting = store.unindexed_ref()
+    waiting = store.unindexed_ref("me")
     assert waiting is not None
-    assert (waiting.space, waiting.ref, waiting.start, store.index_progress().unindexed_refs) == ("me", ref, 19, 1)
+    assert (waiting.ref, waiting.start, store.index_progress().unindexed_refs) == (ref, 19, 1)
     assert store.put_chunks("me", ref, PARTS[2:], start=19, complete=True)
-    assert (store.unindexed_ref(), store.index_progress().unindexed_refs) == (None, 0)
+    assert (store.unindexed_ref("me"), store.index_progress().unindexed_refs) == (None, 0)
 
 
 def test_lines_are_found_by_their_words_in_their_space_alone(store: Store) -> None:
@@ -105,7 +105,7 @@ def test_lines_with_terms_of_an_earlier_version_are_indexed_anew(home: Path) -> 
     con.execute("UPDATE ref SET indexed = 1")
     con.close()
     store = open_store(home)
-    waiting = store.unindexed_ref()
+    waiting = store.unindexed_ref("me")
     assert waiting is not None
     assert waiting.start == 0
     assert store.put_chunks("me", ref, PARTS, start=0, complete=True)
@@ -127,10 +127,10 @@ def test_lines_whose_file_is_lost_or_torn_are_left_out(embedded: EmbeddedStore) 
 
 def test_what_passes_is_left_for_another_time(store: Store) -> None:
     first, second = kept(store), kept(store, b"other")
-    waiting = store.unindexed_ref(passing=[("me", first)])
+    waiting = store.unindexed_ref("me", passing=[first])
     assert waiting is not None
     assert waiting.ref == second
-    assert store.unindexed_ref(passing=[("me", first), ("me", second)]) is None
+    assert store.unindexed_ref("me", passing=[first, second]) is None
 
 
 # --- who names a result -----------------------------------------------------------------------------

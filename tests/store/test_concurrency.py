@@ -230,7 +230,7 @@ def test_vectors_of_many_writers_make_one_index(store: Store) -> None:
     at_once(lambda writer: store.put_vectors([(f"space{writer}", "t1")], vectors([1, 0, 0, 0])))
     (index,) = store.index_progress().vectors
     assert (index.identity, index.embedded) == ("test/4", WRITERS)
-    assert store.unembedded("test/4", limit=9) == []
+    assert store.unembedded("me", "test/4", limit=9) == []
 
 
 def test_forgetting_undoing_and_purging_while_others_write_loses_nothing(store: Store) -> None:

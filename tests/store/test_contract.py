@@ -389,14 +389,14 @@ def test_a_model_that_changed_its_width_behind_its_name_finds_nothing(store: Sto
 def test_rows_without_vectors_are_the_queue_of_each_model(store: Store) -> None:
     append(store, user("one", name="Ann"), assistant("two"))
     written = store.add_atom("me", atom("three"), now=NOW).atom
-    assert store.unembedded("m", limit=10) == [
-        ("me", written.id, "three"),
-        ("me", "t1", "one"),
-        ("me", "t2", "two"),
+    assert store.unembedded("me", "m", limit=10) == [
+        (written.id, "three"),
+        ("t1", "one"),
+        ("t2", "two"),
     ]
     assert store.index_progress().embeddable == 3
     store.put_vectors([("me", "t2"), ("me", written.id)], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
-    assert store.unembedded("m", limit=10) == [("me", "t1", "one")]
+    assert store.unembedded("me", "m", limit=10) == [("t1", "one")]
     store.put_vectors([("me", "t1"), ("me", "t2")], vectors([0, 0, 1, 0], [0, 0, 0, 1], identity="m"))
     assert store.index_progress() == IndexProgress(
         embeddable=3,
@@ -420,13 +420,13 @@ def test_one_model_cannot_have_two_widths(store: Store) -> None:
 def test_rows_that_lose_their_vectors_are_in_the_queue_again(store: Store) -> None:
     append(store, user("one"), assistant("two"))
     store.put_vectors([("me", "t1"), ("me", "t2")], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
-    assert store.unembedded("m", limit=10) == []
+    assert store.unembedded("me", "m", limit=10) == []
     forgotten = store.forget("me", ["t1"], reason="", now=NOW)
-    assert store.unembedded("m", limit=10) == []
+    assert store.unembedded("me", "m", limit=10) == []
     store.undo_forget("me", forgotten.id, now=NOW)
-    assert store.unembedded("m", limit=10) == [("me", "t1", "one")]
+    assert store.unembedded("me", "m", limit=10) == [("t1", "one")]
     store.drop_vector_index("m")
-    assert store.unembedded("m", limit=10) == [("me", "t1", "one"), ("me", "t2", "two")]
+    assert store.unembedded("me", "m", limit=10) == [("t1", "one"), ("t2", "two")]
 
 
 def test_vectors_of_any_width_are_kept(store: Store) -> None:
@@ -540,7 +540,7 @@ def test_what_is_forgotten_is_in_no_search_or_listing_until_it_is_undone(store: 
         store.read_ref("me", ref.id)
     store.undo_forget("me", tomb.id, now=NOW)
     assert words(store, "treasure") == [turn]
-    assert store.unembedded("test/4", limit=9) == [("me", held.id, "Buried it"), ("me", turn, "buried treasure")]
+    assert store.unembedded("me", "test/4", limit=9) == [(held.id, "Buried it"), (turn, "buried treasure")]
     assert store.read_ref("me", ref.id) == b"map"
     assert store.atoms("me", [held.id]) == [held]
 

@@ -171,7 +171,7 @@ def answers(store: Store, space: str) -> Iterator[object]:
         them = store.turn_metadata(space, np.arange(99), filters=filters)
         yield them.rows.tolist(), them.said_at.tolist(), them.passes.tolist(), them.sizes.tolist(), them.asks.tolist()
         yield [them.who[speaker] for speaker in them.speakers.tolist()]
-    yield [row for row in store.unembedded("m", limit=999) if row[0] == space]
+    yield store.unembedded(space, "m", limit=999)
     rows: list[object] = []
     store.export_rows([space], lambda _, row: rows.append(row))
     yield repr(rows).replace(store.home_id(), "HOME")

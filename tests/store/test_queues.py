@@ -6,12 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import DISTIL, Claim
+from mcp_memory.store.sql.word_index import index_queue
+from mcp_memory.store.values import DISTIL, Claim, NewRef, Vectors
 from tests.leases import pass_time
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -129,6 +131,50 @@ def test_of_many_workers_that_ask_at_once_each_gets_another_space(store: Store) 
     with ThreadPoolExecutor(8) as pool:
         got = [space for found in pool.map(work, range(8)) for space in found]
     assert sorted(got) == spaces
+
+
+def index(store: Store, identity: str) -> str | None:
+    found = store.claim_space(index_queue(identity), lease=MINUTE)
+    if found is None:
+        return None
+    store.release_space(found, again=DAY)
+    return found.space
+
+
+def test_a_space_is_due_for_the_models_that_have_not_embedded_what_was_written(store: Store) -> None:
+    for model in ("m", "other"):
+        store.open_queue(index_queue(model))
+    write(store, "me")
+    assert [index(store, "m"), index(store, "m"), index(store, "other")] == ["me", None, "me"]
+    ours = Vectors(identity="m", data=np.array([[1, 0, 0, 0]], np.float32))
+    new = [NewTurn(role="user", content="embedded")]
+    store.append_turns("me", "s", new, now=NOW, vectors=ours)
+    assert [index(store, "m"), index(store, "other")] == [None, "me"]
+    store.drop_vector_index("m")
+    assert [index(store, "m"), index(store, "other")] == ["me", None]
+
+
+def test_a_space_is_due_for_indexing_when_a_result_or_something_forgotten_comes_to_it(store: Store) -> None:
+    store.open_queue(index_queue("m"))
+    write(store, "me")
+    index(store, "m")
+    gone = store.forget("me", ["t1"], reason="", now=NOW)
+    assert index(store, "m") is None
+    store.undo_forget("me", gone.id, now=NOW)
+    assert index(store, "m") == "me"
+    result = NewRef(
+        tool="Read",
+        arguments={},
+        tool_call_id=None,
+        session="s",
+        timestamp=NOW,
+        data=b"beta",
+        content_type="text/plain",
+    )
+    store.put_ref("me", result)
+    assert store.waiting_spaces(index_queue("m")) == 1
+    assert index(store, "m") == "me"
+    assert store.waiting_spaces(index_queue("m")) == 0
 
 
 EVENTS = st.lists(st.tuples(st.sampled_from(("claim", "release", "wait")), st.integers(0, 3)), max_size=30)

@@ -86,9 +86,9 @@ def test_what_is_forgotten_is_gone_and_comes_back_with_its_vector(store: SQLiteS
     gone = store.forget("me", [first.id], reason="", now=NOW)
     assert found(store, 50)[0] == second
     store.undo_forget("me", gone.id, now=NOW)
-    ((space, id, _),) = store.unembedded("m", limit=5)
+    ((id, _),) = store.unembedded("me", "m", limit=5)
     row = int(first.id[1:]) - 1
-    store.put_vectors([(space, id)], Vectors(identity="m", data=themed(COUNT, 1)[row : row + 1]))
+    store.put_vectors([("me", id)], Vectors(identity="m", data=themed(COUNT, 1)[row : row + 1]))
     assert found(store, 50)[:2] == [first, second]
 
 

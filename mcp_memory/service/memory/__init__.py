@@ -158,7 +158,7 @@ def _join(
         with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
             store.redraw_canvas(space, number)
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
-    indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
+    indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, dict[str, set[str]]()))
     search = Search(store, now)
 
     def scheduler_of(space: str) -> Scheduler:

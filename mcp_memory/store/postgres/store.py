@@ -100,8 +100,8 @@ class PostgresStore(SqlVerbs):
             )
         )
 
-    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
-        return self.read_home(vectors.unembedded, identity, limit=limit)
+    def unembedded(self, space: str, identity: str, *, limit: int) -> list[tuple[str, str]]:
+        return self.read(space, vectors.unembedded, identity, limit=limit)
 
     def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
         for (space, layer), places in by_layer(rows).items():
@@ -112,11 +112,11 @@ class PostgresStore(SqlVerbs):
         self.write_home(vectors.drop, identity)
 
     def maintain_indexes(self, *, limit: int) -> bool:
-        batch = self.read_home(terms.outdated, limit=limit)
-        if batch is not None:
-            space, layer, numbers = batch
-            self.write(space, terms.renew, layer, numbers)
-        return batch is not None
+        found = self.read_home(terms.outdated)
+        if found is not None:
+            space, layer = found
+            self.write(space, terms.renew, layer, limit=limit)
+        return found is not None
 
     # seeing
 

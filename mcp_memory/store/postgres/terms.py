@@ -74,25 +74,28 @@ def stale(tx: HomeTransaction) -> int:
     return sum(counts)
 
 
-def outdated(tx: HomeTransaction, *, limit: int) -> tuple[str, Layer, list[int]] | None:
-    """Return a space, a layer and up to `limit` of its rows with terms of an earlier version, newest first."""
+def outdated(tx: HomeTransaction) -> tuple[str, Layer] | None:
+    """Return a space, and a layer of it that has rows with terms of an earlier version."""
     for layer, _ in _RENEWED:
         first = tx.one(
-            f"SELECT w.space, s.name FROM {layer}_terms w JOIN space s ON s.id = w.space WHERE w.version < ? LIMIT 1",
+            f"SELECT s.name FROM {layer}_terms w JOIN space s ON s.id = w.space WHERE w.version < ? LIMIT 1",
             TERMS_VERSION,
         )
         if first is not None:
-            rows = tx.column(
-                f"SELECT id FROM {layer}_terms WHERE space = ? AND version < ? ORDER BY id DESC LIMIT ?",
-                *(first[0], TERMS_VERSION, limit),
-            )
-            return first[1], layer, rows
+            return first[0], layer
     return None
 
 
-def renew(tx: PostgresTransaction, layer: Layer, numbers: Sequence[int]) -> None:
-    """Index rows again that were not forgotten meanwhile."""
+def renew(tx: PostgresTransaction, layer: Layer, *, limit: int) -> None:
+    """Index up to `limit` rows with terms of an earlier version again, newest first.
+
+    They are chosen with the space locked, so servers that do so at once take different ones.
+    """
     text = dict(_RENEWED)[layer]
+    numbers = tx.column(
+        f"SELECT id FROM {layer}_terms WHERE space = :space AND version < ? ORDER BY id DESC LIMIT ?",
+        *(TERMS_VERSION, limit),
+    )
     rows = tx.among(
         f"SELECT r.id, {text} FROM {layer} r WHERE r.space = :space AND r.tombstone IS NULL AND r.id IN ({{}})", numbers
     )

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mcp_memory.store.postgres.terms import passing
+from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, number_of
-from mcp_memory.store.sql.word_index import INDEXED
+from mcp_memory.store.sql.word_index import INDEXED, index_queue
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, cosines, other_dimensions, quantised, unit
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
@@ -138,10 +139,10 @@ def indexes(tx: HomeTransaction) -> list[VectorIndex]:
     return sorted(found, key=lambda index: -index.embedded)
 
 
-def unembedded(tx: HomeTransaction, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
+def unembedded(tx: Transaction, identity: str, *, limit: int) -> list[tuple[str, str]]:
     """See `Store.unembedded`."""
     index = _index(tx, identity)
-    found: list[tuple[str, str, str]] = []
+    found: list[tuple[str, str]] = []
     for layer, text in _TEXT:
         missing = (
             "true"
@@ -149,11 +150,11 @@ def unembedded(tx: HomeTransaction, identity: str, *, limit: int) -> list[tuple[
             else f"NOT EXISTS (SELECT 1 FROM {_table(layer, index)} v WHERE v.space = r.space AND v.id = r.id)"
         )
         rows = tx.all(
-            f"SELECT s.name, r.id, {text} FROM {layer} r JOIN space s ON s.id = r.space"
-            f" WHERE {INDEXED[layer]} AND {missing} ORDER BY r.space, r.id LIMIT ?",
+            f"SELECT r.id, {text} FROM {layer} r WHERE r.space = :space AND {INDEXED[layer]} AND {missing}"
+            " ORDER BY r.id LIMIT ?",
             limit - len(found),
         )
-        found += [(space, f"{layer[0]}{number}", words) for space, number, words in rows]
+        found += [(f"{layer[0]}{number}", words) for number, words in rows]
     return found
 
 
@@ -163,3 +164,4 @@ def drop(tx: HomeTransaction, identity: str) -> None:
     if index is not None:
         tx.run("SELECT drop_vector_tables(?)", index)
         tx.run("DELETE FROM vector_index WHERE id = ?", index)
+        queues.look_again(tx, index_queue(identity))

@@ -51,6 +51,7 @@ def add(tx: Transaction, atom: NewAtom, *, now: datetime, vectors: Vectors | Non
     written = put(tx, atom, now=now)
     if vectors is not None and not written.duplicate:
         tx.index.put_vectors("atom", [number_of(written.atom.id, "a")], vectors)
+    word_index.make_due(tx, vectors)
     return written
 
 

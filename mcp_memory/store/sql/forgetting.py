@@ -77,6 +77,7 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
     ids, topics = tombstone_of(tx, number).ids, _topics(tx, number)
     _reindex(tx, "turn", number)
     _reindex(tx, "atom", number)
+    word_index.make_due(tx)
     for table in _TABLES:
         tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
     tx.run("DELETE FROM forgotten WHERE space = :space AND tombstone = ?", number)

@@ -91,6 +91,7 @@ def import_rows(
         _import_session(context, session)
     for progress in _only(rows, model.ExportedProgress):
         _import_progress(context, progress)
+    word_index.make_due(tx)
     return context.report()
 
 

@@ -5,7 +5,7 @@ its space due at once. A worker claims the space that has been due longest; the 
 its worker died, with its lease. A write during a claim makes the space due again behind it.
 
 A claim only spares work: two workers at one space, after a lease that was too short, store nothing twice, for what they
-store is checked on its own (`jobs.finish`, `put_vectors`, `put_chunks`). Moments are read off the clock of the
+store is checked by itself (`jobs.finish`, `put_vectors`, `put_chunks`). Moments are read off the clock of the
 database, so the clocks of servers may differ.
 """
 
@@ -17,7 +17,7 @@ from datetime import timedelta
 from mcp_memory.store.sql.transaction import NOW, HomeTransaction, milliseconds
 from mcp_memory.store.values import Claim
 
-__all__ = ["LONGEST_LEASE", "claim", "is_due", "open_queue", "release"]
+__all__ = ["LONGEST_LEASE", "claim", "is_due", "look_again", "open_queue", "release", "waiting"]
 
 LONGEST_LEASE = timedelta(hours=7)
 """A lease that ends later was taken before the clock was set back, and counts as expired."""
@@ -32,6 +32,15 @@ def open_queue(tx: HomeTransaction, queue: str) -> None:
         " ON CONFLICT DO NOTHING",
         queue,
     )
+
+
+def look_again(tx: HomeTransaction, queue: str) -> None:
+    """Make every space due in a queue."""
+    tx.run(f"UPDATE due SET at = {NOW} WHERE queue = ?", queue)
+
+
+def waiting(tx: HomeTransaction, queue: str) -> int:
+    return tx.get(f"SELECT count(*) FROM due WHERE queue = ? AND (at <= {NOW} OR until > {NOW})", queue)
 
 
 def is_due(tx: HomeTransaction, queue: str) -> bool:

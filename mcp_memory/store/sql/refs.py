@@ -10,7 +10,7 @@ from mcp_memory.core.errors import Damaged, NotFound, Refused
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import MaskedPlace, Ref
 from mcp_memory.store import files
-from mcp_memory.store.sql import digests
+from mcp_memory.store.sql import digests, word_index
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.values import NewRef
 
@@ -66,6 +66,7 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
         content_type=found.content_type,
         masked=masked_text(found.masked),
     )
+    word_index.make_due(tx)
     tx.touch(f"ref:{found.id}")
     return found
 

@@ -187,7 +187,7 @@ _TASKS = """
         indexed INTEGER NOT NULL DEFAULT 0, tombstone INTEGER, purged_at INTEGER,
         PRIMARY KEY (space, id), FOREIGN KEY (space, tombstone) REFERENCES tombstone
     );
-    CREATE INDEX ref_indexed ON ref (indexed) WHERE tombstone IS NULL;
+    CREATE INDEX ref_indexed ON ref (space, indexed) WHERE tombstone IS NULL;
     CREATE INDEX ref_call ON ref (space, tool_call_id) WHERE tool_call_id IS NOT NULL;
     CREATE INDEX ref_forgotten ON ref (space, tombstone) WHERE tombstone IS NOT NULL;
     CREATE TABLE canvas (

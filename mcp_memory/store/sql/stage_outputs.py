@@ -15,7 +15,18 @@ from typing import Any, assert_never
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Evidence
-from mcp_memory.store.sql import atoms, canvases, digests, entities, evidence_rows, jobs, pages, records, supersession
+from mcp_memory.store.sql import (
+    atoms,
+    canvases,
+    digests,
+    entities,
+    evidence_rows,
+    jobs,
+    pages,
+    records,
+    supersession,
+    word_index,
+)
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number_of, numbers_of, optional_ms, to_ms
 from mcp_memory.store.values import (
     CanvasPatch,
@@ -94,6 +105,7 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
     new = {draft: number_of(made.atom.id, "a") for draft, made in written.items() if not made.duplicate}
     if done.vectors is not None and new:
         tx.index.put_vectors("atom", list(new.values()), done.vectors, rows=[rows[draft] for draft in new])
+    word_index.make_due(tx, done.vectors)
     return list(written.values())
 
 

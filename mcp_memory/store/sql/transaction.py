@@ -251,12 +251,13 @@ class Transaction(HomeTransaction):
             self.insert("session", id=known, name=name)
         return known
 
-    def make_due(self, queue: str) -> None:
-        """Have the space looked at now by the workers of a queue, if there are any."""
+    def make_due(self, kind: str, *, but: str = "") -> None:
+        """Have the space looked at now by the workers of all queues of a kind (`index`: `index …`), `but` one."""
         self.run(
             f"INSERT INTO due (space, queue, at, token, until) SELECT :space, name, {NOW}, '', 0 FROM queue"
-            " WHERE name = ? ON CONFLICT (space, queue) DO UPDATE SET at = excluded.at WHERE due.at > excluded.at",
-            queue,
+            " WHERE name || ' ' LIKE ? AND name <> ?"
+            " ON CONFLICT (space, queue) DO UPDATE SET at = excluded.at WHERE due.at > excluded.at",
+            *(f"{kind} %", but),
         )
 
     def touch(self, *topics: str) -> None:

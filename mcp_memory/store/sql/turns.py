@@ -51,6 +51,7 @@ def append(
     if stored:
         if vectors is not None:
             tx.index.put_vectors("turn", [number_of(turn.id, "t") for turn in stored], vectors, rows=fresh)
+        word_index.make_due(tx, vectors)
         write_journal(tx, stored, now=now)
         tx.touch(f"session:{session}")
     return Appended(stored=stored, duplicates=len(new) - len(lacking) - gone, forgotten=len(forgotten) + gone)

@@ -85,6 +85,7 @@ class SqlVerbs(Engine, Protocol):
     next_retry = reads(job_rows.next_retry)
     open_queue = writes_home(queues.open_queue)
     release_space = writes_home(queues.release)
+    waiting_spaces = reads_home(queues.waiting)
 
     def claim_space(self, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
         if space is None and not self.read_home(queues.is_due, queue):
@@ -99,7 +100,7 @@ class SqlVerbs(Engine, Protocol):
     put_ref = writes(ref_rows.put)
     ref = reads(ref_rows.ref)
     read_ref = reads(ref_rows.read)
-    unindexed_ref = reads_home(word_index.unindexed_ref)
+    unindexed_ref = reads(word_index.unindexed_ref)
     chunks = reads(word_index.chunks_by_id)
 
     def put_chunks(self, space: str, /, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:

@@ -16,13 +16,15 @@ from mcp_memory.core.text import spoken
 from mcp_memory.language.sentences import standing_rules
 from mcp_memory.language.words import TERMS_VERSION, index_terms
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, numbers_of
-from mcp_memory.store.values import Chunk, Layer, NewChunk, UnindexedRef
+from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef, Vectors
 
 __all__ = [
     "INDEXED",
     "RULE",
     "chunks_by_id",
     "forget_chunks",
+    "index_queue",
+    "make_due",
     "put_chunks",
     "refs_waiting",
     "terms_of_atom",
@@ -38,6 +40,16 @@ RULE = "\ue000rule"
 
 INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
 """The rows of a layer that the word index holds. A note is found through its atom."""
+
+
+def index_queue(identity: str) -> str:
+    """Return the queue of spaces with rows that a model has to embed, or results to index."""
+    return f"{INDEX} {TERMS_VERSION} {identity}"
+
+
+def make_due(tx: Transaction, vectors: Vectors | None = None) -> None:
+    """Have the space looked at for new rows, all of which have these vectors."""
+    tx.make_due(INDEX, but="" if vectors is None else index_queue(vectors.identity))
 
 
 def terms_of_turn(content: str, name: str | None) -> list[str]:
@@ -67,16 +79,14 @@ def refs_waiting(tx: HomeTransaction) -> int:
     return tx.get("SELECT count(*) FROM ref WHERE indexed < ? AND tombstone IS NULL", TERMS_VERSION)
 
 
-def unindexed_ref(tx: HomeTransaction, *, passing: Iterable[tuple[str, str]] = ()) -> UnindexedRef | None:
+def unindexed_ref(tx: Transaction, *, passing: Iterable[str] = ()) -> UnindexedRef | None:
     passed = set(passing)
     rows = tx.all(
-        "SELECT s.name, r.id, CASE r.indexed WHEN ? THEN (SELECT max(byte_end) FROM chunk c WHERE c.space = r.space"
-        " AND c.ref = r.id) END FROM ref r JOIN space s ON s.id = r.space WHERE r.indexed < ? AND r.tombstone IS NULL"
-        " LIMIT ?",
+        "SELECT r.id, CASE r.indexed WHEN ? THEN (SELECT max(byte_end) FROM chunk c WHERE c.space = r.space"
+        " AND c.ref = r.id) END FROM ref r WHERE r.space = :space AND r.indexed < ? AND r.tombstone IS NULL LIMIT ?",
         *(-TERMS_VERSION, TERMS_VERSION, len(passed) + 1),
     )
-    found = (UnindexedRef(space=space, ref=ref, start=start or 0) for space, ref, start in rows)
-    return next((one for one in found if (one.space, one.ref) not in passed), None)
+    return next((UnindexedRef(ref=ref, start=start or 0) for ref, start in rows if ref not in passed), None)
 
 
 def terms_of_chunks(new: Sequence[NewChunk]) -> list[list[str]]:

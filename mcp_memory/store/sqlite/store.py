@@ -113,8 +113,8 @@ class SQLiteStore(SqlVerbs):
             )
         )
 
-    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str, str]]:
-        return self._db.read(vectors.unembedded, identity, limit=limit, seen=self._seen)
+    def unembedded(self, space: str, identity: str, *, limit: int) -> list[tuple[str, str]]:
+        return self.read(space, vectors.unembedded, identity, limit=limit, seen=self._seen)
 
     def put_vectors(self, rows: Sequence[tuple[str, str]], new: Vectors) -> None:
         self._db.write(vectors.put_by_id, rows, new)

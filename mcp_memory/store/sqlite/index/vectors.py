@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.filters import is_plain, where
-from mcp_memory.store.sql.transaction import Transaction, number_of
-from mcp_memory.store.sql.word_index import INDEXED
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, number_of
+from mcp_memory.store.sql.word_index import INDEXED, index_queue
 from mcp_memory.store.sqlite.index import nearest_rows
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, rowid
@@ -222,34 +223,30 @@ def embeddable(con: apsw.Connection) -> int:
     return turns + con.execute(f"SELECT count(*) FROM atom WHERE {INDEXED['atom']}").get
 
 
-def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -> list[tuple[str, str, str]]:
+def unembedded(tx: SqliteTransaction, identity: str, *, limit: int, seen: Seen) -> list[tuple[str, str]]:
     """See `Store.unembedded`."""
+    con, space = tx.con, tx.space
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
     state = index, con.execute("PRAGMA schema_version").get, _brought_back(con)
     if seen.state != state:
         seen.state, seen.up_to = state, {}
-    found: list[tuple[str, str, str]] = []
+    found: list[tuple[str, str]] = []
     for layer, column in _TEXT:
+        last, start = tx.last(layer), seen.up_to.get((layer, space), 0)
+        if last <= start or len(found) == limit:
+            continue
         of_row = f"v.rowid = r.space << {ID_BITS} | r.id"
         missing = (
             "" if index is None else f"NOT EXISTS (SELECT 1 FROM {_table(layer, index)}_rowids v WHERE {of_row}) AND"
         )
-        spaces: Any = con.execute(
-            "SELECT n.space, s.name, n.last FROM number n JOIN space s ON s.id = n.space WHERE n.kind = ? ORDER BY 1",
-            (layer,),
-        ).fetchall()
-        for space, name, last in spaces:
-            start = seen.up_to.get((layer, space), 0)
-            if last <= start or len(found) == limit:
-                continue
-            rows: Any = con.execute(
-                f"SELECT id, {column} FROM {layer} r WHERE space = ? AND id > ? AND {missing} {INDEXED[layer]}"
-                " ORDER BY id LIMIT ?",
-                (space, start, limit - len(found)),
-            ).fetchall()
-            if not rows:
-                seen.up_to[layer, space] = last
-            found += [(name, f"{layer[0]}{number}", text) for number, text in rows]
+        rows = tx.all(
+            f"SELECT id, {column} FROM {layer} r WHERE space = :space AND id > ? AND {missing} {INDEXED[layer]}"
+            " ORDER BY id LIMIT ?",
+            *(start, limit - len(found)),
+        )
+        if not rows:
+            seen.up_to[layer, space] = last
+        found += [(f"{layer[0]}{number}", text) for number, text in rows]
     return found
 
 
@@ -266,6 +263,7 @@ def drop(con: apsw.Connection, identity: str) -> None:
             con.execute(f"DROP TABLE {_table(layer, index)}")
             nearest_rows.drop_sketches(con, layer, index)
         con.execute("DELETE FROM vector_index WHERE id = ?", (index,))
+        queues.look_again(HomeTransaction(con), index_queue(identity))
 
 
 def _table(layer: Layer | str, index: int) -> str:
