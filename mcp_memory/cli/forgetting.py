@@ -119,7 +119,7 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
         click.confirm(f"Erase {what} for good{copies}? Nobody can bring it back.", abort=True, err=True)
     done = ask(lambda memory: memory.purge(chosen, delete_copies=backups))
     print_answer(done, _erased(done))
-    sys.exit(0 if done.is_proven and not (done.proof and done.proof.copies) else 1)
+    sys.exit(0 if (done.is_proven and not (done.proof and done.proof.copies)) or not done.provable else 1)
 
 
 def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
 def _erased(done: PurgeReport) -> Iterator[str]:
     if not done.tombstones:
         nothing = "There was nothing to purge." if not done.cut_short else "An earlier purge, cut short, is finished."
-        yield nothing if done.shredded else "An earlier purge is not finished."
+        yield nothing if done.shredded or not done.provable else "An earlier purge is not finished."
     else:
         yield (
             f"Erased {plural(done.turns, 'turn')}, {plural(done.atoms, 'statement')} and {plural(done.refs, 'result')} "
@@ -149,7 +149,12 @@ def _erased(done: PurgeReport) -> Iterator[str]:
             "A purge before this one was cut short. The memory is rid of what it erased, and the words to look for are "
             "gone: look through logs, spaces/*/*.jsonl.* and backups/ in the home yourself."
         )
-    if not done.shredded:
+    if not done.provable:
+        yield (
+            "PostgreSQL keeps deleted bytes for a while: in pages until VACUUM FULL, in its log, on standbys, and in "
+            "backups until they are deleted. Nothing here can search those."
+        )
+    elif not done.shredded:
         yield "Others were reading all the while: the log of writes may have some of it. Run purge again."
     if proof := done.proof:
         searched = (

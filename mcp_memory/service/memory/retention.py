@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from mcp_memory.core.errors import InvalidInput, Refused, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
@@ -53,11 +54,13 @@ class PurgeReport:
     refs: int
     shredded: bool
     """False where others were reading all the while: the log of writes may still have some of it. Call again."""
-    beside: list[HomeProcess]
-    proof: Proof | None
+    beside: Sequence[HomeProcess] = ()
+    proof: Proof | None = None
     """None where there were no words to look for."""
     cut_short: bool = False
     """An earlier purge was killed before its verification: its words are erased, but were not searched for."""
+    provable: bool = True
+    """False in PostgreSQL, whose pages, log, standbys and backups keep deleted bytes for a while, out of our sight."""
 
     @property
     def is_proven(self) -> bool:
@@ -81,6 +84,10 @@ class RetentionRun:
     policy: Policy
     took: int
     tombstones: list[str]
+
+
+def _report(done: Purged) -> partial[PurgeReport]:
+    return partial(PurgeReport, tombstones=done.tombstones, turns=done.turns, atoms=done.atoms, refs=done.refs)
 
 
 class RetentionVerbs(Verbs):
@@ -229,29 +236,22 @@ class RetentionVerbs(Verbs):
         from mcp_memory.core import process_registry
         from mcp_memory.store.purge_search import Traces, prove
 
+        chosen = list(dict.fromkeys(tombstones))
         store, home = self._parts.embedded, self.settings.home
         if store is None:
-            raise Refused(
-                "A purge proves that nothing is left, byte by byte, and of a PostgreSQL server it cannot: its log, its "
-                "standbys and backups keep what was deleted. Nothing was changed; what is forgotten stays forgotten."
-            )
+            return _report(self._purged(chosen))(shredded=False, provable=False)
         cut_short = store.unverified_purges()
+        done = self._purged(chosen)
         proof = None
-        done = self._purged(list(dict.fromkeys(tombstones))) if tombstones else None
         # Readers of an older state delay it.
-        shredded = any(store.secure_delete() for _ in range(_TRIES)) if done or cut_short else True
-        if done:
-            self._changed()
+        shredded = any(store.secure_delete() for _ in range(_TRIES)) if chosen or cut_short else True
+        if chosen:
             traces = Traces(done.texts)
             also_in = store.exclude_retained(traces)
             proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
         if shredded:
-            store.note_verified([*cut_short, *(f"{self.space}/{one}" for one in (done.tombstones[:1] if done else ()))])
-        return PurgeReport(
-            tombstones=done.tombstones if done else (),
-            turns=done.turns if done else 0,
-            atoms=done.atoms if done else 0,
-            refs=done.refs if done else 0,
+            store.note_verified([*cut_short, *(f"{self.space}/{one}" for one in done.tombstones[:1])])
+        return _report(done)(
             shredded=shredded,
             beside=process_registry.other_processes(home),
             proof=proof,
@@ -260,12 +260,16 @@ class RetentionVerbs(Verbs):
 
     def _purged(self, tombstones: Sequence[str]) -> Purged:
         from mcp_memory.longterm.forgetting import pages_without
-        from mcp_memory.store.forgetting import Purge
+        from mcp_memory.store.forgetting import Purge, Purged
 
+        if not tombstones:
+            return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=())
         store = self._parts.store
         gone = [id for one in store.tombstones(self.space) if one.id in tombstones for id in one.ids]
         personas = pages_without(store, self.space, [id for id in gone if id.startswith("a")])
-        return store.purge(self.space, Purge(tombstones=tombstones, personas=personas), now=self._parts.now())
+        done = store.purge(self.space, Purge(tombstones=tombstones, personas=personas), now=self._parts.now())
+        self._changed()
+        return done
 
     @in_thread
     def retention(self) -> list[OverdueRows]:

@@ -5,8 +5,7 @@ recognise the content, but no words. Everything derived from them is rewritten w
 in every version, the history of canvases, records, drafts, questions to models, edits of message lists, and facts and
 names that no remaining row mentions.
 
-`purge` is one transaction that also rewrites the files; the engine's secure delete follows. `unproven` lists purges
-until a verification finds no residual matches, so a purge that was interrupted is found.
+It is one transaction that also rewrites the files. What the engine keeps of deleted rows is its own matter.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import canvases, digests, forgetting, line_files, pages
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, marks, number_of, to_ms
 
-__all__ = ["note_proven", "purge", "unproven"]
+__all__ = ["purge"]
 
 # What may quote anything, of any space, and can be done without: cleared where it has a trace.
 _SWEPT = (
@@ -68,11 +67,6 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     if gone.refs:
         tx.files.rewrite(canvases.FILE, canvases.lines(tx))
     pages.write_scene_files(tx)
-    if numbers:
-        tx.run(
-            "INSERT INTO unverified_purge (name) VALUES (?) ON CONFLICT DO NOTHING",
-            f"{tx.name}/x{numbers[0]}",
-        )
     tx.touch("persona")
     for path in paths:  # last: if an earlier write fails, forgetting can still be undone
         tx.files.remove(path)
@@ -83,15 +77,6 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
         refs=len(gone.refs),
         texts=texts,
     )
-
-
-def unproven(tx: HomeTransaction) -> list[str]:
-    """Return purges, each by its first tombstone, that no verification has confirmed yet."""
-    return tx.column("SELECT name FROM unverified_purge ORDER BY name")
-
-
-def note_proven(tx: HomeTransaction, purges: Sequence[str]) -> None:
-    tx.many("DELETE FROM unverified_purge WHERE name = ?", [(one,) for one in purges])
 
 
 def _tombstone(tx: Transaction, id: str) -> int:

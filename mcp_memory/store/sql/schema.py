@@ -21,7 +21,6 @@ _HOME = """
     CREATE TABLE number (
         space INTEGER NOT NULL REFERENCES space, kind TEXT NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (space, kind)
     );
-    CREATE TABLE unverified_purge (name TEXT PRIMARY KEY);
     CREATE TABLE queue (name TEXT PRIMARY KEY);
     CREATE TABLE due (
         space INTEGER NOT NULL REFERENCES space, queue TEXT NOT NULL, at INTEGER NOT NULL,

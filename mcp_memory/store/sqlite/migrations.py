@@ -51,6 +51,9 @@ _FILE = """
     ) STRICT, WITHOUT ROWID
 """
 
+# Purges whose words are erased and not yet searched for in the files, by their first tombstone: `work/x3`.
+_UNVERIFIED_PURGE = "CREATE TABLE unverified_purge (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID"
+
 
 def _baseline(con: apsw.Connection) -> None:
     """Create every table. Words of all spaces are in the same tables; `index.rowids` has their row numbers."""
@@ -58,7 +61,7 @@ def _baseline(con: apsw.Connection) -> None:
         table = re.match(r"CREATE TABLE (\w+)", statement)
         suffix = "" if table is None else " STRICT" if table[1] in _WITH_ROWID else " STRICT, WITHOUT ROWID"
         con.execute(statement + suffix)
-    for statements in (_OF_TURNS, _FILE, _TERM_RANGE):
+    for statements in (_OF_TURNS, _FILE, _TERM_RANGE, _UNVERIFIED_PURGE):
         con.execute(statements)
     con.execute("INSERT INTO home VALUES (1, lower(hex(randomblob(16))), randomblob(32))")
     for layer in ("turn", "atom", "chunk"):

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import exporting, pages, purging, word_index
+from mcp_memory.store.sql import exporting, pages, word_index
 from mcp_memory.store.sql.postings import CommonTerms
-from mcp_memory.store.sql.transaction import HomeTransaction, in_home, reads_home, writes_home
+from mcp_memory.store.sql.transaction import HomeTransaction, in_home, reads_home, writes, writes_home
 from mcp_memory.store.sql.verbs import SqlVerbs
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import outlines, term_rows, terms, vectors
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, in_space
-from mcp_memory.store.sqlite.upkeep import compaction, recovery, repair, snapshots
+from mcp_memory.store.sqlite.upkeep import compaction, purging, recovery, repair, snapshots
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, TakenBack, Totals, Vectors
 
@@ -145,15 +145,16 @@ class SQLiteStore(SqlVerbs):
 
     # purging
 
-    unverified_purges = reads_home(purging.unproven)
-    note_verified = writes_home(purging.note_proven)
+    purge = writes(purging.purge)
+    unverified_purges = reads_home(purging.unverified)
+    note_verified = writes_home(purging.note_verified)
 
     def secure_delete(self, *, patience: float = 10.0) -> bool:
-        return self._db.outside(compaction.shred, patience=patience)
+        return self._db.outside(purging.secure_delete, patience=patience)
 
     def exclude_retained(self, traces: Traces) -> list[str]:
         home = self._db.home
-        return self._db.read(compaction.excuse, home, traces)
+        return self._db.read(purging.exclude_retained, home, traces)
 
     # seeing
 

@@ -128,7 +128,6 @@ def test_a_statement_that_has_other_words_too_is_drawn(store: Store, then: Calla
     ]
 
 
-@pytest.mark.files
 async def test_what_the_user_tells_again_is_a_new_telling(memory: Memory, clock: FixedClock) -> None:
     told = await memory.remember("Allergic to peanuts")
     done = await memory.forget([told.atom.id])
@@ -146,7 +145,6 @@ def test_what_was_told_before_that_and_comes_late_is_refused(store: Store) -> No
         store.add_atom("me", told, now=NOON)
 
 
-@pytest.mark.files
 async def test_a_forgotten_result_is_not_kept_again_and_the_agent_is_told(memory: Memory, clock: FixedClock) -> None:
     result = "the same output\n" * 50
     done = await memory.offload_tool_result("shell", result, session="s")

@@ -28,6 +28,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.values import NewAtom, PersonaPage, SceneChanges, SceneEdit, Vectors
 from mcp_memory.testing import FixedClock
+from tests.postgres.notes import sql
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -346,7 +347,6 @@ async def test_settings_are_no_copy_and_stay_whatever_stands_in_them(memory: Mem
     assert await anyio.Path(home / "config.toml").exists()
 
 
-@pytest.mark.files
 async def test_what_was_forgotten_can_be_purged_by_age(memory: Memory, clock: FixedClock) -> None:
     for text in ("The first thing of all.", "The second thing of all."):
         await memory.record_turns([NewTurn(role="user", content=text)], session="s")
@@ -357,3 +357,21 @@ async def test_what_was_forgotten_can_be_purged_by_age(memory: Memory, clock: Fi
     assert [one.id for one in await memory.purgeable()] == ["x1", "x2"]
     await memory.purge(["x1"])
     assert [one.id for one in await memory.purgeable()] == ["x2"]
+
+
+@pytest.mark.postgres
+async def test_in_postgresql_no_row_has_it_and_the_report_says_what_may(url: str, home: Path) -> None:
+    async with open_memory(home=home, store=url, embedder="none") as memory:
+        await memory.record_turns([NewTurn(role="user", content="The quagga sleeps.", name="Quagga")], session="s")
+        await memory.remember("The quagga sleeps under the bridge")
+        await memory.offload_tool_result("shell", "quagga\n" * 400, session="s", task="Look", step="Look at the quagga")
+        gone = [(await memory.forget([one])).tombstone or "" for one in ("t1", "a1")]
+        results = await memory.forget(session="s", dry_run=False)
+        done = await memory.purge([*gone, results.tombstone or ""])
+    assert (done.turns, done.atoms, done.refs) == (2, 1, 1)  # what is remembered has a turn of its own
+    assert (done.is_proven, done.provable) == (False, False)
+    rows = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+    having = [
+        table for (table,) in sql(url, rows) if sql(url, f"SELECT 1 FROM {table} x WHERE x::text ILIKE '%quagga%'")
+    ]
+    assert having == []

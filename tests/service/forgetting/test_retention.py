@@ -68,7 +68,6 @@ async def test_it_is_followed_once_a_day(memory: Memory, clock: FixedClock) -> N
     assert await memory.spaces_with_policies() == [memory.space]
 
 
-@pytest.mark.files
 async def test_only_what_a_policy_forgot_is_purged_by_one(memory: Memory, clock: FixedClock) -> None:
     await fill(memory, clock)
     await memory.forget(["a2"])

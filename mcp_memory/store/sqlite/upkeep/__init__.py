@@ -5,6 +5,7 @@
     recovery    lines that the database lost, and files of uncommitted transactions
     rebuild     a new database that agrees with the files, from the readable rows of the old one
     repair      derived indexes and files             compaction  releases free pages
+    purging     secure delete, and purges that are to be verified
 
 `mcp_memory.service.upkeep` decides when each is used.
 """

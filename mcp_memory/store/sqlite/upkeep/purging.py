@@ -1,0 +1,89 @@
+"""Purging in files: a mark until it is verified, secure delete, and the texts that other rows retain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.store.forgetting import Purge, Purged
+from mcp_memory.store.purge_search import Traces
+from mcp_memory.store.sql import purging
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sqlite.upkeep import compaction
+
+__all__ = ["exclude_retained", "note_verified", "purge", "secure_delete", "unverified"]
+
+
+def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
+    """See `Store.purge`. It is unverified until `note_verified`, so that one that was interrupted is found."""
+    done = purging.purge(tx, what, now=now)
+    for first in done.tombstones[:1]:
+        tx.run("INSERT INTO unverified_purge (name) VALUES (?) ON CONFLICT DO NOTHING", f"{tx.name}/{first}")
+    return done
+
+
+def unverified(tx: HomeTransaction) -> list[str]:
+    return tx.column("SELECT name FROM unverified_purge ORDER BY name")
+
+
+def note_verified(tx: HomeTransaction, purges: Sequence[str]) -> None:
+    tx.many("DELETE FROM unverified_purge WHERE name = ?", [(one,) for one in purges])
+
+
+def secure_delete(con: apsw.Connection, *, patience: float) -> bool:
+    """Remove erased content from free pages, indexes and the log; outside of a transaction.
+
+    Returns False if others were reading all the time, so that the log could not be emptied: call it again then.
+    """
+    con.execute("PRAGMA secure_delete = ON; PRAGMA temp_store = FILE")
+    try:
+        for layer in ("turn", "atom", "chunk"):  # a rebuild is needed to drop deleted entries
+            con.execute(f"INSERT INTO {layer}_terms ({layer}_terms) VALUES ('optimize')")
+        compaction.vacuum(con)
+    finally:
+        con.execute("PRAGMA temp_store = MEMORY")
+    waits: int = con.execute("PRAGMA busy_timeout").get
+    con.set_busy_timeout(round(patience * 1_000))
+    try:
+        if not compaction.checkpoint(con):
+            return False
+    finally:
+        con.set_busy_timeout(waits)
+    return True
+
+
+def exclude_retained(con: apsw.Connection, home: Path, traces: Traces) -> list[str]:
+    """See `Store.exclude_retained`."""
+    said = traces.excuse(_kept(con))
+    refs: Any = con.execute(
+        "SELECT r.id, s.name, r.path FROM ref r JOIN space s ON s.id = r.space WHERE r.purged_at IS NULL ORDER BY r.id"
+    )
+    for id, space, path in refs:
+        target = home / "spaces" / space / path
+        if target.is_file() and traces.excuse_file(target):
+            said.append(id)
+    return said
+
+
+def _kept(con: apsw.Connection) -> Iterator[tuple[str, bytes]]:
+    """Yield every text that the rows hold, by its place: `t8`, `a5`, or its table."""
+    tables: list[str] = [
+        str(name)
+        for (name,) in con.execute(
+            "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
+            " AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '%\\_row\\__' ESCAPE '\\' ORDER BY name"
+        )
+    ]
+    for table in tables:
+        names = [str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+        texts = [name for name in names if name not in ("sha256", "hash", "digest", "key", "vector", "directions")]
+        key = "id" if "id" in names else "''"
+        for id, *values in con.execute(f"SELECT {key}, {', '.join(texts)} FROM {table}"):
+            named = f"{table[0]}{id}" if table in ("turn", "atom") else str(id) if table == "ref" else table
+            for value in values:
+                if isinstance(value, str) and value:
+                    yield named, value.encode("utf-8", "surrogatepass")
