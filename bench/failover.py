@@ -78,7 +78,7 @@ def measure(*, kills: int, failovers: int, seed: str) -> dict[str, dict[str, Any
         primary.make_template()
         told = _Told()
         outages: list[float] = []
-        with _writing(primary.url(_DATABASE), "killed", told):
+        with _writing(primary.url(_DATABASE, "memory"), "killed", told):
             for _ in range(kills):
                 outages.append(_outage(told, rng, primary, primary.start))
                 bar.update()
@@ -87,7 +87,8 @@ def measure(*, kills: int, failovers: int, seed: str) -> dict[str, dict[str, Any
         outages = []
         for number in range(failovers):
             standby = servers.enter_context(primary.standby())
-            hosts = primary.url(_DATABASE).replace(f"/{_DATABASE}", f",127.0.0.1:{standby.port}/{_DATABASE}")
+            first = primary.url(_DATABASE, "memory").removesuffix(f"/{_DATABASE}")
+            hosts = f"{first},127.0.0.1:{standby.port}/{_DATABASE}"
             with _writing(hosts, f"failover {number}", told):
                 outages.append(_outage(told, rng, primary, standby.promote))
                 bar.update()
@@ -138,7 +139,7 @@ def _write(store: PostgresStore, space: str, session: str, told: _Told, enough: 
 
 def _figures(told: _Told, outages: list[float], server: PostgresServer, session: str) -> dict[str, Any]:
     found = Counter[str]()
-    with closing(open_store(server.url(_DATABASE))) as store:
+    with closing(open_store(server.url(_DATABASE, "memory"))) as store:
         for space in (f"space {at}" for at in range(_WRITERS)):
             for name in (info.session for info in store.sessions(space, prefix=session)):
                 start = 0

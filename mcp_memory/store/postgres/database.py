@@ -33,6 +33,7 @@ from mcp_memory.store.postgres.pool import Pool
 __all__ = ["PostgresDatabase", "migrate"]
 
 logger = logging.getLogger(__name__)
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # what it warns of is a lost connection, which we meet ourselves
 
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
