@@ -4,20 +4,21 @@ Two fixed pages and a status, the most recent canvases, and templates for everyt
 Memory unchanged; a raw result that is not UTF-8 is a blob.
 
 `Updates` tells clients of both protocol generations about changes, whichever process made them. While the Memory is
-open and clients listen, a watcher asks the store for changes, every half second and right after a write of ours. Each
-space has a separate feed, so listeners learn nothing about other spaces. Clients of 2026-07-28 listen through
-`subscriptions/listen`, which the SDK serves from the bus that `Updates` is. For the handshake era MCPServer serves no
-subscriptions: there the connections are kept and notified, with private names of the SDK (`_lowlevel_server`,
-`ServerSession._connection`) that tests pin. Updates are advice: nothing is replayed, and a client that stopped reading
-misses some.
+open and clients listen, a watcher asks the store for changes: every half second, right after a write of ours, and when
+the store hears of one of another server (`Store.on_change`). Each space has a separate feed, so listeners learn nothing
+about other spaces. Clients of 2026-07-28 listen through `subscriptions/listen`, which the SDK serves from the bus that
+`Updates` is. For the handshake era MCPServer serves no subscriptions: there the connections are kept and notified, with
+private names of the SDK (`_lowlevel_server`, `ServerSession._connection`) that tests pin. Updates are advice: nothing
+is replayed, and a client that stopped reading misses some.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -246,8 +247,6 @@ class _Feed:
     async def publish_changes(self, memory: Memory, after: int, now: int) -> None:
         changes = await memory.changes(after)
         self.after = now
-        if not changes:
-            return  # another space's
         uris = [uri for change in changes for uri in uris_of(change.topic)]
         for uri in dict.fromkeys([*uris, "memory://status"]):
             await self.publish(ResourceUpdated(uri=uri))
@@ -292,6 +291,8 @@ class Updates:
         """Publish what changes, from now on and until cancelled."""
         for space, feed in [*self._feeds.items()]:
             await feed.catch_up(memory.in_space(space))
+        loop = asyncio.get_running_loop()
+        await memory.on_change(partial(_call_soon, loop, self.written))
         async with anyio.create_task_group() as telling:
             task_status.started()
             while True:
@@ -310,11 +311,11 @@ class Updates:
             self._feeds = heard
         if not heard:
             return
-        now = await memory.last_change()
+        now = await memory.last_changes([*heard])
         for space, feed in heard.items():
-            if feed.after != now and not feed.is_being_told:
+            if feed.after != now[space] and not feed.is_being_told:
                 feed.is_being_told = True
-                telling.start_soon(_tell, feed, memory.in_space(space), now)
+                telling.start_soon(_tell, feed, memory.in_space(space), now[space])
 
     def written(self) -> None:
         """Say that this process has written, so that the watcher looks now."""
@@ -371,6 +372,12 @@ class Updates:
     async def _on_unsubscribe(self, context: _Context, params: wire.UnsubscribeRequestParams) -> wire.EmptyResult:
         self._uris(context).discard(params.uri)
         return wire.EmptyResult()
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Call something in a loop from another thread, unless the loop has ended."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)
 
 
 async def _tell(feed: _Feed, memory: Memory, now: int) -> None:

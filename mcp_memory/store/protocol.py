@@ -755,12 +755,23 @@ class AdminStore(Protocol):
         """Return how many rows came to a space at or after a moment."""
         ...
 
-    def last_change(self) -> int:
-        """Return a number that grows with every commit of any process; cheap enough to poll."""
+    def last_change(self, space: str, /) -> int:
+        """Return a number that grows with every commit of any process that changes the space; 0 before the first."""
         ...
 
-    def changes(self, after: int, *, space: str | None = None) -> list[Change]:
-        """Return what changed since `last_change()` returned `after`, each topic once."""
+    def last_changes(self, spaces: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of several spaces; cheap enough to poll."""
+        ...
+
+    def changes(self, space: str, /, after: int) -> list[Change]:
+        """Return what changed since `last_change` returned `after`, each topic once, in order."""
+        ...
+
+    def on_change(self, heard: Callable[[], None]) -> None:
+        """Have `heard` called, on another thread, soon after other processes changed something, until `close`.
+
+        It may be called for nothing, late, or never, where an engine has no such means: poll `last_changes` too.
+        """
         ...
 
     def home_id(self) -> str:

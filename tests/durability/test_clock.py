@@ -38,9 +38,9 @@ def test_turns_keep_the_order_in_which_they_came_and_every_journal_its_day(
         assert capture(store, f"Word {number}.", at=now) == f"t{number + 1}"
         days.append(now.date().isoformat())
     assert said(store) == [f"Word {number}." for number in range(len(jumps))]
-    changes = store.last_change()
+    changes = store.last_change("default")
     capture(store, "Last.", at=NOON - YEAR)
-    assert store.last_change() > changes
+    assert store.last_change("default") > changes
     journals = {path.stem: path.read_text(encoding="utf-8") for path in store.folder("default").glob("conversations/*")}
     for number, day in enumerate(days):
         assert f'"Word {number}."' in journals[day]

@@ -95,12 +95,13 @@ def test_a_reader_never_sees_a_number_before_all_smaller_ones(store: Store) -> N
 
 def test_one_who_follows_the_change_feed_misses_no_change(store: Store) -> None:
     found = Counter[Change]()
-    last = 0
+    last = {"space0": 0, "space1": 0}
 
     def follow() -> None:
         nonlocal last
-        upto = store.last_change()
-        found.update(store.changes(last))
+        upto = store.last_changes(last)
+        for space in last:
+            found.update(store.changes(space, last[space]))
         last = upto
 
     def write(writer: int) -> None:

@@ -778,13 +778,23 @@ def test_each_session_has_its_own_active_canvas(store: Store) -> None:
 
 
 def test_every_write_shows_in_the_change_feed_once(store: Store) -> None:
-    seen = store.last_change()
+    assert store.last_change("me") == 0
+    append(store, user("first"))
+    seen = store.last_change("me")
     append(store, user("a"))
     append(store, user("b"))
     store.commit("me", None, PersonaPage(text="# P"), outcome={}, now=NOW)
-    assert store.changes(seen) == [Change(space="me", topic="session:s"), Change(space="me", topic="persona")]
-    assert store.changes(store.last_change()) == []
-    assert store.changes(seen, space="you") == []
+    assert store.changes("me", seen) == [Change(space="me", topic="session:s"), Change(space="me", topic="persona")]
+    assert store.changes("me", store.last_change("me")) == []
+    assert store.changes("you", 0) == []
+    assert store.last_changes(["you", "me"]) == {"me": store.last_change("me"), "you": 0}
+
+
+def test_one_who_has_seen_more_than_the_store_has_is_told_everything(store: Store) -> None:
+    append(store, user("a"))
+    store.commit("me", None, PersonaPage(text="# P"), outcome={}, now=NOW)
+    changes = store.changes("me", store.last_change("me") + 1)
+    assert {change.topic for change in changes} == {"session:s", "persona"}
 
 
 def test_a_sound_store_is_sound_however_often_it_is_asked_between_writes(embedded: EmbeddedStore) -> None:

@@ -160,11 +160,11 @@ def test_what_cannot_be_forgotten_has_no_reach_and_nothing_is_done(
     store: Store, ids: list[str], error: type[Exception]
 ) -> None:
     append(store, user("stays"))
-    before = store.last_change()
+    before = store.last_change("me")
     for verb in (lambda: store.reach("me", ids), lambda: store.forget("me", ids, reason="", now=NOW)):
         with pytest.raises(error):
             verb()
-    assert (store.last_change(), store.tombstones("me")) == (before, [])
+    assert (store.last_change("me"), store.tombstones("me")) == (before, [])
     assert words(store, "stays") == ["t1"]
 
 
@@ -218,10 +218,10 @@ def test_turns_that_would_be_refused_are_counted_and_nothing_is_written(store: S
     again = [user(long, said_at=NOW), user("something new"), user(f"  {long.upper()}", said_at=NOW)]
     assert store.count_forgotten("me", "s", again) == 0
     store.forget("me", [turn], reason="", now=LATER)
-    before = store.last_change()
+    before = store.last_change("me")
     assert store.count_forgotten("me", "s", again) == 2
     assert store.count_forgotten("you", "s", again) == 0
-    assert store.last_change() == before
+    assert store.last_change("me") == before
     assert [one.content for one in store.append_turns("me", "s", again, now=LATER).stored] == ["something new"]
 
 

@@ -121,7 +121,7 @@ def test_a_store_names_its_schema_before_and_after_a_write(store: Store) -> None
 
 def test_writing_the_file_of_the_persona_changes_no_row(store: Store) -> None:
     store.commit("me", None, PersonaPage(text="# A"), outcome={}, now=NOW)
-    before = store.persona_versions("me"), store.last_change()
+    before = store.persona_versions("me"), store.last_change("me")
     for _ in range(2):
         store.write_persona_file("me", "# A\n\n- work\n")
-    assert (store.persona_versions("me"), store.last_change()) == before
+    assert (store.persona_versions("me"), store.last_change("me")) == before

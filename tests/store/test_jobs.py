@@ -147,10 +147,10 @@ def test_a_flush_reaches_as_far_as_the_session_did_when_it_was_asked_for(store: 
 
 
 def test_a_flush_of_a_session_without_turns_asks_for_nothing(store: Store) -> None:
-    before = store.last_change()
+    before = store.last_change("me")
     store.flush("me", "s")
     store.flush("nobody", "s")
-    assert store.last_change() == before
+    assert store.last_change("me") == before
     assert store.spaces() == []
 
 
@@ -268,12 +268,12 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_late_answer_stores_nothing(s
     assert take(store, holder="two", now=minutes(60)) is None  # by the database's clock, whatever others say
     pass_time(store, timedelta(minutes=1))
     ours = taken(store, holder="two", now=minutes(-60))
-    before = store.last_change()
+    before = store.last_change("me")
     with pytest.raises(Conflict):
         write_page(store, late, "late")
     with pytest.raises(NotFound, match="ask for the next"):
         store.job("me", late.id)
-    assert (store.persona("me"), store.stage_states("me"), store.last_change()) == (None, {}, before)
+    assert (store.persona("me"), store.stage_states("me"), store.last_change("me")) == (None, {}, before)
     assert store.jobs("me") == [ours]
 
 
@@ -398,9 +398,9 @@ def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> No
     heard: list[set[str]] = []
 
     def after(change: Callable[[], T]) -> T:
-        before = store.last_change()
+        before = store.last_change("me")
         result = change()
-        heard.append({found.topic for found in store.changes(before)})
+        heard.append({found.topic for found in store.changes("me", before)})
         return result
 
     work = after(lambda: taken(store))
@@ -412,7 +412,7 @@ def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> No
     after(lambda: store.flush("me", "s"))
     after(lambda: write_page(store, work))
     assert heard == [{"work"}, set(), {"work"}, {"work"}, {"work"}, {"work"}, set(), {"work", "persona"}]
-    assert Change(space="me", topic="work") in store.changes(0, space="me")
+    assert Change(space="me", topic="work") in store.changes("me", 0)
 
 
 # --- several processes ------------------------------------------------------------------------------

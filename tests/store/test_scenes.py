@@ -155,10 +155,10 @@ def test_one_edit_that_cannot_be_leaves_all_of_them_undone(
     store: Store, wrong: SceneEdit, error: type[Exception]
 ) -> None:
     commit(store, MADE)
-    before = store.scenes("s"), store.last_change()
+    before = store.scenes("s"), store.last_change("s")
     with pytest.raises(error):
         commit(store, edit("create", "fine"), edit("update", body="changed"), wrong)
-    assert (store.scenes("s"), store.last_change()) == before
+    assert (store.scenes("s"), store.last_change("s")) == before
     commit(store)
     assert (store.scenes("s"), problems(store)) == (before[0], [])
 
@@ -171,9 +171,9 @@ def test_an_edit_made_from_the_version_that_stands_lands(store: Store) -> None:
 
 def test_who_watches_a_scene_or_the_page_above_is_told(store: Store) -> None:
     commit(store, MADE)
-    before = store.last_change()
+    before = store.last_change("s")
     commit(store, edit("create", "other"), edit("update"))
-    assert {change.topic for change in store.changes(before, space="s")} == {
+    assert {change.topic for change in store.changes("s", before)} == {
         "persona",
         f"scene:{MADE.slug}",
         "scene:other",

@@ -113,14 +113,14 @@ def test_a_reader_sees_one_moment_and_waits_for_no_writer(home: Path) -> None:
     writing, may_end = threading.Event(), threading.Event()
 
     def hold(con: apsw.Connection) -> None:
-        con.execute("DELETE FROM change")
+        con.execute("DELETE FROM number")
         writing.set()
         assert may_end.wait(30)
 
     writer = threading.Thread(target=lambda: database.write(hold))
     writer.start()
     assert writing.wait(30)
-    assert store.last_change() == 1
+    assert store.last_change("me") == 1
     may_end.set()
     writer.join()
     database.close()
@@ -316,7 +316,7 @@ def test_a_closed_store_says_so(home: Path) -> None:
     store.close()
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
-        store.last_change()
+        store.last_change("me")
 
 
 # --- the schema -------------------------------------------------------------------------------------

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from mcp_memory import __version__
 from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
 from mcp_memory.core.process_registry import all_processes
-from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
+from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
+from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import Kind
     from mcp_memory.longterm.recall import Recalled
     from mcp_memory.longterm.search.explain import Explained
-    from mcp_memory.store.values import Change, Saved, Token
+    from mcp_memory.store.values import Saved, Token
 
 
 _MANY = 10_000
@@ -36,13 +37,18 @@ class StatusVerbs(Verbs):
         if self._parts.note:
             self._parts.note.met(client)
 
-    @in_thread
-    def last_change(self) -> int:
-        return self._parts.store.last_change()
+    last_change = of_store(Store.last_change)
+    changes = of_store(Store.changes)
 
     @in_thread
-    def changes(self, after: int) -> list[Change]:
-        return self._parts.store.changes(after, space=self.space)
+    def last_changes(self, spaces: Sequence[str]) -> dict[str, int]:
+        """Return the number of the last change of several spaces."""
+        return self._parts.store.last_changes(spaces)
+
+    @in_thread
+    def on_change(self, heard: Callable[[], None]) -> None:
+        """Have `heard` called, on another thread, when other processes may have changed something."""
+        self._parts.store.on_change(heard)
 
     @in_thread
     def problems(self) -> list[str]:

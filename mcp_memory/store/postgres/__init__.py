@@ -5,6 +5,7 @@
 | `store` | the verbs of `store.protocol`: those of `store.sql`, and the search |
 | `database` | transactions, and which are tried again |
 | `pool` | connections, lent to threads |
+| `notifications` | NOTIFY and LISTEN: other servers hear of a commit at once |
 | `commits` | how a transaction ended whose COMMIT was not answered |
 | `failures` | errors of the server and of connections as errors that name the next step |
 | `transaction` | a transaction of a space: its connection, raw results, word and vector indexes |

@@ -28,6 +28,7 @@ from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.commits import Commits, Unanswered, was_committed
 from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.failures import explained, name_of, passes
+from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool
 
 __all__ = ["PostgresDatabase", "migrate"]
@@ -77,7 +78,8 @@ class PostgresDatabase:
     def __init__(self, url: str, *, connections: int = _CONNECTIONS, ask_for: float = _ASK_FOR) -> None:
         """`ask_for`: seconds to ask how a transaction ended whose COMMIT was not answered. Raises StoreUnavailable."""
         self.name = name_of(url)
-        self._pool = Pool(_conninfo(url), size=connections, wait=_WAIT, equip=equip)
+        self._conninfo = _conninfo(url)
+        self._pool = Pool(self._conninfo, size=connections, wait=_WAIT, equip=equip)
         self._commits = Commits()
         self._ask_for = ask_for
         with self._explained():
@@ -95,6 +97,10 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self._pool.close()
+
+    def notifications(self, heard: Callable[[], None]) -> Notifications:
+        """Begin to listen for the commits of other servers, on a connection beside the pool."""
+        return Notifications(self._conninfo, heard)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction: committed when this returns, rolled back if it raises.

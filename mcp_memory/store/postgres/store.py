@@ -10,15 +10,16 @@ import psycopg
 from mcp_memory.store.postgres import term_rows, terms, vectors
 from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.migrations import STEPS
+from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
-from mcp_memory.store.sql import exporting, home, word_index
+from mcp_memory.store.sql import exporting, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
 from mcp_memory.store.sql.verbs import SqlVerbs
 from mcp_memory.store.stored_vectors import by_layer
 from mcp_memory.store.turn_metadata import TurnMetadata
-from mcp_memory.store.values import Change, Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
+from mcp_memory.store.values import Filters, IndexProgress, Layer, Posting, Scored, Totals, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,8 +44,11 @@ class PostgresStore(SqlVerbs):
         self._db = database
         self._common = CommonTerms()
         self._turns = Turns()
+        self._notifications: Notifications | None = None
 
     def close(self) -> None:
+        if self._notifications:
+            self._notifications.close()
         self._db.close()
 
     def read(
@@ -55,7 +59,19 @@ class PostgresStore(SqlVerbs):
     def write(
         self, space: str, work: Callable[Concatenate[PostgresTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        return self._db.write(lambda con: work(PostgresTransaction(con, space, writing=True), *args, **kwargs))
+        is_touched = False
+
+        def write(con: Connection) -> T:
+            nonlocal is_touched
+            tx = PostgresTransaction(con, space, writing=True)
+            result = work(tx, *args, **kwargs)
+            is_touched = tx.is_touched
+            return result
+
+        result = self._db.write(write)
+        if is_touched and self._notifications:
+            self._notifications.send()
+        return result
 
     def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._db.read(lambda con: work(home_transaction(con), *args, **kwargs))
@@ -120,11 +136,10 @@ class PostgresStore(SqlVerbs):
 
     # seeing
 
-    def last_change(self) -> int:
-        return self.read_home(_last_change)
-
-    def changes(self, after: int, *, space: str | None = None) -> list[Change]:
-        return self.read_home(_changes, after, space)
+    def on_change(self, heard: Callable[[], None]) -> None:
+        if self._notifications:
+            self._notifications.close()
+        self._notifications = self._db.notifications(heard)
 
     def schema(self) -> str:
         return STEPS[-1].name
@@ -143,15 +158,3 @@ class PostgresStore(SqlVerbs):
 def _totals(tx: PostgresTransaction, layer: Layer) -> Totals:
     rows, newest = tx.all(f"SELECT count(*), coalesce(max(id), 0) FROM {layer} WHERE space = :space")[0]
     return Totals(rows=rows, newest=newest)
-
-
-_ENDED = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
-"""All transactions with smaller numbers have ended, so what they changed is seen."""
-
-
-def _last_change(tx: HomeTransaction) -> int:
-    return tx.get(f"SELECT coalesce(max(seq), 0) FROM change WHERE seq < {_ENDED}")
-
-
-def _changes(tx: HomeTransaction, after: int, space: str | None) -> list[Change]:
-    return home.changes(tx, after, space=space, upto=_last_change(tx))

@@ -11,7 +11,7 @@ from mcp_memory.store.postgres import terms, vectors
 from mcp_memory.store.postgres.connection import PostgresConnection
 from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
-from mcp_memory.store.values import DISTIL, Layer, Vectors
+from mcp_memory.store.values import Layer, Vectors
 
 __all__ = ["PostgresTransaction", "home_transaction"]
 
@@ -27,7 +27,14 @@ def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
 
 
 class PostgresTransaction(Transaction):
-    """`con` is for what only PostgreSQL has. A `writing` transaction holds the lock of its space until its end."""
+    """`con` is for what only PostgreSQL has. A `writing` transaction holds the lock of its space until its end.
+
+    `is_touched`: it has recorded changes. A standby that took over without the last commits of the primary counts on
+    from its timeline, which is higher, so no number of a change is given twice.
+    """
+
+    epoch = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)"
+    is_touched = False
 
     def __init__(self, con: psycopg.Connection[Any], space: str, *, writing: bool) -> None:
         HomeTransaction.__init__(self, PostgresConnection(con))
@@ -59,13 +66,8 @@ class PostgresTransaction(Transaction):
             self._enter(self.space)
 
     def touch(self, *topics: str) -> None:
-        """Record changes under the number of this transaction: a number from a counter might be seen out of order."""
-        self.make_due(DISTIL)
-        self.many(
-            "INSERT INTO change (space, topic, seq) VALUES (:space, ?, pg_current_xact_id()::text::bigint)"
-            " ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",
-            [(topic,) for topic in dict.fromkeys(topics)],
-        )
+        super().touch(*topics)
+        self.is_touched = True
 
 
 class SpaceObjects:

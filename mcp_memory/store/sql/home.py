@@ -7,6 +7,7 @@ row for each call to a language model, made by any process. The pause stops all 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "counts",
     "grown",
     "last_change",
+    "last_changes",
     "note_token_used",
     "pause",
     "paused",
@@ -86,19 +88,21 @@ def grown(tx: Transaction, *, since: datetime) -> Grown:
     )
 
 
-def last_change(tx: HomeTransaction) -> int:
-    return tx.get("SELECT max(seq) FROM change") or 0
+def last_change(tx: Transaction) -> int:
+    return tx.last("change")
 
 
-def changes(tx: HomeTransaction, after: int, *, space: str | None = None, upto: int | None = None) -> list[Change]:
-    only = "" if space is None else "AND s.name = ?"
-    only += "" if upto is None else f" AND c.seq <= {upto}"
-    rows = tx.all(
-        "SELECT s.name, c.topic FROM change c JOIN space s ON s.id = c.space"
-        f" WHERE c.seq > ? {only} ORDER BY c.seq, c.topic",
-        *(after, *(() if space is None else (space,))),
+def last_changes(tx: HomeTransaction, spaces: Sequence[str]) -> dict[str, int]:
+    sql = (
+        "SELECT s.name, n.last FROM space s JOIN number n ON n.space = s.id AND n.kind = 'change' WHERE s.name IN ({})"
     )
-    return [Change(space=name, topic=topic) for name, topic in rows]
+    return dict.fromkeys(spaces, 0) | dict(tx.among(sql, spaces))
+
+
+def changes(tx: Transaction, after: int) -> list[Change]:
+    first = after + 1 if after <= last_change(tx) else 0  # a store that was restored: anything may have changed
+    rows = tx.all("SELECT topic FROM change WHERE space = :space AND seq >= ? ORDER BY seq, topic", first)
+    return [Change(space=tx.name, topic=topic) for (topic,) in rows]
 
 
 # --- tokens of HTTP clients -------------------------------------------------------------------------

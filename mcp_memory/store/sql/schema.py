@@ -41,7 +41,7 @@ _HOME = """
     CREATE TABLE change (
         space INTEGER NOT NULL REFERENCES space, topic TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (space, topic)
     );
-    CREATE INDEX change_seq ON change (seq);
+    CREATE INDEX change_seq ON change (space, seq);
     CREATE TABLE imported (
         space INTEGER NOT NULL REFERENCES space, sha256 TEXT NOT NULL, path TEXT NOT NULL, modified INTEGER NOT NULL,
         turns INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (space, sha256)

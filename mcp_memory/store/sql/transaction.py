@@ -201,8 +201,11 @@ def in_home(
 class Transaction(HomeTransaction):
     """Statements on the rows of one space. `space` is its number, 0 while it has no rows.
 
-    A subclass of the engine has `files` and `index`.
+    A subclass of the engine has `files` and `index`. `epoch` is an SQL expression, a number over that of any change
+    that the store may have lost.
     """
+
+    epoch = "0"
 
     files: Files
     index: Index
@@ -263,11 +266,15 @@ class Transaction(HomeTransaction):
     def touch(self, *topics: str) -> None:
         """Record in the change feed that topics of the space changed, and have it looked at by the scheduler."""
         self.make_due(DISTIL)
-        seq = 1 + (self.get("SELECT max(seq) FROM change") or 0)
+        self.run(
+            f"INSERT INTO number (space, kind, last) VALUES (:space, 'change', {self.epoch} + 1)"
+            " ON CONFLICT (space, kind) DO UPDATE"
+            " SET last = CASE WHEN number.last < excluded.last THEN excluded.last ELSE number.last + 1 END"
+        )
         self.many(
-            "INSERT INTO change (space, topic, seq) VALUES (:space, ?, ?)"
-            " ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",
-            [(topic, seq) for topic in dict.fromkeys(topics)],
+            "INSERT INTO change (space, topic, seq) SELECT space, ?, last FROM number"
+            " WHERE space = :space AND kind = 'change' ON CONFLICT (space, topic) DO UPDATE SET seq = excluded.seq",
+            [(topic,) for topic in dict.fromkeys(topics)],
         )
 
 

@@ -186,5 +186,6 @@ class SqlVerbs(Engine, Protocol):
     spaces = reads_home(home.spaces)
     counts = reads(home.counts)
     grown = reads(home.grown)
-    last_change = reads_home(home.last_change)
-    changes = reads_home(home.changes)
+    last_change = reads(home.last_change)
+    last_changes = reads_home(home.last_changes)
+    changes = reads(home.changes)

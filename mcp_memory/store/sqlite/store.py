@@ -68,6 +68,9 @@ class SQLiteStore(SqlVerbs):
     def write_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._db.write(in_home, work, *args, **kwargs)
 
+    def on_change(self, heard: Callable[[], None]) -> None:
+        """Nothing tells a process what others write to a file: they poll."""
+
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
             lambda con: [exporting.export(SqliteTransaction(con, self._db.home, space), take) for space in spaces]

@@ -255,7 +255,7 @@ class TotalsCache:
         if layer == "turn":
             return self._outlines.totals(tx)
         newest = f"SELECT coalesce(max(id), 0) FROM {layer} WHERE space = :space"
-        state = tx.get("SELECT coalesce(max(seq), 0) FROM change"), tx.get(newest)
+        state = tx.last("change"), tx.get(newest)
         known = self._known.get((layer, tx.space))
         if known is None or known[0] != state:
             counted = tx.get(f"SELECT count(*) FROM {layer} WHERE space = :space")
