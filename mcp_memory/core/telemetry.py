@@ -36,7 +36,8 @@ _METHOD = re.compile(
 _NAMES = {"gen_ai.tool.name", "gen_ai.prompt.name"}
 _KEPT = {
     "error.type", "gen_ai.operation.name", "gen_ai.request.model", "gen_ai.usage.input_tokens",
-    "gen_ai.usage.output_tokens", "mcp.protocol.version", "mcp_memory.texts", "rpc.response.status_code",
+    "gen_ai.usage.output_tokens", "mcp.protocol.version", "mcp_memory.pool_wait_ms", "mcp_memory.retries",
+    "mcp_memory.texts", "rpc.response.status_code",
 }  # fmt: skip
 _VERBS = {"embed": ("embed", "embed_query"), "model": ("ask",)}
 
@@ -103,6 +104,14 @@ def traced(thing: T, kind: str) -> T:
         return thing
     seen: Any = _Traced(thing, kind, _VERBS.get(kind))
     return seen
+
+
+def note(name: str, value: float) -> None:
+    """Give the span that is open an attribute `mcp_memory.NAME`; does nothing where telemetry is off."""
+    if is_on():
+        from opentelemetry.trace import get_current_span
+
+        get_current_span().set_attribute(f"mcp_memory.{name}", value)
 
 
 class _Traced:

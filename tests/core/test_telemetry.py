@@ -24,6 +24,9 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.errors import ModelFailed
 from mcp_memory.models.llm import ChatMessage, Completion, ModelPrompt
 from mcp_memory.testing import HashEmbedder
+from tests.postgres.notes import opened
+from tests.postgres.proxy import proxied
+from tests.postgres_server import PostgresServer
 
 MARK = "quetzalcoatlus"
 
@@ -173,3 +176,18 @@ def _without_otel() -> dict[str, str]:
 )
 def test_the_usual_variables_switch_it(environ: dict[str, str], wanted: bool) -> None:
     assert telemetry.wanted(environ) == wanted
+
+
+@pytest.mark.postgres
+def test_a_span_of_a_shared_store_has_the_wait_for_a_connection_and_the_retries(
+    postgres: PostgresServer, url: str, spans: InMemorySpanExporter
+) -> None:
+    with proxied(postgres.port) as proxy, opened(proxy.url(url)) as store:
+        seen = telemetry.traced(store, "store")
+        with telemetry._tracer.start_as_current_span("tools/call"):  # pyright: ignore[reportPrivateUsage]
+            seen.sessions("me")
+            proxy.cut_before(b"SELECT")
+            seen.sessions("me")
+    first, second, _ = (dict(span.attributes or {}) for span in spans.get_finished_spans())
+    assert [*first] == ["mcp_memory.pool_wait_ms"]
+    assert second["mcp_memory.retries"] == 1

@@ -22,6 +22,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from mcp_memory.core import telemetry
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
@@ -208,12 +209,13 @@ def _roll_back(con: Connection) -> None:
 
 def _repeated(once: Callable[[], T]) -> T:
     """Run a transaction, and again after failures that pass. Raises the last one."""
-    for pause in _PAUSES:
+    for retry, pause in enumerate(_PAUSES, 1):
         try:
             return once()
         except psycopg.Error as error:
             if not passes(error):
                 raise
             logger.info("a transaction is tried again: %s", error)
+            telemetry.note("retries", retry)
         time.sleep(pause * random.uniform(0.5, 1.5))
     return once()

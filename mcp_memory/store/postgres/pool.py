@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from mcp_memory.core import telemetry
 from mcp_memory.core.errors import StoreUnavailable
 
 __all__ = ["Pool", "PoolExhausted"]
@@ -51,10 +52,12 @@ class Pool:
 
         Raises PoolExhausted, psycopg.OperationalError if none can be opened, StoreUnavailable after `close()`.
         """
+        asked = time.monotonic()
         if not self._places.acquire(timeout=self.wait):
             raise PoolExhausted
         try:
             con, opened = self._take()
+            telemetry.note("pool_wait_ms", round((time.monotonic() - asked) * 1_000, 3))
             try:
                 yield con
             finally:
