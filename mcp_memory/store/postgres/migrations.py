@@ -54,7 +54,13 @@ _NEW_TABLE = """
         expand TIMESTAMPTZ NOT NULL DEFAULT now(), backfill TIMESTAMPTZ, contract TIMESTAMPTZ
     )
 """
-_TIMEOUTS = {"statement_timeout": "60s", "lock_timeout": "15s", "idle_in_transaction_session_timeout": "60s"}
+_SETTINGS = {
+    "statement_timeout": "60s",
+    "lock_timeout": "15s",
+    "idle_in_transaction_session_timeout": "60s",
+    "jit": "off",  # for queries of some milliseconds it takes longer to begin
+    "max_parallel_workers_per_gather": "0",  # so do other processes, and the processors have other searches to do
+}
 """Set for the database, where a pooler cannot drop them; what its owner has set is left."""
 
 
@@ -169,14 +175,14 @@ def _expand(con: Connection) -> None:
                 step.expand(con)
                 con.execute("INSERT INTO migration VALUES (%s, 1, %s)", (step.name, step.min_writer))
         if not done:
-            _set_timeouts(con)
+            _set_settings(con)
 
 
-def _set_timeouts(con: Connection) -> None:
+def _set_settings(con: Connection) -> None:
     owns = con.execute(
         "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
     ).fetchone()
-    for name, value in _TIMEOUTS.items() if owns == (True,) else ():
+    for name, value in _SETTINGS.items() if owns == (True,) else ():
         unset = con.execute("SELECT reset_val = boot_val FROM pg_settings WHERE name = %s", (name,)).fetchone()
         if unset == (True,):
             database = sql.Identifier(con.info.dbname)

@@ -61,15 +61,17 @@ _TERMS = """
     CREATE INDEX {layer}_terms_version ON {layer}_terms (version);
 """
 # `keep_to_space` hides the rows of a table from transactions on other spaces, the owner's included. The tables of terms
-# need none: they hold keys and numbers, and a filter on each row would slow their index down. The tables of a model's
-# vectors are made when it first embeds, by a server whose user may create nothing: those functions run as the owner.
+# need none: they hold keys and numbers, and a filter on each row would slow their index down. The SELECTs in the policy
+# are computed once for a query; without them it takes as long as to score a vector, for each row. The tables of a
+# model's vectors are made when it first embeds, and for a space when it has many (`vectors`), by a server whose user
+# may create nothing: those functions run as the owner.
 _FUNCTIONS = f"""
     CREATE FUNCTION keep_to_space(name text) RETURNS void LANGUAGE plpgsql AS $$
-        DECLARE space text := 'current_setting(''mcp_memory.space'', true)';
+        DECLARE setting text := 'current_setting(''mcp_memory.space'', true)';
         BEGIN
             EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
-            EXECUTE format('CREATE POLICY of_space ON %I USING (CASE %s WHEN ''{EVERY}'' THEN true'
-                ' ELSE space = nullif(%2$s, '''')::bigint END)', name, space);
+            EXECUTE format('CREATE POLICY of_space ON %I USING (space = (SELECT CASE %s WHEN ''{EVERY}'' THEN NULL'
+                ' ELSE nullif(%2$s, '''')::bigint END) OR (SELECT %2$s = ''{EVERY}''))', name, setting);
         END $$;
     CREATE FUNCTION create_vector_tables(index bigint, dimensions int) RETURNS void
         LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -83,8 +85,20 @@ _FUNCTIONS = f"""
         END $$;
     CREATE FUNCTION drop_vector_tables(index bigint) RETURNS void
         LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-        BEGIN EXECUTE format('DROP TABLE %I, %I', 'turn_vec_' || index, 'atom_vec_' || index); END $$;
-    REVOKE EXECUTE ON FUNCTION create_vector_tables, drop_vector_tables FROM PUBLIC;
+        BEGIN EXECUTE format('DROP TABLE %I, %I CASCADE', 'turn_vec_' || index, 'atom_vec_' || index); END $$;
+    CREATE FUNCTION create_vector_table(shared text, of_space bigint) RETURNS void
+        LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+        DECLARE own text := shared || '_of_' || of_space;
+        BEGIN
+            PERFORM pg_advisory_xact_lock(hashtextextended(own, 0));
+            IF to_regclass(own) IS NULL THEN
+                EXECUTE format('CREATE TABLE %I (CHECK (space = %s), PRIMARY KEY (space, id)) INHERITS (%I)',
+                    own, of_space, shared);
+                EXECUTE format('CREATE INDEX ON %I USING hnsw (embedding halfvec_ip_ops)', own);
+                PERFORM keep_to_space(own);
+            END IF;
+        END $$;
+    REVOKE EXECUTE ON FUNCTION create_vector_tables, create_vector_table, drop_vector_tables FROM PUBLIC;
     CREATE FUNCTION unixepoch(moment text, modifier text) RETURNS double precision LANGUAGE sql STABLE
         RETURN extract(epoch FROM moment::timestamptz)::double precision;
     CREATE FUNCTION turns_are_never_rewritten() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -132,7 +132,8 @@ class PostgresStore(SqlVerbs):
         if found is not None:
             space, layer = found
             self.write(space, terms.renew, layer, limit=limit)
-        return found is not None
+            return True
+        return self._db.write(lambda con: vectors.move(home_transaction(con), limit=limit))
 
     # seeing
 

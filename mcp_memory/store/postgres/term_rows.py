@@ -60,7 +60,5 @@ class _GinRows:
         )
         return [np.frombuffer(rows or b"", ">i8").astype(np.int64) for rows in packed]
 
-    def counts(self, first: int) -> tuple[int, int]:
-        noted = " AND role <> 'note'" if self._layer == "turn" else ""
-        sql = f"SELECT count(*), count(*) FILTER (WHERE id >= ?) FROM {self._layer} WHERE space = :space{noted}"
-        return self._tx.all(sql, first)[0]
+    def newest(self) -> int:
+        return self._tx.get(f"SELECT max(id) FROM {self._layer} WHERE space = :space")

@@ -45,8 +45,8 @@ class TermRows(Protocol):
         """
         ...
 
-    def counts(self, first: int) -> tuple[int, int]:
-        """Return the number of rows of the space, and of those from `first` on."""
+    def newest(self) -> int:
+        """Return the number of the newest row of the space."""
         ...
 
 
@@ -106,11 +106,15 @@ def _rarest_first(rare: Mapping[str, NDArray[np.int64]], terms: Sequence[str]) -
 
 
 def _newest(index: TermRows, terms: Sequence[str]) -> Iterator[Posting]:
-    """Yield the newest rows of common terms that pass; documents are estimated from the density of these rows."""
+    """Yield the newest rows of common terms that pass.
+
+    Documents are estimated from the density of these rows among the numbers that were given since the oldest of them.
+    """
+    newest = index.newest() if terms and index.plain else 0
     for term, rows in zip(terms, index.rows(terms, passing=True) if terms else (), strict=True):
         if len(rows):
-            total, since = index.counts(int(rows[-1])) if index.plain else (0, 1)
-            yield Posting(term=term, rows=rows, documents=max(COMMON * total // max(1, since), COMMON))
+            since = newest - int(rows[-1]) + 1
+            yield Posting(term=term, rows=rows, documents=max(COMMON * newest // max(1, since), COMMON))
 
 
 def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:

@@ -95,9 +95,5 @@ class _FtsRows:
         within = *span(self._tx.space), *values
         return [np.array(self._tx.column(sql, quoted(term), *within), np.int64) for term in terms]
 
-    def counts(self, first: int) -> tuple[int, int]:
-        if self._layer == "turn":
-            rows = self._outlines.rows(self._tx)
-            return len(rows), int((rows >= first).sum())
-        sql = f"SELECT count(*), count(*) FILTER (WHERE id >= ?) FROM {self._layer} WHERE space = :space"
-        return self._tx.all(sql, first)[0]
+    def newest(self) -> int:
+        return self._tx.get(f"SELECT max(id) FROM {self._layer} WHERE space = :space")

@@ -1,0 +1,150 @@
+"""A space with many vectors on PostgreSQL: they move to a table of their own with an index, and are found all the while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import psycopg
+import pytest
+
+from mcp_memory.core.types import NewTurn
+from mcp_memory.store.postgres import PostgresStore, open_store, vectors
+from mcp_memory.store.postgres.transaction import home_transaction
+from mcp_memory.store.values import Filters, Scored, Vectors
+from tests.store.test_contract import NOW
+
+pytestmark = pytest.mark.postgres
+
+COUNT, DIMENSIONS = 300, 64
+
+
+def made(count: int, seed: int) -> Vectors:
+    return Vectors(identity="m", data=np.random.default_rng(seed).normal(size=(count, DIMENSIONS)).astype("f4"))
+
+
+@pytest.fixture(autouse=True)
+def _early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of its own from 200 vectors on, as if those were 50,000."""
+    monkeypatch.setattr(vectors, "_OWN", 200)
+    monkeypatch.setattr(vectors, "_RECENT", 20)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[PostgresStore]:
+    opened = open_store(url)
+    for space, count, seed in (("few", 100, 1), ("many", COUNT, 2)):
+        turns = [NewTurn(role="user", content=f"n{number}") for number in range(count)]
+        opened.append_turns(space, "s", turns, now=NOW, vectors=made(count, seed))
+    yield opened
+    opened.close()
+
+
+def move(store: PostgresStore) -> None:
+    while store.maintain_indexes(limit=90):
+        pass
+
+
+def found(
+    store: PostgresStore, space: str = "many", *, limit: int = 50, filters: Filters | None = None
+) -> list[Scored]:
+    return store.nearest(space, "turn", made(1, 3), filters=filters or Filters(), limit=limit)
+
+
+def tables(url: str) -> dict[str, int]:
+    """Return the tables of the turns' vectors with the number of their own rows."""
+    with psycopg.connect(url) as con:
+        con.execute("SELECT set_config('mcp_memory.space', 'every', true)")
+        names = con.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'turn_vec_%'").fetchall()
+        return {
+            name: count
+            for (name,) in sorted(names)
+            for (count,) in con.execute(f"SELECT count(*) FROM ONLY {name}".encode())
+        }
+
+
+def test_a_space_with_many_vectors_gets_a_table_of_its_own_and_finds_the_same(store: PostgresStore, url: str) -> None:
+    before = found(store), found(store, limit=1_000), found(store, filters=Filters(upto=150)), found(store, "few")
+    move(store)
+    assert tables(url) == {"turn_vec_1": 100, "turn_vec_1_of_2": COUNT}
+    assert (
+        found(store),
+        found(store, limit=1_000),
+        found(store, filters=Filters(upto=150)),
+        found(store, "few"),
+    ) == before
+    ids = ["t1", f"t{COUNT}"]
+    assert sorted(store.vectors_of("many", "turn", ids, "m")) == sorted(ids)
+    assert store.index_progress().vectors[0].embedded == 100 + COUNT
+    assert store.unembedded("many", "m", limit=9) == []
+
+
+def test_new_vectors_are_found_before_and_after_they_are_moved(store: PostgresStore, url: str) -> None:
+    move(store)
+    for number in range(3):
+        turns = [NewTurn(role="user", content=f"new {number} {place}") for place in range(9)]
+        store.append_turns("many", "t", turns, now=NOW, vectors=made(9, 4 + number))
+    assert tables(url) == {"turn_vec_1": 127, "turn_vec_1_of_2": COUNT}
+    before = found(store)
+    move(store)
+    assert tables(url) == {"turn_vec_1": 100, "turn_vec_1_of_2": COUNT + 27}
+    assert found(store) == before
+    assert any(int(hit.id[1:]) > COUNT for hit in before)
+
+
+def test_a_move_that_is_killed_leaves_every_vector_where_it_was(store: PostgresStore, url: str) -> None:
+    before = found(store)
+    for _ in range(2):
+        with psycopg.connect(url, autocommit=True) as con:
+            con.execute("BEGIN")
+            assert vectors.move(home_transaction(con), limit=90)
+        assert found(store) == before
+        store.maintain_indexes(limit=90)
+    move(store)
+    assert tables(url) == {"turn_vec_1": 100, "turn_vec_1_of_2": COUNT}
+    assert found(store) == before
+
+
+def test_a_moved_vector_goes_with_its_turn_and_comes_back_with_it(store: PostgresStore) -> None:
+    move(store)
+    first, *others = found(store)
+    gone = store.forget("many", [first.id], reason="", now=NOW)
+    assert found(store)[:49] == others
+    store.undo_forget("many", gone.id, now=NOW)
+    store.put_vectors([("many", first.id)], Vectors(identity="m", data=made(COUNT, 2).data[[int(first.id[1:]) - 1]]))
+    assert found(store) == [first, *others]
+
+
+def test_a_turn_that_is_embedded_again_after_its_vector_was_moved_is_found_once(store: PostgresStore, url: str) -> None:
+    move(store)
+    before = found(store)
+    store.put_vectors([("many", hit.id) for hit in before], made(50, 5))
+    assert tables(url) == {"turn_vec_1": 100, "turn_vec_1_of_2": COUNT}
+    assert found(store) == before
+
+
+def test_a_vector_table_of_a_space_shows_nothing_to_another_space(store: PostgresStore, url: str) -> None:
+    move(store)
+    with psycopg.connect(url) as con:
+        con.execute("SELECT set_config('mcp_memory.space', id::text, true) FROM space WHERE name = 'few'")
+        assert con.execute("SELECT count(*) FROM turn_vec_1_of_2").fetchone() == (0,)
+        assert con.execute("SELECT count(*) FROM turn_vec_1").fetchone() == (100,)
+
+
+def test_the_index_gives_the_order_of_a_search(store: PostgresStore, url: str) -> None:
+    move(store)
+    with psycopg.connect(url) as con:
+        con.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
+        con.execute("SELECT set_config('mcp_memory.space', '2', true)")
+        plan = con.execute(
+            "EXPLAIN SELECT v.id FROM turn_vec_1_of_2 v WHERE v.space = 2 ORDER BY v.embedding <#> %s::halfvec LIMIT 9",
+            (str([1] * DIMENSIONS),),
+        ).fetchall()
+    assert any("Index Scan using turn_vec_1_of_2_embedding_idx" in line for (line,) in plan), plan
+
+
+def test_a_model_is_dropped_with_the_tables_of_spaces(store: PostgresStore, url: str) -> None:
+    move(store)
+    store.drop_vector_index("m")
+    assert tables(url) == {}
+    assert found(store) == []
