@@ -164,7 +164,7 @@ def _store(settings: Settings) -> Iterator[Check]:
     except McpMemoryError as error:
         yield Check("database", "fail", str(error), "Nothing was changed. When this is mended, run doctor again.")
         return
-    yield Check("database", "ok", f"opens, schema {status['schema']}")
+    yield Check("database", "ok", f"{status['store']} opens, schema {status['schema']}")
     yield _index(status["embedding"])
     if is_file:
         yield from _files(settings.home, problems)

@@ -130,6 +130,7 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
     ended = f", {keys['expired']} past its time" if keys["expired"] else ""
     rows = [
         ("home", answer["home"]),
+        ("store", answer["store"] if answer["store"].startswith("postgresql:") else ""),
         ("damaged", " ".join(answer["damaged"][:1])),
         ("space", answer["space"] + (f" (also here: {_few(others)})" if others else "")),
         ("version", f"{answer['version']}, schema {answer['schema']}"),

@@ -846,6 +846,11 @@ class AdminStore(Protocol):
         """Note that a token was used, unless that was noted within the hour."""
         ...
 
+    @property
+    def place(self) -> str:
+        """Where it is, for messages: the path of its file, or its URL without the user and the password."""
+        ...
+
     def problems(self) -> list[str]:
         """Return everything that `doctor` reports: of files, damaged rows, missing, torn or stray files; of a server,
         settings by which it keeps less than it should."""

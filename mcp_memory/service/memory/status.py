@@ -127,7 +127,7 @@ class StatusVerbs(Verbs):
         return {
             "version": __version__,
             "home": str(self.settings.home),
-            "store": "postgresql" if self.settings.store else "sqlite",
+            "store": store.place,
             "space": self.space,
             "spaces": store.spaces(),
             "schema": store.schema(),

@@ -148,6 +148,10 @@ class PostgresStore(SqlVerbs):
     def write_persona_file(self, space: str, /, page: str) -> None:
         """Nothing to write: the page is read out of its rows."""
 
+    @property
+    def place(self) -> str:
+        return self._db.name
+
     def problems(self) -> list[str]:
         return list(self._db.problems)
 

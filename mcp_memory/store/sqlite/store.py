@@ -162,6 +162,10 @@ class SQLiteStore(SqlVerbs):
     # seeing
 
     @property
+    def place(self) -> str:
+        return str(self._db.path)
+
+    @property
     def read_only(self) -> str | None:
         return self._db.read_only
 
