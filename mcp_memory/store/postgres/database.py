@@ -35,7 +35,7 @@ from mcp_memory.store.postgres.pool import Pool
 __all__ = ["PostgresDatabase", "migrate"]
 
 logger = logging.getLogger(__name__)
-logging.getLogger("psycopg").setLevel(logging.ERROR)  # what it warns of is a lost connection, which we meet ourselves
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of lost connections, which are handled here
 
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
@@ -164,7 +164,7 @@ class PostgresDatabase:
 
 
 def migrate(url: str, *, role: str | None = None, contract: bool = False) -> list[tuple[str, migrations.Phase]]:
-    """Do what is left of every step of the schema (see `migrations`) and return it; `role` may then use the rows.
+    """Run the unfinished phases of the schema's steps (see `migrations`), grant `role` the rows, and return the phases.
 
     Raises StoreUnavailable with the next step, Refused if `contract` finds an older server.
     """

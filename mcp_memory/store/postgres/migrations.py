@@ -4,9 +4,9 @@
     backfill   computes it for the rows that are there, a batch at a time
     contract   takes away what only older versions use
 
-A server that starts expands, if its user owns the database. `mcp-memory migrate` does the rest, and contracts when told
-to while no older server is connected. A database says which versions may read and which may write it, so an old program
-becomes a reader, or is refused, before it can do harm. A released step is never edited.
+A server expands at its start, if its user owns the database. `mcp-memory migrate` runs the other phases; it contracts
+only with `--contract`, and while no older server is connected. The database stores the oldest versions that may read
+and write it, so an older program becomes a reader, or is refused. A released step is never edited.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def expanded(con: Connection) -> str | None:
 
 
 def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, Phase]]:
-    """Do what is left of every step; yields each phase when it is done.
+    """Run the unfinished phases of every step, and yield each one when it is done.
 
     With `contract`, older versions are refused from then on. Raises Refused while one of them is connected.
     """
@@ -120,7 +120,7 @@ def migrate(con: Connection, *, contract: bool = False) -> Iterator[tuple[str, P
 
 
 def grant(con: Connection, role: str) -> None:
-    """Let a role read and write the rows: what a server needs. It owns nothing, so it cannot change the schema.
+    """Grant a role the rights of a server: to read and write rows. It owns nothing, so it cannot change the schema.
 
     Raises InvalidInput if there is no such role.
     """
