@@ -176,13 +176,14 @@ class MemoryServer(MCPServer[None]):
     async def _memory_of(self, context: Context[None, Any] | None) -> Memory:
         """Return the memory, with a separate session for each HTTP client that identifies itself.
 
-        Otherwise clients that name no session would share one canvas. Clients of 2026-07-28 pass the session that
-        answers name.
+        Otherwise clients that name no session would share one canvas. A client with a token has one session a day, on
+        whichever server its requests arrive. Clients of 2026-07-28 pass the session that answers name.
         """
-        memory = await self._memory()
+        memory, who = await self._memory(), current().who
+        if who:
+            return memory.of_client(who)
         request = None if context is None else context.request_context.request
         client = request and (request.headers.get("mcp-session-id") or request.query_params.get("session_id"))
-        client = client or current().who
         return memory.under(f"{memory.session}-{sha256(client.encode()).hexdigest()[:4]}") if client else memory
 
     # --- resources ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Authentication of everything that is served over HTTP and SSE.
+"""Authentication of everything that is served over HTTP and SSE, but for `probes`.
 
 Requests are answered here, in this order, if their head is too large, their host or origin is not ours, a needed
 token is missing or wrong, the space is not the client's, or its rate is exceeded. Admitted requests have a `Grant` in
@@ -22,7 +22,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from math import ceil
@@ -42,6 +42,7 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
 from mcp_memory.server.authorization import GRANT, Grant
+from mcp_memory.server.probes import Probes
 from mcp_memory.store.values import Right
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class AuthenticationMiddleware:
         self._app = app
         self._credentials = credentials
         self._security = TransportSecurityMiddleware(security)
+        self._probes = Probes(credentials.memory)
         self._clients = RateLimit(a_minute) if a_minute else None
         self._addresses = RateLimit(a_minute) if a_minute else None
         self._wrong = RateLimit(_WRONG_A_MINUTE)
@@ -98,6 +100,9 @@ class AuthenticationMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if (probe := await self._probes.answer(scope)) is not None:
+            await probe(scope, receive, send)
             return
         try:
             refused = await self._looked_at(scope)
@@ -388,7 +393,7 @@ class Credentials:
         self._setting = settings.token
         self._claim = settings.oauth_space_claim
         self._owner = ApiClient(who="", spaces=(settings.space,), right="admin", is_owner=True)
-        self._memory = memory
+        self.memory = memory
         self.issuer = oauth.issuer_of(settings)
         self._needed = reachable or bool(self._setting) or self.issuer is not None
         self._looked = float("-inf")
@@ -396,7 +401,7 @@ class Credentials:
     async def owner(self) -> ApiClient | None:
         """Return the owner while no token is required."""
         if not self._needed and anyio.current_time() - self._looked > _LOOKED_S:
-            self._needed = bool(await (await self._memory()).tokens())
+            self._needed = bool(await (await self.memory()).tokens())
             self._looked = anyio.current_time()
         return None if self._needed else self._owner
 
@@ -406,8 +411,8 @@ class Credentials:
         Raises InsufficientScope, and oauth.Unreachable where the token cannot be checked.
         """
         if self._setting and hmac.compare_digest(shown.encode("utf-8", "replace"), self._setting.encode()):
-            return self._owner
-        token = await (await self._memory()).token_shown(shown) if shown.startswith("mcm_") else None
+            return replace(self._owner, who="owner")
+        token = await (await self.memory()).token_shown(shown) if shown.startswith("mcm_") else None
         if token is not None:
             return ApiClient(who=f"token {token.id}", spaces=token.spaces, right=token.right, token=token.id)
         if self.issuer is None or shown.count(".") != 2:
@@ -426,5 +431,5 @@ class Credentials:
         if client.until is not None:
             return time.time() < client.until
         if client.token is not None:
-            return await (await self._memory()).is_good(client.token)
+            return await (await self.memory()).is_good(client.token)
         return bool(self._setting) or await self.owner() is not None

@@ -743,6 +743,10 @@ class AdminStore(Protocol):
         """Return the name of the schema the store is at."""
         ...
 
+    def not_ready(self) -> str | None:
+        """Answer a query; return why not everything can be read and written now, or None."""
+        ...
+
     def spaces(self) -> list[str]:
         """Return the names of spaces, sorted."""
         ...

@@ -41,6 +41,11 @@ class StatusVerbs(Verbs):
     changes = of_store(Store.changes)
 
     @in_thread
+    def not_ready(self) -> str | None:
+        """Return why the store cannot serve requests now, or None. Raises what a request would raise."""
+        return self._parts.store.not_ready()
+
+    @in_thread
     def last_changes(self, spaces: Sequence[str]) -> dict[str, int]:
         """Return the number of the last change of several spaces."""
         return self._parts.store.last_changes(spaces)

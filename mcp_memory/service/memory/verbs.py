@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial, wraps
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import anyio.to_thread
@@ -63,13 +64,17 @@ class Verbs:
         self.settings = parts.settings
         self.space = parts.settings.space
         self.session = session
-        """The handle used where a caller names none: one for the life of this object."""
+        """The handle used where a caller names none."""
 
     def under(self, session: str) -> Self:
         """Return the same memory for a caller whose session this is where it names none."""
         other = copy(self)
         other.session = session
         return other
+
+    def of_client(self, client: str) -> Self:
+        """Return the same memory for an authenticated client; its session is of the client and the day."""
+        return self.under(f"{self._parts.now():%Y-%m-%d}-{sha256(client.encode()).hexdigest()[:8]}")
 
     def _session(self, name: str | None) -> str:
         if name is None:

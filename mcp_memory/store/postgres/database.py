@@ -99,6 +99,16 @@ class PostgresDatabase:
     def close(self) -> None:
         self._pool.close()
 
+    def not_ready(self) -> str | None:
+        """Return why this program may only read, or None. Raises StoreUnavailable."""
+
+        def ask() -> str | None:
+            with self._pool.connection() as con:
+                return migrations.expanded(con)
+
+        with self._explained():
+            return _repeated(ask)
+
     def notifications(self, heard: Callable[[], None]) -> Notifications:
         """Begin to listen for the commits of other servers, on a connection beside the pool."""
         return Notifications(self._conninfo, heard)

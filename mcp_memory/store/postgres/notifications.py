@@ -23,6 +23,8 @@ __all__ = ["Notifications"]
 logger = logging.getLogger(__name__)
 
 _CHANNEL = "mcp_memory"
+_NOTIFY = f"BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {_CHANNEL}; COMMIT"
+"""A notification waits for no disk; and a pooler may lend the connection to a write next, which does."""
 _GAP = 0.02
 _AGAIN = 5.0  # seconds until a connection that was lost, or could not be opened, is tried again
 _CLOSING = 2.0
@@ -58,7 +60,6 @@ class Notifications:
             while not self._stop.is_set():
                 try:
                     with psycopg.connect(self._conninfo, autocommit=True) as con:
-                        con.execute("SET synchronous_commit = off")  # a notification needs no disk
                         con.execute(f"LISTEN {_CHANNEL}")
                         self._heard()
                         self._relay(con)
@@ -73,7 +74,7 @@ class Notifications:
             while not self._stop.is_set():
                 ready.select()
                 if self._was_woken():
-                    con.execute(f"NOTIFY {_CHANNEL}")
+                    con.execute(_NOTIFY)
                 if {one.pid for one in con.notifies(timeout=0)} - {con.info.backend_pid}:
                     self._heard()
                 self._stop.wait(_GAP)

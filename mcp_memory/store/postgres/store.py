@@ -142,6 +142,9 @@ class PostgresStore(SqlVerbs):
             self._notifications.close()
         self._notifications = self._db.notifications(heard)
 
+    def not_ready(self) -> str | None:
+        return self._db.not_ready()
+
     def schema(self) -> str:
         return STEPS[-1].name
 

@@ -169,6 +169,10 @@ class SQLiteStore(SqlVerbs):
     def read_only(self) -> str | None:
         return self._db.read_only
 
+    def not_ready(self) -> str | None:
+        self.read_home(lambda tx: tx.get("SELECT count(*) FROM home"))
+        return None
+
     def schema(self) -> str:
         return SCHEMA[-1][0]
 
