@@ -9,6 +9,7 @@
     distilling                distill, flush, pause, resume, verify, scene, persona, compress
     status, doctor            status, doctor
     administration            backup, restore, rebuild, compact, migrate, export, token
+    moving                    move
     evaluation                bench
 
 Every command that reads takes `--json`. Importing this loads click and little else, because a client that starts
@@ -39,6 +40,7 @@ _COMMANDS = (
     ("distilling", "distill flush pause resume scene persona verify"),
     ("status", "status doctor"),
     ("administration", "backup restore rebuild compact migrate"),
+    ("moving", "move"),
     ("distilling", "compress"),
     ("evaluation", "bench"),
 )

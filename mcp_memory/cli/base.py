@@ -11,8 +11,9 @@ import errno
 import importlib
 import os
 import re
+import sys
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -155,6 +156,26 @@ def print_answer(value: Any, text: str | Iterable[str]) -> None:
         click.echo(json_text(value))
     else:
         click.echo(text if isinstance(text, str) else "\n".join(text))
+
+
+@contextmanager
+def progress_bars(what: str = "") -> Generator[Callable[[str, int, int], None]]:
+    """Yield what shows how far long work on `what` is: on a terminal, a bar for each thing that is done."""
+    from mcp_memory.cli.terminal import one_line
+
+    with ExitStack() as shown:
+        bars: dict[str, Any] = {}
+
+        def tell(doing: str, done: int, of: int) -> None:
+            if not sys.stderr.isatty():
+                return
+            if doing not in bars:
+                shown.close()
+                label = f"{doing} {one_line(what, 40)}".rstrip()
+                bars[doing] = shown.enter_context(click.progressbar(length=of, label=label, file=sys.stderr))
+            bars[doing].update(done - bars[doing].pos)
+
+        yield tell
 
 
 def place(command: Command) -> Command:

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -20,15 +20,14 @@ import anyio
 import click
 from anyio.from_thread import start_blocking_portal
 
-from mcp_memory.cli.base import ask, command_settings, settings, wants_json
-from mcp_memory.cli.terminal import day, json_text, one_line, plural, visible, wrapped
+from mcp_memory.cli.base import ask, command_settings, progress_bars, settings, wants_json
+from mcp_memory.cli.terminal import day, json_text, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.integrations.importers.follow import FollowReport, follow_log, preview_log, watch_logs
 from mcp_memory.integrations.importers.history import (
     STDIN,
     Forgotten,
     ImportOptions,
-    Progress,
     import_file,
     preview_file,
     source_of,
@@ -210,7 +209,7 @@ def _import(found: Sequence[Found], asked: ImportOptions, report: _ImportSummary
                         log = await follow_log(memory, one.path, live=False, client=one.client, again=asked.again)
                         report.add(log.report(str(one.path), "stored" if log.turns or log.kept else "known"))
                         continue
-                    with _progress_bar(one) as progress:
+                    with progress_bars(one.name) as progress:
                         done = await import_file(memory, one, asked, now=datetime.now(UTC), progress=progress)
                     report.add(done)
 
@@ -234,7 +233,7 @@ def _preview(found: Sequence[Found], asked: ImportOptions, report: _ImportSummar
                     before = logs.get(str(one.path.resolve()))
                     report.add(preview_log(one.path, one.client, chosen, name=str(one.path), known=before, **both))
                     continue
-                with _progress_bar(one) as progress:
+                with progress_bars(one.name) as progress:
                     seen = preview_file(one, asked, chosen, files=known, progress=progress, forgotten=forgotten, **both)
                 report.add(seen)
     return estimate_cost(whole, chosen, price)
@@ -288,24 +287,6 @@ def _watch(
         anyio.run(visit)
     except KeyboardInterrupt:
         click.echo("Ended. What comes after this is read when you import or watch again.", err=True)
-
-
-@contextmanager
-def _progress_bar(source: ImportSource) -> Generator[Progress]:
-    """Yield what shows how far a file is read: on a terminal, a bar for each pass."""
-    with ExitStack() as passes:
-        bars: dict[str, Any] = {}
-
-        def tell(doing: str, done: int, of: int) -> None:
-            if not sys.stderr.isatty():
-                return
-            if doing not in bars:
-                passes.close()
-                label = f"{doing} {one_line(source.name, 40)}"
-                bars[doing] = passes.enter_context(click.progressbar(length=of, label=label, file=sys.stderr))
-            bars[doing].update(done - bars[doing].pos)
-
-        yield tell
 
 
 def _import_archive(file: Path, *, dry_run: bool) -> list[Brought]:

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["EMBEDDED_LAYERS", "by_layer", "cosines", "other_dimensions", "quantised", "stored_length", "unit"]
+__all__ = [
+    "EMBEDDED_LAYERS",
+    "by_layer",
+    "cosines",
+    "normalised",
+    "other_dimensions",
+    "quantised",
+    "stored_length",
+    "unit",
+]
 
 EMBEDDED_LAYERS: tuple[Layer, ...] = ("turn", "atom")
 
@@ -30,6 +39,13 @@ def quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
     lengths = np.linalg.norm(data, axis=1, keepdims=True)
     scaled = data / np.where(lengths == 0, 1, lengths) * stored_length(data.shape[1])
     return np.clip(np.rint(scaled), -127, 127).astype(np.int8)
+
+
+def normalised(row: NDArray[np.int8]) -> NDArray[np.float32]:
+    """Return a stored row as a unit vector; a row of zeros stays one."""
+    import numpy as np
+
+    return row.astype(np.float32) / max(float(np.linalg.norm(row.astype(np.float32))), 1.0)
 
 
 def stored_length(dimensions: int) -> float:

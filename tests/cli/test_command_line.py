@@ -78,6 +78,7 @@ def test_the_commands_are_these() -> None:
         "rebuild",
         "compact",
         "migrate",
+        "move",
         "compress",
         "bench",
     ]

@@ -5,5 +5,6 @@
     rebuild    a new database that agrees with the files, and the proof  maintenance     releases unused space
     repair     repairs the problems that `doctor` finds
 
-All of this is about the files of the embedded store; another engine has its own upkeep.
+All of this is about the files of the embedded store; another engine has its own upkeep. `move` is about both: a memory
+copied from one engine to the other, and proven.
 """

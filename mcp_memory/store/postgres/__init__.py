@@ -12,6 +12,7 @@
 | `schema`, `migrations` | the tables of `sql.schema` as PostgreSQL has them; the steps that change them |
 | `terms`, `term_rows` | words by hashed terms under GIN |
 | `vectors` | vectors by pgvector |
+| `moving` | a database that a memory is moved from or to |
 | `turn_columns` | turn metadata of the turns that a search met, and totals |
 """
 
@@ -19,6 +20,7 @@ from mcp_memory.core.errors import InvalidInput
 
 try:
     from mcp_memory.store.postgres.database import migrate
+    from mcp_memory.store.postgres.moving import MovablePostgres
     from mcp_memory.store.postgres.store import PostgresStore, open_store
 except ImportError:
     raise InvalidInput(
@@ -26,4 +28,4 @@ except ImportError:
         "'mcp-memory[postgres]'`."
     ) from None
 
-__all__ = ["PostgresStore", "migrate", "open_store"]
+__all__ = ["MovablePostgres", "PostgresStore", "migrate", "open_store"]

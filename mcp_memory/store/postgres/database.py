@@ -125,13 +125,14 @@ class PostgresDatabase:
         with self._explained():
             return _repeated(lambda: self._write(work))
 
-    def read(self, work: Callable[[Connection], T], *, again: bool = True) -> T:
+    def read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
 
-        `again`: it may run more than once; False if it gives away what it reads.
+        `again`: it may run more than once; False if it gives away what it reads. `locked`: a table whose rows nobody
+        locks or writes meanwhile.
         """
         with self._explained():
-            return _repeated(lambda: self._read(work)) if again else self._read(work)
+            return _repeated(lambda: self._read(work)) if again else self._read(work, locked)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         committing: tuple[Unanswered, T] | None = None
@@ -157,11 +158,13 @@ class PostgresDatabase:
             raise psycopg.OperationalError("the connection was lost at COMMIT, and the transaction with it")
         return result
 
-    def _read(self, work: Callable[[Connection], T]) -> T:
+    def _read(self, work: Callable[[Connection], T], locked: str | None = None) -> T:
         with self._pool.connection() as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
+                    if locked:  # before the snapshot, which is that of the first query
+                        con.execute(f"LOCK TABLE {locked} IN EXCLUSIVE MODE".encode())
                     result = work(con)
                     con.execute("COMMIT", prepare=False)  # after a ROLLBACK psycopg drops its prepared statements
             except BaseException:

@@ -12,8 +12,6 @@ from psycopg import errors
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.sql import schema
 
-__all__ = ["EVERY", "create_tables"]
-
 Connection = psycopg.Connection[Any]
 
 EVERY = "every"
@@ -119,6 +117,11 @@ def create_tables(con: Connection) -> None:
     for table in (*schema.tables_of_spaces(), "object"):
         con.execute("SELECT keep_to_space(%s)", (table,))
     con.execute("INSERT INTO home VALUES (1, %s, %s)", (secrets.token_hex(16), secrets.token_bytes(32)))
+
+
+def is_unfinished(con: Connection) -> bool:
+    """Tell whether a move into the database was begun and not finished; see `sql.moving`."""
+    return con.execute("SELECT to_regclass('move')").fetchone() != (None,)
 
 
 def _create_extension(con: Connection) -> None:

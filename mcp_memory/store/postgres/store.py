@@ -11,9 +11,10 @@ from mcp_memory.store.postgres import term_rows, terms, vectors
 from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.postgres.notifications import Notifications
+from mcp_memory.store.postgres.schema import is_unfinished
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
-from mcp_memory.store.sql import exporting, word_index
+from mcp_memory.store.sql import exporting, moving, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction, number_of
 from mcp_memory.store.sql.verbs import SqlVerbs
@@ -34,7 +35,11 @@ Connection = psycopg.Connection[Any]
 
 def open_store(url: str) -> PostgresStore:
     """Open the store in a database and bring its schema up to date. Raises StoreUnavailable with the next step."""
-    return PostgresStore(PostgresDatabase(url))
+    database = PostgresDatabase(url)
+    if database.read(is_unfinished):
+        database.close()
+        raise moving.unfinished(database.name)
+    return PostgresStore(database)
 
 
 class PostgresStore(SqlVerbs):

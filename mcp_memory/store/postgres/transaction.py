@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -12,6 +12,10 @@ from mcp_memory.store.postgres.connection import PostgresConnection
 from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.values import Layer, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["PostgresTransaction", "home_transaction"]
 
@@ -121,6 +125,12 @@ class SpaceKeys:
         self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
     ) -> None:
         vectors.put(self._tx, layer, numbers, new, rows=rows)
+
+    def put_stored(self, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
+        vectors.put_stored(self._tx, layer, numbers, identity, data)
+
+    def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
+        return vectors.stored(self._tx, layer, numbers, identity)
 
     def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
         return terms.with_all(self._tx, layer, wanted)

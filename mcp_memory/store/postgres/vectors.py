@@ -20,7 +20,7 @@ from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.filters import is_plain
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, number_of
 from mcp_memory.store.sql.word_index import INDEXED, index_queue
-from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, cosines, other_dimensions, quantised, unit
+from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, cosines, normalised, other_dimensions, quantised, unit
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -29,7 +29,19 @@ if TYPE_CHECKING:
 
     from mcp_memory.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["delete", "drop", "embeddable", "indexes", "move", "nearest", "of_rows", "put", "unembedded"]
+__all__ = [
+    "delete",
+    "drop",
+    "embeddable",
+    "indexes",
+    "move",
+    "nearest",
+    "of_rows",
+    "put",
+    "put_stored",
+    "stored",
+    "unembedded",
+]
 
 _OWN = 50_000
 """Vectors from which a space has a table of its own: until then all of them are scored in some 30 ms."""
@@ -90,9 +102,13 @@ def put(
     tx: Transaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
 ) -> None:
     """Store vectors of rows that have none yet; `rows` selects theirs from `new.data` (default: in order)."""
-    tables = _ensure(tx, layer, new.identity, int(new.data.shape[1]))
+    put_stored(tx, layer, numbers, new.identity, quantised(new.data if rows is None else new.data[list(rows)]))
+
+
+def put_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
+    """See `sql.Index.put_stored`."""
+    tables = _ensure(tx, layer, identity, data.shape[1])
     there = f" AND NOT EXISTS (SELECT 1 FROM {tables.own} v WHERE v.space = r.space AND v.id = r.id)"
-    data = quantised(new.data if rows is None else new.data[list(rows)])
     tx.many(
         f"INSERT INTO {tables.shared} (space, id, embedding) SELECT r.space, r.id, ?::halfvec FROM {layer} r"
         f" WHERE r.space = :space AND r.id = ? AND r.tombstone IS NULL{there if tables.own else ''}"
@@ -153,15 +169,19 @@ def _best(data: bytes, query: NDArray[np.float32], layer: Layer, limit: int) -> 
 
 def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
+    found = stored(tx, layer, [number_of(id, layer[0]) for id in ids], identity)
+    return {f"{layer[0]}{number}": normalised(row) for number, row in found.items()}
+
+
+def stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
+    """See `sql.Index.stored_vectors`."""
     import numpy as np
 
-    numbers = [number_of(id, layer[0]) for id in ids]
-    found: dict[str, NDArray[np.float32]] = {}
+    found: dict[int, NDArray[np.int8]] = {}
     for table in (table for tables in _tables(tx, layer, identity=identity) for table in tables.both):
-        sql = f"SELECT id, embedding::text FROM {table} WHERE space = :space AND id IN ({{}})"
-        for number, text in tx.among(sql, numbers):
-            row = np.fromstring(text[1:-1], np.float32, sep=",")
-            found[f"{layer[0]}{number}"] = row / max(float(np.linalg.norm(row)), 1.0)
+        sql = f"SELECT id, halfvec_send(embedding) FROM {table} WHERE space = :space AND id IN ({{}})"
+        for number, data in tx.among(sql, numbers):
+            found[number] = np.frombuffer(data, ">f2", offset=4).astype(np.int8)
     return found
 
 

@@ -6,9 +6,14 @@ row with a `tombstone` is forgotten. An engine has its own form of the types, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-__all__ = ["TABLES", "statements", "tables_of_spaces"]
+__all__ = ["TABLES", "Table", "statements", "tables", "tables_of_spaces"]
+
+_COLUMN = re.compile(r"(\w+) (INTEGER|REAL|TEXT|BLOB)\b( PRIMARY KEY)?")
+_KEY = re.compile(r"PRIMARY KEY \(([\w, ]+)\)")
 
 # Tables of the home. `home` has one row: `uuid` identifies this memory in its exports, `key` is the key of the digests
 # of forgotten content. `token` has hashes of the tokens of HTTP clients. `spend` is the usage ledger of all spaces.
@@ -275,7 +280,25 @@ def statements() -> Iterator[str]:
         yield from (statement.strip() for statement in tables.split(";") if statement.strip())
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: `columns` gives the type of each by its name, in order; `key` is the primary key."""
+
+    name: str
+    columns: dict[str, str]
+    key: tuple[str, ...]
+
+
+def tables() -> Iterator[Table]:
+    """Yield the tables, in the order of `statements`."""
+    for statement in statements():
+        if created := re.match(r"CREATE TABLE (\w+)", statement):
+            columns = _COLUMN.findall(statement)
+            named = _KEY.search(statement)
+            key = re.split(", ", named[1]) if named else [name for name, _, primary in columns if primary]
+            yield Table(created[1], {name: kind for name, kind, _ in columns}, tuple(key))
+
+
 def tables_of_spaces() -> list[str]:
     """Return the tables whose rows belong to a space."""
-    created = (statement.split(maxsplit=4) for statement in statements())
-    return [words[2] for words in created if words[1] == "TABLE" and "space INTEGER NOT NULL" in " ".join(words[3:])]
+    return [table.name for table in tables() if "space" in table.columns]

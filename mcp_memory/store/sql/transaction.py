@@ -10,11 +10,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.store.values import DISTIL, Layer, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "NOW",
@@ -109,6 +113,14 @@ class Index(Protocol):
         self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
     ) -> None:
         """Store vectors of rows that have none; `rows` selects their vectors in `new.data` (default: in order)."""
+        ...
+
+    def put_stored(self, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
+        """Store vectors of rows that have none as another engine stored them; `data` has a row for each number."""
+        ...
+
+    def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
+        """Return the stored vectors of rows by a model, without rows that have none."""
         ...
 
     def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:

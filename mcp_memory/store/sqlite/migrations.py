@@ -14,7 +14,7 @@ import apsw
 from mcp_memory.core.errors import NewerHome, StoreUnavailable
 from mcp_memory.store.sql import schema
 
-__all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "migrate", "must_be_current"]
+__all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "is_unfinished", "migrate", "must_be_current"]
 
 # Read back by the same words: an index serves only the expression it was made of.
 OUTLINE_SIZE = "length(CAST(content AS BLOB))"
@@ -117,6 +117,11 @@ def must_be_current(con: apsw.Connection) -> None:
             f"{con.filename} is of an older mcp-memory, and cannot be brought up to date where it can only be read. "
             "Copy the home to a folder that you can write to, and name that with MCP_MEMORY_HOME."
         )
+
+
+def is_unfinished(con: apsw.Connection) -> bool:
+    """Tell whether a move into the database was begun and not finished; see `sql.moving`."""
+    return con.table_exists("main", "move")
 
 
 def _applied(con: apsw.Connection) -> set[str]:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import exporting, pages, word_index
+from mcp_memory.store.sql import exporting, moving, pages, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction, in_home, reads_home, writes, writes_home
 from mcp_memory.store.sql.verbs import SqlVerbs
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import outlines, term_rows, terms, vectors
-from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.store.sqlite.migrations import SCHEMA, is_unfinished
 from mcp_memory.store.sqlite.transaction import SqliteTransaction, in_space
 from mcp_memory.store.sqlite.upkeep import compaction, purging, recovery, repair, snapshots
 from mcp_memory.store.turn_metadata import TurnMetadata
@@ -32,7 +32,11 @@ T = TypeVar("T")
 
 def open_store(home: Path) -> SQLiteStore:
     """Open or create the store in `home`. Raises StoreUnavailable with the next step."""
-    return SQLiteStore(Database(home))
+    database = Database(home)
+    if database.read(is_unfinished):
+        database.close()
+        raise moving.unfinished(str(home))
+    return SQLiteStore(database)
 
 
 class SQLiteStore(SqlVerbs):

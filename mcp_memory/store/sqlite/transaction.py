@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
@@ -15,6 +15,10 @@ from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import line_files
 from mcp_memory.store.sqlite.index import terms, vectors
 from mcp_memory.store.values import Layer, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["SpaceFiles", "SpaceIndex", "SqliteTransaction", "in_space"]
 
@@ -124,6 +128,12 @@ class SpaceIndex:
         self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
     ) -> None:
         vectors.put(self._tx.con, layer, self._tx.space, numbers, new, rows=rows)
+
+    def put_stored(self, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
+        vectors.put_stored(self._tx.con, layer, self._tx.space, numbers, identity, data)
+
+    def stored_vectors(self, layer: Layer, numbers: Sequence[int], identity: str) -> dict[int, NDArray[np.int8]]:
+        return vectors.stored(self._tx.con, layer, self._tx.space, numbers, identity)
 
     def with_all_terms(self, layer: Layer, wanted: Sequence[str]) -> list[int]:
         return terms.with_all(self._tx.con, layer, self._tx.space, wanted)

@@ -18,7 +18,7 @@ from mcp_memory.store.sql.word_index import INDEXED, index_queue
 from mcp_memory.store.sqlite.index import nearest_rows
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, rowid
-from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, by_layer, other_dimensions, quantised
+from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, by_layer, normalised, other_dimensions, quantised
 from mcp_memory.store.values import Filters, Layer, Scored, VectorIndex, Vectors
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ __all__ = [
     "problems",
     "put",
     "put_by_id",
+    "put_stored",
+    "stored",
     "unembedded",
 ]
 
@@ -86,9 +88,22 @@ def put(
     rows: Sequence[int] | None = None,
 ) -> None:
     """Store vectors of rows that have none yet; `rows` selects theirs from `vectors.data` (default: in order)."""
-    ensure(con, vectors.identity, int(vectors.data.shape[1]))
-    index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (vectors.identity,)).get
-    data = quantised(vectors.data if rows is None else vectors.data[list(rows)])
+    put_stored(
+        con,
+        layer,
+        space,
+        numbers,
+        vectors.identity,
+        quantised(vectors.data if rows is None else vectors.data[list(rows)]),
+    )
+
+
+def put_stored(
+    con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int], identity: str, data: NDArray[np.int8]
+) -> None:
+    """See `sql.Index.put_stored`."""
+    ensure(con, identity, data.shape[1])
+    index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
     table = _table(layer, index)
     con.executemany(
         f"INSERT INTO {table} (rowid, space, embedding)"
@@ -129,21 +144,24 @@ def nearest(
     return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in found]
 
 
-def of_rows(tx: Transaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
+def of_rows(tx: SqliteTransaction, layer: Layer, ids: Sequence[str], identity: str) -> dict[str, NDArray[np.float32]]:
     """See `Store.vectors_of`."""
+    found = stored(tx.con, layer, tx.space, [number_of(id, layer[0]) for id in ids], identity)
+    return {f"{layer[0]}{number}": normalised(row) for number, row in found.items()}
+
+
+def stored(
+    con: apsw.Connection, layer: Layer, space: int, numbers: Sequence[int], identity: str
+) -> dict[int, NDArray[np.int8]]:
+    """See `sql.Index.stored_vectors`."""
     import numpy as np
 
-    index = tx.get("SELECT id FROM vector_index WHERE identity = ?", identity)
-    if index is None or not tx.space:
+    index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
+    if index is None:
         return {}
-    found: dict[str, NDArray[np.float32]] = {}
-    for id in ids:
-        sql = f"SELECT embedding FROM {_table(layer, index)} WHERE rowid = ?"
-        data = tx.get(sql, rowid(tx.space, number_of(id, layer[0])))
-        if data is not None:
-            row = np.frombuffer(data, np.int8).astype(np.float32)
-            found[id] = row / max(float(np.linalg.norm(row)), 1.0)
-    return found
+    sql = f"SELECT embedding FROM {_table(layer, index)} WHERE rowid = ?"
+    found = ((number, con.execute(sql, (rowid(space, number),)).get) for number in numbers)
+    return {number: np.frombuffer(data, np.int8) for number, data in found if data is not None}
 
 
 def _allowed(tx: Transaction, layer: Layer, filters: Filters, outlines: Outlines) -> NDArray[np.bool_] | None:

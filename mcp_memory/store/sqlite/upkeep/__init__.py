@@ -6,6 +6,7 @@
     rebuild     a new database that agrees with the files, from the readable rows of the old one
     repair      derived indexes and files             compaction  releases free pages
     purging     secure delete, and purges that are to be verified
+    moving      a home that a memory is moved from or to
 
 `mcp_memory.service.upkeep` decides when each is used.
 """

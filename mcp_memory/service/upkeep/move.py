@@ -1,0 +1,242 @@
+"""`move`: the memory of one store copied to another, as `store.sql.moving` does it, and proven before it counts.
+
+The proof: both sides have the same rows, raw results and vectors by count and SHA-256, and a hundred questions find the
+same in both. A question has the rarer words of a stored turn, and its vector. The source is only read, and nobody else
+has it open meanwhile. A move that was interrupted goes on when it is called again.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, Refused
+from mcp_memory.core.process_registry import exclusive
+from mcp_memory.longterm.search import Search
+from mcp_memory.service.upkeep.rebuild import personas
+from mcp_memory.shortterm.chunks import index_next
+from mcp_memory.store.files import database_is_gone
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql import moving
+from mcp_memory.store.sql.moving import Movable
+from mcp_memory.store.sqlite.upkeep.moving import MovableSqlite
+from mcp_memory.store.values import Filters, Layer, Vectors
+
+if TYPE_CHECKING:
+    from mcp_memory.store.postgres.moving import MovablePostgres
+
+__all__ = ["Moved", "Proven", "Tell", "move"]
+
+Tell = Callable[[str, int, int], None]
+"""Takes what is being done, how far it is, and of how much."""
+
+_FORM = "sqlite:FOLDER or postgresql://USER@HOST/DATABASE"
+_QUESTIONS = 100
+_HITS = 10
+_TRIES = 1_000
+_EXACT = 10_000  # rows of a space; with many more vectors, engines search an index that passes over some
+_WORDS = 4
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proven:
+    """Rows of one kind in one space ("" for the home), the same on both sides; `sha256` is `moving.Digest.sha256`."""
+
+    space: str
+    what: str
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A move that is proven. `questions` were asked on both sides; `resumed`: a part was there already."""
+
+    source: str
+    target: str
+    proven: Sequence[Proven]
+    questions: int
+    resumed: bool
+    seconds: float
+
+
+def _untold(doing: str, done: int, of: int) -> None:
+    pass
+
+
+def move(source: str, target: str, *, check: bool = False, tell: Tell = _untold) -> Moved:
+    """Move the memory at one address to another and prove it; with `check`, only prove a move that is finished.
+
+    An address is `sqlite:FOLDER` or a URL of PostgreSQL. Raises InvalidInput (no address, or both of one engine),
+    NotFound (no memory at the source), Refused (the target is not empty), StoreUnavailable (in use, cannot be reached),
+    Damaged (the proof failed).
+    """
+    if source.startswith("sqlite:") == target.startswith("sqlite:"):
+        raise InvalidInput(
+            "A move goes from one engine to the other. `mcp-memory backup` and `restore` copy a home, pg_dump and "
+            "pg_restore a database."
+        )
+    start = time.monotonic()
+    with ExitStack() as stack:
+        origin = stack.enter_context(_opened(source, to_read=True))
+        goal = stack.enter_context(_opened(target, to_read=check))
+
+        def run(tx: moving.HomeTransaction) -> Moved:
+            one = moving.Move(origin, tx, goal)
+            if origin.is_unfinished(tx):
+                raise moving.unfinished(origin.name)
+            if check and goal.read_home(goal.is_unfinished):
+                raise Refused(f"The move to {goal.name} was not finished. Move again: it goes on where it stopped.")
+            resumed = False if check else _copied(one, goal, tell)
+            proven = _proven(origin, tx, goal, of=one.count(), tell=tell)
+            asked = _asked(origin, goal, tell)
+            if not check:
+                one.accept()
+            return Moved(
+                source=origin.name,
+                target=goal.name,
+                proven=proven,
+                questions=asked,
+                resumed=resumed,
+                seconds=round(time.monotonic() - start, 1),
+            )
+
+        return origin.read_still(run)
+
+
+@contextmanager
+def _opened(address: str, *, to_read: bool) -> Generator[MovableSqlite | MovablePostgres]:
+    """Open the store at an address; no other program may have it open."""
+    kind, _, rest = address.partition(":")
+    match kind:
+        case "sqlite":
+            home = Path(rest).expanduser().absolute()
+            if to_read and not (home / "memory.db").exists():
+                raise NotFound(database_is_gone(home) or f"There is no memory in {home}. Nothing was changed.")
+            with exclusive(home, "move"), closing(MovableSqlite(home)) as store:
+                yield store
+        case "postgresql" | "postgres":
+            from mcp_memory.store.postgres import MovablePostgres
+
+            with closing(MovablePostgres(address)) as store:
+                yield store
+        case _:
+            raise InvalidInput(f"A move goes from and to {_FORM}.")
+
+
+def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Tell) -> bool:
+    """Copy everything and make the indexes and files of the target. Returns whether a part was there already."""
+    resumed = one.begin()
+    one.copy(resumed=resumed, tell=_steps("copying rows", one.count(), tell))
+    tell("making indexes", 0, 1)
+    one.finish()
+    passing = dict[str, set[str]]()
+    for space in goal.spaces():
+        while index_next(goal, passing, space, lambda: True):
+            pass
+    tell("making indexes", 1, 1)
+    if isinstance(goal, MovableSqlite):
+        goal.repair(Path.unlink, everything=True)  # all files there are of this move
+        for space, _, page in list(personas(goal, goal.home)):
+            goal.write_persona_file(space, page)
+    return resumed
+
+
+def _steps(doing: str, of: int, tell: Tell) -> Callable[[int], None]:
+    """Return what counts steps, and tells it some hundred times."""
+    done = told = 0
+
+    def step(count: int) -> None:
+        nonlocal done, told
+        done += count
+        if done - told >= of // 100 or done == of:
+            told = done
+            tell(doing, done, of)
+
+    return step
+
+
+# --- proof ------------------------------------------------------------------------------------------
+
+
+def _proven(origin: Movable, tx: moving.HomeTransaction, goal: Movable, *, of: int, tell: Tell) -> list[Proven]:
+    """Compare both sides whole. Raises Damaged with what differs."""
+    step = _steps("comparing rows", 2 * of, tell)
+    here = dict(moving.proof(origin, tx, step))
+    there = goal.read_home(lambda tx: dict(moving.proof(goal, tx, step)))
+    proven, wrong = list[Proven](), list[str]()
+    for what in here | there:
+        ours, theirs = here.get(what, {}), there.get(what, {})
+        for space in sorted(ours | theirs):
+            one, other = ours.get(space, moving.Digest()), theirs.get(space, moving.Digest())
+            if one == other:
+                proven.append(Proven(space=space, what=what, rows=one.rows, sha256=one.sha256))
+            else:
+                where = f" of the space {space}" if space else ""
+                differ = "with other values" if one.rows == other.rows else f"and {other.rows:,}"
+                wrong.append(f"{what}{where}: {one.rows:,} {differ}")
+    if wrong:
+        more = f", and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise Damaged(
+            f"{goal.name} is not the same as {origin.name} ({'; '.join(wrong[:_SHOWN])}{more}). The source is as it "
+            "was. An unfinished move copies what differs when it is called again; else empty the target first."
+        )
+    return proven
+
+
+def _asked(origin: Movable, goal: Movable, tell: Tell) -> int:
+    """Ask both sides the same questions and return how many. Raises Damaged if one is answered differently."""
+    now = datetime.now(UTC)
+    asked = 0
+    with closing(Search(origin, lambda: now)) as here, closing(Search(goal, lambda: now)) as there:
+        for space, layer, text, vectors in _questions(origin):
+            ask = partial(_found, space=space, layer=layer, text=text, vectors=vectors)
+            if (ours := ask(here)) != (theirs := ask(there)):
+                raise Damaged(
+                    f"The question {text!r} finds {', '.join(ours)} of the space {space} in {origin.name}, and "
+                    f"{', '.join(theirs)} in {goal.name}. The source is as it was; empty the target and move again."
+                )
+            asked += 1
+            tell("asking questions", asked, _QUESTIONS)
+    return asked
+
+
+def _found(search: Search, *, space: str, layer: Layer, text: str, vectors: Sequence[Vectors]) -> list[str]:
+    hits = search(space, layer, text, embed=lambda _: vectors, filters=Filters(), limit=_HITS)
+    return [hit.id for hit in hits]
+
+
+def _questions(store: Store) -> Iterator[tuple[str, Layer, str, list[Vectors]]]:
+    """Yield questions: the longer words of a turn or an atom, with its own vectors where both engines score all."""
+    drawn = random.Random(0)
+    spaces, models = store.spaces(), [index.identity for index in store.index_progress().vectors]
+    layers: tuple[Layer, ...] = ("turn", "turn", "turn", "atom")
+    asked = 0
+    for _ in range(_TRIES if spaces else 0):
+        space, layer = drawn.choice(spaces), drawn.choice(layers)
+        totals = store.totals(space, layer)
+        id = f"{layer[0]}{drawn.randint(1, max(1, totals.newest))}"
+        texts = (
+            [row.content for row in store.turns(space, [id])]
+            if layer == "turn"
+            else [row.text for row in store.atoms(space, [id])]
+        )
+        words = sorted(set(re.findall(r"\w+", " ".join(texts))), key=lambda word: (len(word), word))[-_WORDS:]
+        if not words:
+            continue
+        found = (store.vectors_of(space, layer, [id], model).get(id) for model in models if totals.rows <= _EXACT)
+        vectors = [Vectors(identity=model, data=row[None, :]) for model, row in zip(models, found, strict=False)
+                   if row is not None]  # fmt: skip
+        yield space, layer, " ".join(words), vectors
+        asked += 1
+        if asked == _QUESTIONS:
+            return
