@@ -11,10 +11,11 @@ __all__ = ["pass_time"]
 
 
 def pass_time(store: Any, span: timedelta) -> None:
-    """Let `span` pass for all leases, waits and queues of a store."""
+    """Let `span` pass for all leases, waits, queues and rates of a store."""
     store.write_home(_older, milliseconds(span))
 
 
 def _older(tx: HomeTransaction, span: int) -> None:
     tx.run("UPDATE work SET until = until - ?", span)
     tx.run("UPDATE due SET until = until - ?, at = at - ?", span, span)
+    tx.run("UPDATE request_rate SET at = at - ?", span)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import mcp.types as wire
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 SPACE_HEADER = "mcp-memory-space"
 _PREFIX = "/space/"  # what an SSE client posts to says which space its stream is of
@@ -85,9 +87,10 @@ class AuthenticationMiddleware:
         self._credentials = credentials
         self._security = TransportSecurityMiddleware(security)
         self._probes = Probes(credentials.memory)
-        self._clients = RateLimit(a_minute) if a_minute else None
-        self._addresses = RateLimit(a_minute) if a_minute else None
-        self._wrong = RateLimit(_WRONG_A_MINUTE)
+        memory = credentials.memory
+        self._clients = RateLimit("client", a_minute, memory) if a_minute else None
+        self._addresses = RateLimit("address", a_minute, memory) if a_minute else None
+        self._wrong = RateLimit("wrong token", _WRONG_A_MINUTE, memory)
         self._at_once = ConcurrencyLimit(_AT_ONCE)
         issuer = credentials.issuer
         routes = oauth.metadata_routes(issuer) if issuer else []
@@ -109,7 +112,7 @@ class AuthenticationMiddleware:
             if refused is not None:
                 await refused(scope, receive, send)
             elif scope["path"] in self._open_paths:
-                self._count(scope)
+                await self._count(scope)
                 await self._open(scope, receive, send)
             else:
                 await self._let_in(scope, receive, send)
@@ -128,21 +131,20 @@ class AuthenticationMiddleware:
             raise _Rejected(421, "This is no name of a host.")
         return await self._security.validate_request(Request(scope))
 
-    def _count(self, scope: Scope) -> None:
+    async def _count(self, scope: Scope) -> None:
         """Count a request of an address, where no token says whose it is. Raises _Rejected where they are too many."""
         address = _address(scope)
         if self._addresses and not _is_here(address):
-            _waited(self._addresses.take(address, anyio.current_time()))
+            await self._addresses.take(address)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             client = await self._client(scope)
         except McpMemoryError as error:
-            logger.warning("nobody can be let in: %s", error)
-            raise _Rejected(503, "This memory cannot be opened now. Its log says why.") from None
+            raise _unavailable(error) from None
         scope, space = _chosen(scope, client)
         if self._clients and (client.who or not _is_here(_address(scope))):
-            _waited(self._clients.take(client.who, anyio.current_time()))
+            await self._clients.take(client.who)
         scope[GRANT] = Grant(who=client.who, space=space, right=client.right, is_owner=client.is_owner)
         # The SDK answers on a session, and takes messages for one, only for the user and subject that opened it.
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
@@ -156,10 +158,10 @@ class AuthenticationMiddleware:
         shown = _bearer(scope)
         owner = await self._credentials.owner()
         if owner is not None:
-            self._count(scope)
+            await self._count(scope)
             return owner
         if shown is None:
-            self._count(scope)
+            await self._count(scope)
             raise self._unknown("")
         try:
             client = await self._credentials.of(shown)
@@ -170,8 +172,8 @@ class AuthenticationMiddleware:
             wanted = f'{self._challenge}, error="insufficient_scope", scope="{oauth.SCOPES["read"]}"'
             raise _Rejected(403, "This token opens no space here.", {"WWW-Authenticate": wanted}) from None
         if client is None:
-            self._count(scope)
-            _waited(self._wrong.take(_address(scope), anyio.current_time()))
+            await self._count(scope)
+            await self._wrong.take(_address(scope))
             raise self._unknown(', error="invalid_token"')
         return client
 
@@ -182,16 +184,16 @@ class AuthenticationMiddleware:
         return _Rejected(401, text, {"WWW-Authenticate": challenge})
 
 
+def _unavailable(error: McpMemoryError) -> _Rejected:
+    logger.warning("nobody can be let in: %s", error)
+    return _Rejected(503, "This memory cannot be opened now. Its log says why.")
+
+
 def _refusal(turned: _Rejected) -> Response:
     """Return an error of JSON-RPC for a request whose id was not read: clients show its text, and no other body's."""
     said = wire.ErrorData(code=wire.INVALID_REQUEST, message=turned.text)
     error = wire.JSONRPCError(jsonrpc="2.0", id=None, error=said)
     return Response(error.model_dump_json(exclude_unset=True), turned.status, turned.headers, "application/json")
-
-
-def _waited(seconds: int) -> None:
-    if seconds:
-        raise _Rejected(429, f"Too many requests. Try again in {seconds} s.", {"Retry-After": str(seconds)})
 
 
 def _bearer(scope: Scope) -> str | None:
@@ -320,26 +322,48 @@ class _GuardedRequest:
 
 
 _MOST_KEYS = 10_000
+_SHARES = 20
 
 
 class RateLimit:
-    """A bucket for each key: it holds `a_minute`, one goes with each take, and they come back evenly."""
+    """Requests a minute of each key, on all servers of a memory together.
 
-    def __init__(self, a_minute: int) -> None:
-        self._a_minute = a_minute
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+    A server takes them out of the store in shares of a twentieth of a minute's, and answers from its share.
+    """
 
-    def take(self, key: str, now: float) -> int:
-        """Take one at `now`, in seconds. 0 when there was one, else the seconds until there will be."""
-        left, then = self._left.get(key, (float(self._a_minute), now))
-        left = min(float(self._a_minute), left + max(0.0, now - then) * self._a_minute / 60)
-        if left < 1:
-            return max(1, ceil((1 - left) * 60 / self._a_minute))
-        self._left[key] = (left - 1, now)
-        self._left.move_to_end(key)
-        while len(self._left) > _MOST_KEYS:  # the one that was quiet longest has most of its bucket again
-            self._left.popitem(last=False)
-        return 0
+    def __init__(self, name: str, a_minute: int, memory: Callable[[], Awaitable[Memory]]) -> None:
+        """`name` tells the keys of one limit from those of others."""
+        self._name, self._a_minute, self._memory = name, a_minute, memory
+        self._share = max(1, a_minute // _SHARES)
+        self._left: OrderedDict[str, int] = OrderedDict()
+        self._none_until: OrderedDict[str, float] = OrderedDict()
+
+    async def take(self, key: str) -> None:
+        """Take one. Raises _Rejected when there is none, with the seconds until there will be."""
+        wait = self._none_until.get(key, 0.0) - anyio.current_time()
+        if wait <= 0:
+            left = self._left.pop(key, 0) or await self._more(key)
+            if left:
+                _keep(self._left, key, left - 1)
+                return
+            wait = 60 / self._a_minute
+            _keep(self._none_until, key, anyio.current_time() + wait)
+        seconds = max(1, ceil(wait))
+        raise _Rejected(429, f"Too many requests. Try again in {seconds} s.", {"Retry-After": str(seconds)})
+
+    async def _more(self, key: str) -> int:
+        try:
+            memory = await self._memory()
+            return await memory.take_requests(f"{self._name} {key}", wanted=self._share, a_minute=self._a_minute)
+        except McpMemoryError as error:
+            raise _unavailable(error) from None
+
+
+def _keep(known: OrderedDict[str, T], key: str, value: T) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > _MOST_KEYS:
+        known.popitem(last=False)
 
 
 class ConcurrencyLimit:

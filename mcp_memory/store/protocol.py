@@ -860,6 +860,13 @@ class AdminStore(Protocol):
         settings by which it keeps less than it should."""
         ...
 
+    def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
+        """Take up to so many requests of a client, of which `a_minute` come back each minute; return how many.
+
+        All processes take from the same. A client that was quiet has `a_minute`.
+        """
+        ...
+
     @property
     def read_only(self) -> str | None:
         """Why nothing can be written here, for a reader; None where it can. Every verb that writes raises then."""

@@ -29,7 +29,7 @@ from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.server import authentication, transports
 from mcp_memory.server.app import MemoryServer, build_server
-from mcp_memory.server.authentication import SPACE_HEADER, ConcurrencyLimit, RateLimit
+from mcp_memory.server.authentication import SPACE_HEADER, ConcurrencyLimit
 from mcp_memory.server.authorization import OWNER, Grant, is_reachable, of_request, part_of_status, security
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.server.transports import http_app, patient
@@ -304,26 +304,6 @@ async def test_a_token_ends_when_it_was_said_to(home: Path) -> None:
 
 
 # --- how often and how much -------------------------------------------------------------------------
-
-
-@given(a_minute=st.integers(1, 100), steps=st.lists(st.floats(0, 30), max_size=60))
-def test_a_rate_lets_through_no_more_than_its_bucket_and_what_came_back(a_minute: int, steps: list[float]) -> None:
-    rate, now, let = RateLimit(a_minute), 0.0, 0
-    for step in steps:
-        now += step
-        wait = rate.take("k", now)
-        let += wait == 0
-        assert rate.take("other", 0.0) >= 0
-        assert let <= a_minute + now * a_minute / 60 + 1e-6
-        if wait:
-            now += wait
-            assert rate.take("k", now) == 0
-            let += 1
-
-
-def test_a_clock_that_goes_back_gives_nothing_away() -> None:
-    rate = RateLimit(1)
-    assert [rate.take("k", 100.0), rate.take("k", 50.0), rate.take("k", 99.0)] == [0, 60, 60]
 
 
 def test_as_many_are_held_at_once_as_there_may_be() -> None:

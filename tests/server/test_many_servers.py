@@ -125,6 +125,15 @@ async def test_the_session_of_a_client_that_names_none_is_of_its_token_and_the_d
     assert memory.of_client("token 13").session != session
 
 
+async def test_a_client_has_one_rate_on_all_servers(settings: Settings) -> None:
+    limited = settings.model_copy(update={"rate_limit": 6})
+    async with served(limited) as (one, _), served(limited) as (other, _), http() as client:
+        told = [
+            (await client.post(f"{url}/mcp", json=INITIALIZE, headers=ACCEPT)).status_code for url in [one, other] * 4
+        ]
+    assert told == [200] * 6 + [429] * 2
+
+
 # --- probes -----------------------------------------------------------------------------------------
 
 

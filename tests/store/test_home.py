@@ -5,12 +5,17 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from time import monotonic
+from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import PersonaPage, Spend, Spent, Token
+from tests.leases import pass_time
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -88,6 +93,47 @@ def test_of_many_who_add_a_token_of_one_name_at_once_one_does(store: Store) -> N
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(add, range(8))) == 1
     assert len(store.tokens()) == 1
+
+
+# --- rates of requests ------------------------------------------------------------------------------
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
+@given(a_minute=st.integers(1, 100), steps=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=20))
+def test_a_client_takes_no_more_than_its_bucket_and_what_came_back(
+    store: Store, a_minute: int, steps: list[tuple[int, int]]
+) -> None:
+    key, passed, taken = uuid4().hex, 0, 0
+    began = monotonic()
+    for seconds, wanted in steps:
+        pass_time(store, timedelta(seconds=seconds))
+        passed += seconds
+        got = store.take_requests(key, wanted=wanted, a_minute=a_minute)
+        assert 0 <= got <= wanted
+        taken += got
+        assert taken <= a_minute + (passed + monotonic() - began) * a_minute / 60 + 1
+    pass_time(store, MINUTE)
+    assert store.take_requests(key, wanted=1_000, a_minute=a_minute) == a_minute
+
+
+def test_one_who_has_taken_all_waits_and_others_do_not(store: Store) -> None:
+    assert store.take_requests("one", wanted=9, a_minute=6) == 6
+    assert store.take_requests("one", wanted=1, a_minute=6) == 0
+    assert store.take_requests("other", wanted=1, a_minute=6) == 1
+    pass_time(store, timedelta(seconds=10))
+    assert store.take_requests("one", wanted=9, a_minute=6) == 1
+
+
+def test_a_clock_that_is_set_back_gives_nothing_away(store: Store) -> None:
+    assert store.take_requests("one", wanted=1, a_minute=1) == 1
+    pass_time(store, -timedelta(days=300))
+    assert store.take_requests("one", wanted=1, a_minute=1) == 0
+
+
+def test_many_who_take_at_once_take_no_more_than_there_is(store: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        taken = pool.map(lambda _: store.take_requests("one", wanted=3, a_minute=10), range(8))
+    assert sum(taken) == 10
 
 
 # --- the pause --------------------------------------------------------------------------------------

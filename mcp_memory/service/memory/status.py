@@ -46,6 +46,11 @@ class StatusVerbs(Verbs):
         return self._parts.store.not_ready()
 
     @in_thread
+    def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
+        """Take up to so many requests of an HTTP client; return how many it may have."""
+        return self._parts.store.take_requests(key, wanted=wanted, a_minute=a_minute)
+
+    @in_thread
     def last_changes(self, spaces: Sequence[str]) -> dict[str, int]:
         """Return the number of the last change of several spaces."""
         return self._parts.store.last_changes(spaces)

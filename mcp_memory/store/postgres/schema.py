@@ -39,6 +39,7 @@ _SEARCH = """
     );
     ALTER TABLE object ALTER data SET STORAGE EXTERNAL;
     CREATE TABLE commit_mark (token BIGINT PRIMARY KEY, at TIMESTAMPTZ NOT NULL DEFAULT now());
+    ALTER TABLE request_rate SET UNLOGGED;
     DROP INDEX atom_same;
     CREATE INDEX atom_same ON atom USING hash (folded);
     CREATE FUNCTION unescaped(content text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

@@ -14,7 +14,7 @@ from typing import Any
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.sql.entities import KNOWN
 from mcp_memory.store.sql.review import HELD
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, optional_ms, to_ms
+from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, from_ms, optional_ms, to_ms
 from mcp_memory.store.values import Change, Counts, Grown, Spend, Spent, Token
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "revoke_token",
     "spaces",
     "spent",
+    "take_requests",
     "token",
     "tokens",
 ]
@@ -140,6 +141,29 @@ def revoke_token(tx: HomeTransaction, id: str, *, now: datetime) -> None:
 def note_token_used(tx: HomeTransaction, id: str, *, now: datetime) -> None:
     used_before = to_ms(now - _USED_EVERY)
     tx.run("UPDATE token SET used_at = ? WHERE id = ? AND coalesce(used_at, -1) < ?", to_ms(now), id, used_before)
+
+
+_REFILLED = f"allowed + CASE WHEN at < {NOW} THEN ({NOW} - at) * ? / 60000.0 ELSE 0 END"
+_KEPT_MS = 3_600_000
+
+
+def take_requests(tx: HomeTransaction, key: str, *, wanted: int, a_minute: int) -> int:
+    """See `Store.take_requests`: a token bucket."""
+    is_new = tx.get(
+        f"INSERT INTO request_rate (key, allowed, at) VALUES (?, ?, {NOW}) ON CONFLICT DO NOTHING RETURNING 1",
+        *(key, a_minute),
+    )
+    if is_new:
+        tx.run(f"DELETE FROM request_rate WHERE at < {NOW} - ?", _KEPT_MS)  # they have all again
+    allowed: float = tx.get(
+        f"UPDATE request_rate SET at = {NOW}, allowed = CASE WHEN {_REFILLED} > ? THEN ? ELSE {_REFILLED} END"
+        " WHERE key = ? RETURNING allowed",
+        *(a_minute, a_minute, a_minute, a_minute, key),
+    )
+    taken = min(wanted, int(allowed))
+    if taken:
+        tx.run("UPDATE request_rate SET allowed = allowed - ? WHERE key = ?", taken, key)
+    return taken
 
 
 def _token(id: str, name: str, digest: bytes, spaces: str, right: Any, at: int, *moments: int | None) -> Token:

@@ -16,7 +16,8 @@ _COLUMN = re.compile(r"(\w+) (INTEGER|REAL|TEXT|BLOB)\b( PRIMARY KEY)?")
 _KEY = re.compile(r"PRIMARY KEY \(([\w, ]+)\)")
 
 # Tables of the home. `home` has one row: `uuid` identifies this memory in its exports, `key` is the key of the digests
-# of forgotten content. `token` has hashes of the tokens of HTTP clients. `spend` is the usage ledger of all spaces.
+# of forgotten content. `token` has hashes of the tokens of HTTP clients; `request_rate` how many requests each client
+# was `allowed` at a moment. `spend` is the usage ledger of all spaces.
 # `change` is the feed that subscribers poll. `due` says when workers of a `queue` look at a space next, and until when
 # one of them has claimed it. `number` is the last number given to each kind of row in a space: numbers have no gaps,
 # and none is given twice, even after a deletion.
@@ -43,6 +44,8 @@ _HOME = """
         at INTEGER NOT NULL, until INTEGER, used_at INTEGER, revoked_at INTEGER
     );
     CREATE UNIQUE INDEX token_name ON token (name) WHERE revoked_at IS NULL;
+    CREATE TABLE request_rate (key TEXT PRIMARY KEY, allowed REAL NOT NULL, at INTEGER NOT NULL);
+    CREATE INDEX request_rate_at ON request_rate (at);
     CREATE TABLE change (
         space INTEGER NOT NULL REFERENCES space, topic TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (space, topic)
     );

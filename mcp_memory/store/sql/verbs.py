@@ -183,6 +183,7 @@ class SqlVerbs(Engine, Protocol):
     tokens = reads_home(home.tokens)
     revoke_token = writes_home(home.revoke_token)
     note_token_used = writes_home(home.note_token_used)
+    take_requests = writes_home(home.take_requests)
     spaces = reads_home(home.spaces)
     counts = reads(home.counts)
     grown = reads(home.grown)
