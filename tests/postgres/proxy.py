@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -10,6 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 __all__ = ["Proxy", "proxied"]
+
+
+_PROCESS = re.compile(rb"(K\0\0\0\x0c).{4}", re.DOTALL)  # of the message BackendKeyData
 
 
 @dataclass(slots=True)
@@ -43,6 +47,8 @@ class Proxy:
     port: int = 0
     delay: float = 0.0
     """Seconds for which an answer is held back."""
+    pooling: bool = False
+    """Whether clients are told another process number than the server's, as a pooler does."""
     connections: int = 0
     """How many were made so far."""
     _links: list[_Link] = field(default_factory=list[_Link])
@@ -117,6 +123,8 @@ class Proxy:
         with suppress(OSError):
             while data := link.server.recv(65536):
                 time.sleep(self.delay)
+                if self.pooling:
+                    data = _PROCESS.sub(lambda found: found[1] + b"\0\0\0\7", data)
                 if link.sprung is not None:
                     link.sprung.then()
                     break

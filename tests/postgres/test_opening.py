@@ -10,7 +10,8 @@ import pytest
 from mcp_memory.core.errors import NewerHome, StoreUnavailable
 from mcp_memory.store.postgres import open_store
 from mcp_memory.store.postgres.failures import name_of
-from tests.postgres.notes import opened, sql
+from tests.postgres.notes import note, opened, sql
+from tests.postgres.proxy import Proxy
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.postgres
@@ -138,6 +139,18 @@ def test_a_database_of_a_newer_version(url: str) -> None:
 def test_a_user_who_may_only_read(url: str) -> None:
     said = refused(f"{url}?options={quote('-c default_transaction_read_only=on')}")
     assert "promote a standby, or name the primary" in said
+
+
+@pytest.mark.parametrize("pooling", [False, True])
+def test_statements_are_prepared_unless_a_pooler_gives_each_transaction_another_connection(
+    url: str, proxy: Proxy, pooling: bool
+) -> None:
+    proxy.pooling = pooling
+    with opened(proxy.url(url)) as store:
+        for _ in range(9):
+            note(store, "again")
+        prepared = store.read("me", lambda tx: tx.column("SELECT statement FROM pg_prepared_statements"))
+    assert any("INSERT INTO note" in statement for statement in prepared) is not pooling
 
 
 def test_what_the_url_says_goes_before_our_settings(url: str) -> None:

@@ -83,5 +83,10 @@ class _WholeNumber(Loader):
 
 
 def equip(con: psycopg.Connection[Any]) -> None:
-    """Set up a new connection of the pool."""
+    """Set up a new connection of the pool. Statements are prepared, unless a pooler is between us and the server.
+
+    Behind a pooler each transaction may run on another connection, where the same name may mean another statement.
+    """
     con.adapters.register_loader("numeric", _WholeNumber)
+    if con.execute("SELECT pg_backend_pid()").fetchone() != (con.info.backend_pid,):
+        con.prepare_threshold = None
