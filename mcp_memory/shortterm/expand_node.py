@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.text import decoded
 from mcp_memory.core.types import CanvasRow, Expansion, Record, Ref
+from mcp_memory.shortterm.addresses import ref_address
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of, padded
 from mcp_memory.shortterm.canvas.folding import nodes_of
 from mcp_memory.shortterm.canvas.state import current_state
@@ -30,7 +31,7 @@ Layer = View | Literal["records"]
 
 _NODE = re.compile(r"\d{3,9}-[NF]\d{1,9}(?:-\d{1,9})?")
 _NUMBER = re.compile(r"\d{3,9}")
-_REF = re.compile(r"(?:refs/.*-)?(?:r-)?([0-9a-f]{12,64})(?:\.md)?", re.IGNORECASE)
+_REF = re.compile(r"(?:refs/.*-|memory://ref/)?(?:r-)?([0-9a-f]{12,64})(?:\.md)?", re.IGNORECASE)
 _CURSOR = re.compile(r"r(\d{1,9})")
 _VIEWS: dict[str, Layer] = {
     "records": "records", "raw": "page", "page": "page", "lines": "lines", "grep": "grep",
@@ -273,7 +274,7 @@ def _raw(store: Store, space: str, ref: Ref, ask: _Ask, counter: TokenCounter) -
     data = store.read_ref(space, ref.id)
     raw = decoded(data)
     if raw is None:
-        return _binary(ref, data, ask, counter)
+        return _binary(ref, ref_address(store, ref.id, ref.path), data, ask, counter)
     return expand_text(
         raw,
         ref=ref.id,
@@ -287,10 +288,11 @@ def _raw(store: Store, space: str, ref: Ref, ask: _Ask, counter: TokenCounter) -
     )
 
 
-def _binary(ref: Ref, data: bytes, ask: _Ask, counter: TokenCounter) -> Expansion:
+def _binary(ref: Ref, address: str, data: bytes, ask: _Ask, counter: TokenCounter) -> Expansion:
     if ask.view not in (None, "page"):
-        raise InvalidInput(f"{ref.id} is not text ({ref.bytes:,} bytes): it has no lines. Open its file, {ref.path}.")
-    text = f"{ref.id} is not text: {ref.bytes:,} bytes in {ref.path}, after its front matter."
+        raise InvalidInput(f"{ref.id} is not text ({ref.bytes:,} bytes): it has no lines. Open {address}.")
+    where = f"at {address}" if address.startswith("memory:") else f"in {address}, after its front matter"
+    text = f"{ref.id} is not text: {ref.bytes:,} bytes {where}."
     dump = f"{text}\nfirst bytes: {data[:64].hex(' ')}"
     text = dump if counter.fits(dump, ask.max_tokens) else counter.cut(text, ask.max_tokens)
     tokens = counter.count(text)

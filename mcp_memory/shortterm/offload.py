@@ -18,6 +18,7 @@ from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask, mask_bytes, mask_id, mask_values
 from mcp_memory.core.text import decoded, one_line, well_formed
 from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
+from mcp_memory.shortterm.addresses import ref_address
 from mcp_memory.shortterm.calls import call_line, stand_in, summary_line, title_of
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean, number_of, padded
 from mcp_memory.shortterm.canvas.placement import call_intent
@@ -163,13 +164,13 @@ def offload(
             continue
         if not is_new:
             row = store.canvas(space, number_of(stored.node_id))
-            return _answer(row, replace(stored, tokens_kept=tokens_kept(stored.node_id)), synopsis, [AGAIN])
+            return _answer(store, row, replace(stored, tokens_kept=tokens_kept(stored.node_id)), synopsis, [AGAIN])
         notes: list[str] = []
         if kept >= tokens_raw and not agents_summary:  # a conclusion is worth a step, whatever it saves
             notes.append(f"The result is small ({tokens_raw} tokens): offloading it saved nothing.")
         elif len(text) > COUNTED_CHARS:
             notes.append(f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters.")
-        return _answer(routed.row, replace(stored, tokens_kept=kept), synopsis, [*notes, *_shortened(request)])
+        return _answer(store, routed.row, replace(stored, tokens_kept=kept), synopsis, [*notes, *_shortened(request)])
     ref = store.put_ref(space, new)
     raise StoreUnavailable(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
@@ -187,7 +188,7 @@ def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) ->
     return store.put_ref(space, _new_ref(request, result, synopsis.content_type, now), refuse=False)
 
 
-def _answer(row: CanvasRow, record: Record, synopsis: Synopsis, notes: Sequence[str]) -> Offloaded:
+def _answer(store: Store, row: CanvasRow, record: Record, synopsis: Synopsis, notes: Sequence[str]) -> Offloaded:
     return Offloaded(
         node=record.node_id,
         ref=record.ref,
@@ -198,7 +199,7 @@ def _answer(row: CanvasRow, record: Record, synopsis: Synopsis, notes: Sequence[
         kind=synopsis.kind,
         tokens_raw=record.tokens_raw,
         tokens_kept=record.tokens_kept,
-        path=record.result_ref,
+        path=ref_address(store, record.ref, record.result_ref),
         canvas=padded(row.number),
         note=" ".join(notes) or None,
     )

@@ -868,6 +868,11 @@ class AdminStore(Protocol):
         ...
 
     @property
+    def has_files(self) -> bool:
+        """Whether results and pages are files, at the paths that `Ref` and `Record` name."""
+        ...
+
+    @property
     def read_only(self) -> str | None:
         """Why nothing can be written here, for a reader; None where it can. Every verb that writes raises then."""
         ...

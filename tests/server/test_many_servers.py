@@ -125,6 +125,25 @@ async def test_the_session_of_a_client_that_names_none_is_of_its_token_and_the_d
     assert memory.of_client("token 13").session != session
 
 
+async def test_what_an_answer_names_can_be_opened_where_the_client_is(
+    servers: list[tuple[str, MemoryServer]], settings: Settings
+) -> None:
+    (one, _), (other, _) = servers
+    async with connected(f"{one}/mcp", "2026-07-28") as client, connected(f"{other}/mcp", "2026-07-28") as reader:
+        result = answer_of(await client.call_tool("offload_tool_result", {**CALL, "task": "Fix the build"}))
+        canvas = answer_of(await client.call_tool("fold_canvas", {"task": result["task"]}))
+        for address, words in ((result["path"], "42 passed"), (canvas["mmd_file_path"], "flowchart")):
+            if settings.store:
+                assert words in str(await reader.read_resource(address))
+            else:
+                file = anyio.Path(settings.home / "spaces" / settings.space / address)
+                assert words in await file.read_text()
+        opened = answer_of(await reader.call_tool("expand_node", {"ref": result["path"], "lines": "1"}))
+        assert "42 passed" in opened["text"]
+        again = answer_of(await reader.call_tool("fold_canvas", {"task": canvas["mmd_file_path"]}))
+        assert again["canvas"] == canvas["canvas"]
+
+
 async def test_a_client_has_one_rate_on_all_servers(settings: Settings) -> None:
     limited = settings.model_copy(update={"rate_limit": 6})
     async with served(limited) as (one, _), served(limited) as (other, _), http() as client:

@@ -25,6 +25,7 @@ from mcp_memory.longterm.turns import admit, recall_block
 from mcp_memory.longterm.verification.trust import flag_turns
 from mcp_memory.service.compression.message_lists import ListMessage, MessagePart
 from mcp_memory.service.compression.plan import PlanItem, Removal, Replacement
+from mcp_memory.shortterm.addresses import canvas_address
 from mcp_memory.shortterm.calls import stand_in
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of
 from mcp_memory.shortterm.canvas.state import current_state
@@ -217,9 +218,9 @@ class MessageStorage:
             row = self.store.canvas(self.space, number)
             left = room - sum(self.counter.count(one) + 8 for one in drawn) - 16
             try:
-                shown = view(
-                    row, current_state(self.store, self.space, row).canvas, counter=self.counter, budget_tokens=left
-                )
+                canvas = current_state(self.store, self.space, row).canvas
+                address = canvas_address(self.store, row.number, row.label)
+                shown = view(row, canvas, address=address, counter=self.counter, budget_tokens=left)
             except InvalidInput:
                 break
             drawn.append(f"Canvas {shown.canvas} ({shown.mmd_file_path}):\n{shown.text.rstrip()}")

@@ -29,6 +29,7 @@ from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language import patterns_of
 from mcp_memory.language.words import base_terms, function_words
+from mcp_memory.shortterm.addresses import canvas_uri, mmd_path
 from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, Canvas, clean, goal_of, padded
 from mcp_memory.shortterm.canvas.folding import nodes_of, opened
 from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, StepNote, latest, place
@@ -75,9 +76,10 @@ def choose_task(
 
 
 def find_task(rows: Sequence[CanvasRow], task: str) -> CanvasRow | None:
-    """Return the first row that has this number (`003`), label, file name or goal, or a goal of the same words."""
+    """Return the first row that has this number (`003`), label, file, address or goal, or a goal of the same words."""
     for row in rows:
-        if task in (padded(row.number), f"{padded(row.number)}-{row.label}", mmd_path(row.number, row.label)):
+        number = padded(row.number)
+        if task in (number, f"{number}-{row.label}", mmd_path(row.number, row.label), canvas_uri(row.number)):
             return row
     wanted = _words(task) or task
     for row in rows:
@@ -155,11 +157,6 @@ def label_of(goal: str) -> str:
         label = longer
     label = label or _words(goal)[:LABEL_LIMIT].strip("-") or "task"
     return f"{label}-task" if _RESERVED.fullmatch(label) else label
-
-
-def mmd_path(number: int, label: str) -> str:
-    """Return where the canvas is, within the space's folder."""
-    return f"mmds/{padded(number)}-{label}.mmd"
 
 
 def known_tasks(rows: Sequence[CanvasRow]) -> str:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import CanvasRow, CanvasView, Group, StepStatus
+from mcp_memory.shortterm.addresses import canvas_address
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, edge_line, encode, padded, read
 from mcp_memory.shortterm.canvas.folding import (
     Groups,
@@ -41,7 +42,7 @@ from mcp_memory.shortterm.canvas.folding import (
 )
 from mcp_memory.shortterm.canvas.placement import latest
 from mcp_memory.shortterm.canvas.state import CanvasState, amend, complete, current_state
-from mcp_memory.shortterm.canvas.tasks import find_canvas, mmd_path
+from mcp_memory.shortterm.canvas.tasks import find_canvas
 from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
 DEFAULT_BUDGET = 1000
 
 
-def view(row: CanvasRow, canvas: Canvas, *, counter: TokenCounter, budget_tokens: int | None = None) -> CanvasView:
+def view(
+    row: CanvasRow, canvas: Canvas, *, address: str, counter: TokenCounter, budget_tokens: int | None = None
+) -> CanvasView:
     """Return the canvas for the context. Where the budget is too small, the oldest finished steps fold first.
 
     Raises InvalidInput when not even the metadata fits.
@@ -58,13 +61,13 @@ def view(row: CanvasRow, canvas: Canvas, *, counter: TokenCounter, budget_tokens
     budget = DEFAULT_BUDGET if budget_tokens is None else budget_tokens
     text = None if row.folded else fitting(canvas, row.groups, counter=counter, budget=budget)
     folded = text is None
-    text = _metadata(row, canvas, counter=counter, budget=budget) if text is None else text
+    text = _metadata(address, canvas, counter=counter, budget=budget) if text is None else text
     return CanvasView(
         canvas=padded(row.number),
         task_goal=canvas.task_goal,
         status=canvas.status,
         updated_time=iso(canvas.updated),
-        mmd_file_path=mmd_path(row.number, row.label),
+        mmd_file_path=address,
         folded=folded,
         text=text,
         tokens=counter.count(text),
@@ -72,14 +75,14 @@ def view(row: CanvasRow, canvas: Canvas, *, counter: TokenCounter, budget_tokens
     )
 
 
-def _metadata(row: CanvasRow, canvas: Canvas, *, counter: TokenCounter, budget: int) -> str:
+def _metadata(address: str, canvas: Canvas, *, counter: TokenCounter, budget: int) -> str:
     """The four fields; a long goal gives way to the budget."""
     for limit in (200, 80, 40, 20, 8):
         fields = {
             "taskGoal": clean(canvas.task_goal, limit),
             "status": canvas.status,
             "updatedTime": iso(canvas.updated),
-            "mmdFilePath": mmd_path(row.number, row.label),
+            "mmdFilePath": address,
         }
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
         if counter.fits(text, budget):
@@ -187,7 +190,8 @@ def fold_canvas(
             row = _switch(store, space, row, session, now)
         case _:
             assert_never(wanted)
-    return view(row, current_state(store, space, row).canvas, counter=counter, budget_tokens=budget_tokens)
+    canvas, address = current_state(store, space, row).canvas, canvas_address(store, row.number, row.label)
+    return view(row, canvas, address=address, counter=counter, budget_tokens=budget_tokens)
 
 
 def _action(action: str) -> Action:

@@ -164,6 +164,10 @@ class PostgresStore(SqlVerbs):
         return list(self._db.problems)
 
     @property
+    def has_files(self) -> bool:
+        return False
+
+    @property
     def read_only(self) -> str | None:
         return self._db.read_only
 

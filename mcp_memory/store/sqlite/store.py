@@ -170,6 +170,10 @@ class SQLiteStore(SqlVerbs):
         return str(self._db.path)
 
     @property
+    def has_files(self) -> bool:
+        return True
+
+    @property
     def read_only(self) -> str | None:
         return self._db.read_only
 

@@ -1,0 +1,28 @@
+"""Where a reader finds a result or a canvas: a file in the folder of its space, else the address of a resource.
+
+A memory in PostgreSQL has no files; what a client cannot open is not named to it.
+"""
+
+from __future__ import annotations
+
+from mcp_memory.shortterm.canvas.flowchart import padded
+from mcp_memory.store.protocol import Store
+
+__all__ = ["canvas_address", "canvas_uri", "mmd_path", "ref_address"]
+
+
+def ref_address(store: Store, id: str, path: str) -> str:
+    return path if store.has_files else f"memory://ref/{id}"
+
+
+def canvas_address(store: Store, number: int, label: str) -> str:
+    return mmd_path(number, label) if store.has_files else canvas_uri(number)
+
+
+def canvas_uri(number: int) -> str:
+    return f"memory://canvas/{padded(number)}"
+
+
+def mmd_path(number: int, label: str) -> str:
+    """Return where a canvas is, within the folder of its space."""
+    return f"mmds/{padded(number)}-{label}.mmd"
