@@ -7,7 +7,7 @@ on rows of a space names it. An engine implements `Connection`, `Files` and `Ind
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -252,6 +252,11 @@ class Transaction(HomeTransaction):
     def insert(self, table: str, **values: Value) -> None:
         """Insert a row of this space."""
         self.run(_insert(table, ("space", *values)), *values.values())
+
+    def insert_all(self, table: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Insert rows of this space, all with the same columns."""
+        if rows:
+            self.many(_insert(table, ("space", *rows[0])), [tuple(row.values()) for row in rows])
 
     def session(self, name: str) -> int | None:
         """Return the number of a session, None if it has no rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
@@ -47,7 +47,8 @@ def append(
     lacking, gone = _not_yet_stored(tx, session_no, new, hashes)
     forgotten = digests.forgotten_turns(tx, session, [new[i] for i in lacking])
     fresh = [i for place, i in enumerate(lacking) if place not in forgotten]
-    stored = insert(tx, session, [new[i] for i in fresh], now=now, hashes=[hashes[i] for i in fresh])
+    added, digests_of = [new[i] for i in fresh], [hashes[i] for i in fresh]
+    stored = insert(tx, session, added, now=now, hashes=digests_of, number=session_no)
     if stored:
         if vectors is not None:
             tx.index.put_vectors("turn", [number_of(turn.id, "t") for turn in stored], vectors, rows=fresh)
@@ -70,16 +71,22 @@ def insert(
     *,
     now: datetime,
     hashes: Sequence[bytes],
+    number: int | None = None,
     told: dict[str, Any] | None = None,
 ) -> list[Turn]:
-    """Insert turns with their terms at the end of their session; a note also has its atom's fields."""
+    """Insert turns with their terms at the end of their session, whose number the caller may know.
+
+    A note also has its atom's fields.
+    """
     if not new:
         return []
-    session_no = tx.make_session(session)
-    first_id = tx.next("turn", len(new))
-    first_position = tx.get(
+    session_no = tx.make_session(session) if number is None else number
+    # Asked first and read second: over a network both are answered at once.
+    position = tx.each(
         "SELECT coalesce(max(position), -1) + 1 FROM turn WHERE space = :space AND session = ?", session_no
     )
+    first_id = tx.next("turn", len(new))
+    ((first_position,),) = position
     learned = from_ms(to_ms(now))
     stored = [
         Turn(
@@ -95,22 +102,26 @@ def insert(
         )
         for place, (turn, digest) in enumerate(zip(new, hashes, strict=True))
     ]
-    for number, (row, turn, digest) in enumerate(zip(stored, new, hashes, strict=True), start=first_id):
-        tx.insert(
-            "turn",
-            id=number,
-            session=session_no,
-            position=row.position,
-            role=turn.role,
-            name=turn.name,
-            content=turn.content,
-            client_id=turn.client_id,
-            said_at=to_ms(row.said_at),
-            dated=turn.said_at is not None and not turn.guessed,
-            learned_at=to_ms(now),
-            sha256=digest,
-            told=None if told is None else json.dumps(told),
-        )
+    tx.insert_all(
+        "turn",
+        [
+            {
+                "id": id,
+                "session": session_no,
+                "position": row.position,
+                "role": turn.role,
+                "name": turn.name,
+                "content": turn.content,
+                "client_id": turn.client_id,
+                "said_at": to_ms(row.said_at),
+                "dated": turn.said_at is not None and not turn.guessed,
+                "learned_at": to_ms(now),
+                "sha256": digest,
+                "told": None if told is None else json.dumps(told),
+            }
+            for id, (row, turn, digest) in enumerate(zip(stored, new, hashes, strict=True), start=first_id)
+        ],
+    )
     spoken = [turn for turn in stored if turn.role != "note"]  # a note is found through its atom, which says the same
     found = (None if turn.role == "note" else word_index.terms_of_turn(turn.content, turn.name) for turn in stored)
     tx.index.put_terms("turn", list(enumerate(found, start=first_id)))
@@ -124,11 +135,7 @@ def _not_yet_stored(
     tx: Transaction, session: int, new: Sequence[NewTurn], hashes: Sequence[bytes]
 ) -> tuple[list[int], int]:
     """Return the indexes in `new` of turns that the session lacks, and how many others are forgotten."""
-    rows = tx.all(
-        "SELECT client_id, sha256, tombstone, purged_at FROM turn WHERE space = :space AND session = ?"
-        " AND role <> 'note' ORDER BY position DESC LIMIT ?",
-        *(session, len(new) + _LOOK_BACK),
-    )
+    rows = _since_first(tx, session, new, hashes)
     known = [(client_id, bytes(digest)) for client_id, digest, *_ in reversed(rows)]
     given = [(turn.client_id, digest) for turn, digest in zip(new, hashes, strict=True)]
     if any(purged for *_, purged in rows):  # of those there is but what their hash was made to
@@ -141,6 +148,7 @@ def _not_yet_stored(
         start, repeated = _repeated(known, [(id, digests.husk_hash(key, digest)) for id, digest in given])
     else:
         start, repeated = _repeated(known, given)
+    held = _held(tx, session, given)
     seen: set[tuple[str | None, bytes]] = set()
     fresh: list[int] = []
     gone = 0
@@ -152,12 +160,32 @@ def _not_yet_stored(
                 gone += rows[-1 - start - place][2] is not None
         elif key in seen:
             continue
-        elif (held := _held(tx, session, key)) is None:
+        elif (state := held(key)) is None:
             seen.add(key)
             fresh.append(place)
         else:
-            gone += held == "forgotten"
+            gone += state == "forgotten"
     return fresh, gone
+
+
+def _since_first(tx: Transaction, session: int, new: Sequence[NewTurn], hashes: Sequence[bytes]) -> list[Any]:
+    """Return the last turns of a session, newest first, from the first one that may be the first of the new ones.
+
+    None where all have ids, by which they are known.
+    """
+    if all(turn.client_id is not None for turn in new):
+        return []
+    last = "FROM turn WHERE space = :space AND session = ? AND role <> 'note' ORDER BY position DESC LIMIT ?"
+    many = len(new) + _LOOK_BACK
+    first = tx.get(
+        f"SELECT min(position) FROM (SELECT position, client_id, sha256, purged_at {last}) l"
+        " WHERE purged_at IS NOT NULL OR (client_id IS NOT DISTINCT FROM ? AND sha256 = ?)",
+        *(session, many, new[0].client_id, hashes[0]),
+    )
+    if first is None:
+        return []
+    rows = tx.all(f"SELECT client_id, sha256, tombstone, purged_at, position {last}", session, many)
+    return [row[:4] for row in rows if row[4] >= first]
 
 
 def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, int]:
@@ -177,13 +205,27 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, in
     return 0, 0
 
 
-def _held(tx: Transaction, session: int, key: tuple[str | None, bytes]) -> Literal["here", "forgotten"] | None:
-    row = tx.one(
-        "SELECT tombstone IS NOT NULL FROM turn WHERE space = :space AND session = ? AND client_id = ?"
-        " AND (sha256 = ? OR purged_at IS NOT NULL) ORDER BY 1 LIMIT 1",
-        *(session, *key),
+def _held(
+    tx: Transaction, session: int, given: Sequence[tuple[str | None, bytes]]
+) -> Callable[[tuple[str | None, bytes]], Literal["here", "forgotten"] | None]:
+    """Return what tells of each of these turns that have ids whether the session has it."""
+    rows = tx.among(
+        "SELECT client_id, sha256, purged_at IS NOT NULL, tombstone IS NOT NULL FROM turn WHERE space = :space"
+        " AND session = ? AND client_id IN ({})",
+        [id for id, _ in given if id is not None],
+        session,
     )
-    return None if row is None else "forgotten" if row[0] else "here"
+
+    of_id: dict[str, list[tuple[bytes, bool, bool]]] = {}
+    for id, *row in rows:
+        of_id.setdefault(id, []).append((bytes(row[0]), row[1], row[2]))
+
+    def held(key: tuple[str | None, bytes]) -> Literal["here", "forgotten"] | None:
+        same = of_id.get(key[0] or "", ())
+        gone = [is_gone for digest, is_purged, is_gone in same if is_purged or digest == key[1]]
+        return None if not gone else "forgotten" if all(gone) else "here"
+
+    return held
 
 
 def write_journal(tx: Transaction, stored: Sequence[Turn], *, now: datetime) -> None:
