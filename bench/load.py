@@ -8,7 +8,8 @@ log. The floor is the bare SDK server at the same rate for one minute. The exit 
 A home that is not there yet is given a past first (`--before`): in an empty one each search costs more than the last,
 since more is there to be found, and that would be read as a server that slows down.
 
-`python -m bench.load --turns 1000000 --home DIR` asks instead what a home of that size costs (`bench.big_home`).
+`python -m bench.load --turns 1000000 --home DIR` asks instead what a home of that size costs (`bench.big_home`), and
+`--store postgresql` what a memory of so many turns in 1,000 spaces costs in PostgreSQL (`bench.shared_store`).
 
 Clients and server share the machine, and so does whatever else runs: read the figures beside their floor.
 """
@@ -41,6 +42,7 @@ from mcp_memory.service.memory import open_memory
 __all__ = ["loaded", "main", "table"]
 
 _BEFORE_TURNS = 5_000
+_STORED_TURNS = 300_000
 _TURNS_OF_A_STATEMENT = 20
 _START_SECONDS = 60.0
 _FLOOR_SECONDS = 60.0
@@ -265,8 +267,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--home", type=Path, metavar="DIR", help="of the server, or the big one; else thrown away")
     parser.add_argument("--turns", type=int, metavar="N", help="measure a home of so many turns instead")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument(
+        "--store", metavar="URL", help="measure PostgreSQL: `postgresql` starts one, else an empty database"
+    )
     options = parser.parse_args(arguments)
-    if options.turns:
+    if options.store:
+        from bench import shared_store
+
+        url = None if options.store == "postgresql" else options.store
+        found = shared_store.measured(url, options.home, options.turns or _STORED_TURNS)
+        lines, wrong = shared_store.lines(found), False
+    elif options.turns:
         from bench import big_home
 
         found, lines, wrong = big_home.measured(options.home, options.turns)

@@ -1,0 +1,306 @@
+"""A memory in PostgreSQL: `python -m bench.load --store postgresql [--turns N] [--home DIR]`
+
+Starts a PostgreSQL of its own, as installed but for its memory (or `--store postgresql://…`: an empty database), and
+fills 1,000 spaces through the store, 50 turns a call: one of a third of N turns (at most 100,000), some of 1,000 to
+20,000, and many small ones that share what is left. All of them tell the same invented conversation from its start, so
+each text is embedded once; DIR keeps the vectors. Then, each beside its floor of the same run:
+
+* `conversation_search` through the verb, one question at a time, in spaces of each size;
+* the 100 nearest vectors, of which how many are those of the exact scan;
+* capture by eight threads of one process, an exchange of two turns a call, into eight spaces and into one. Their
+  vectors are there before: the bundled model embeds some 200 turns/s, whatever the store;
+* resident memory of a process that has searched every space.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import anyio
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from bench.corpus import BATCH, batches, queries, session_of
+from bench.servers import memory_of
+from bench.stats import percentile, timings_ms
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn
+from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.embed.bundled import IDENTITY
+from mcp_memory.service.memory import open_memory
+from mcp_memory.store.postgres import PostgresStore, open_store
+from mcp_memory.store.values import Filters, Vectors
+from tests.postgres_server import running
+
+__all__ = ["lines", "measured"]
+
+_SERVER = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
+_SPACES = 1_000
+_LARGEST = 100_000
+_SIZES = {20_000: 1, 10_000: 1, 5_000: 1, 2_000: 2, 1_000: 4}
+_CLIENTS = 8
+_SECONDS = 10.0
+_QUERIES, _WARM = 48, 8
+_NEAREST = 100
+_ALL = Filters(upto=2**62)  # a filter that every row passes, with which the scan is exact
+
+
+def measured(url: str | None, folder: Path | None, turns: int) -> dict[str, Any]:
+    """Fill a database and measure it; one of its own without a `url`. Without a folder the vectors are made anew."""
+    with TemporaryDirectory(prefix="bench-") as other, _database(url) as database:
+        kept = folder or Path(other)
+        kept.mkdir(parents=True, exist_ok=True)
+        spaces = _spaces(turns)
+        vectors = _vectors(kept / "vectors.npy", max(spaces.values()))
+        with closing(open_store(database)) as store:
+            filled = _filled(store, spaces, vectors)
+            start = perf_counter()
+            while store.maintain_indexes(limit=256):
+                pass
+            settled = perf_counter() - start
+            return {
+                "spaces": len(spaces),
+                "turns": sum(spaces.values()),
+                "filled_turns_per_s": round(filled),
+                "settled_s": round(settled),
+                "select_ms": _select(database),
+                "search": anyio.run(_searched, database, spaces, Path(other)),
+                "recall": {turns: _recall(store, space, vectors) for space, turns in list(spaces.items())[:2]},
+                "capture": _captures(store, database, vectors),
+                "resident_mb": _resident(database),
+                "database_mb": _size(database),
+            }
+
+
+@contextmanager
+def _database(url: str | None) -> Generator[str]:
+    if url is not None:
+        yield url
+    else:
+        with running(_SERVER) as server:
+            server.make_template()
+            yield server.create_memory()
+
+
+# --- filling ----------------------------------------------------------------------------------------
+
+
+def _spaces(turns: int) -> dict[str, int]:
+    """Return the spaces and how many turns each is to have, the largest first."""
+    sizes = {min(_LARGEST, turns // 3 // BATCH * BATCH): 1, **_SIZES}
+    sized = {f"of {size} {place}": size for size, count in sizes.items() for place in range(count)}
+    left, small = turns - sum(sized.values()), _SPACES - len(sized)
+    return sized | {f"small {place}": max(BATCH, left // small) for place in range(small)}
+
+
+def _vectors(path: Path, count: int) -> NDArray[np.float16]:
+    """Return the vectors of the first turns of the conversation, made once."""
+    if not path.exists():
+        embedder = make_embedder(Settings())
+        assert embedder is not None
+        parts = tqdm(batches(count), desc="embed", total=count // BATCH, leave=False)
+        made = [embedder.embed([turn.content for turn in part]).astype(np.float16) for part in parts]
+        np.save(path, np.concatenate(made))
+    return np.load(path)
+
+
+def _given(vectors: NDArray[np.float16], start: int, count: int) -> Vectors:
+    rows = np.arange(start, start + count) % len(vectors)
+    return Vectors(identity=IDENTITY, data=vectors[rows].astype(np.float32))
+
+
+def _filled(store: PostgresStore, spaces: dict[str, int], vectors: NDArray[np.float16]) -> float:
+    """Write all spaces; return turns a second."""
+    start = perf_counter()
+    with tqdm(total=sum(spaces.values()), desc="fill", unit="turn", leave=False) as bar:
+
+        def fill(space: str, turns: int) -> None:
+            for number, part in enumerate(batches(turns)):
+                made = _given(vectors, number * BATCH, len(part))
+                store.append_turns(space, session_of(number), part, now=datetime.now(UTC), vectors=made)
+                bar.update(len(part))
+
+        with ThreadPoolExecutor(_CLIENTS) as threads:
+            for done in [threads.submit(fill, space, turns) for space, turns in spaces.items()]:
+                done.result()
+    return sum(spaces.values()) / (perf_counter() - start)
+
+
+# --- searching --------------------------------------------------------------------------------------
+
+
+def _select(url: str) -> dict[str, float]:
+    with psycopg.connect(url, autocommit=True) as con:
+        return timings_ms([_seconds(lambda: con.execute("SELECT 1").fetchone()) for _ in range(500)])
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = perf_counter()
+    work()
+    return perf_counter() - start
+
+
+async def _searched(url: str, spaces: dict[str, int], home: Path) -> dict[int, dict[str, float]]:
+    found: dict[int, dict[str, float]] = {}
+    sized = [space for space in spaces if space.startswith("of")]
+    for size in sorted({spaces[space] for space in sized}):
+        seconds: list[float] = []
+        names = [space for space in sized if spaces[space] == size]
+        for name in names:
+            async with open_memory(Settings(home=home, store=url, space=name)) as memory:
+                for query in queries(_WARM, turns=size, seed=1):
+                    await memory.conversation_search(query.text)
+                for query in queries(_QUERIES // len(names), turns=size):
+                    start = perf_counter()
+                    await memory.conversation_search(query.text)
+                    seconds.append(perf_counter() - start)
+        found[size] = timings_ms(seconds)
+    return found
+
+
+def _recall(store: PostgresStore, space: str, vectors: NDArray[np.float16]) -> dict[str, float]:
+    """Return which share of the nearest the search finds, and the milliseconds of both."""
+    embedder = make_embedder(Settings())
+    assert embedder is not None
+    shares: list[float] = []
+    ours: list[float] = []
+    scan: list[float] = []
+    for query in queries(60, turns=len(vectors), seed=2):
+        asked = Vectors(identity=embedder.identity, data=embedder.embed_query(query.text)[None, :])
+        nearest = partial(store.nearest, space, "turn", asked, limit=_NEAREST)
+        start = perf_counter()
+        found = {hit.id for hit in nearest(filters=Filters())}
+        between = perf_counter()
+        exact = {hit.id for hit in nearest(filters=_ALL)}
+        shares.append(len(found & exact) / len(exact))
+        ours.append(between - start)
+        scan.append(perf_counter() - between)
+    return {
+        "recall": round(float(np.mean(shares)), 4),
+        "p50": timings_ms(ours)["p50"],
+        "scan_p50": timings_ms(scan)["p50"],
+    }
+
+
+def _resident(url: str) -> float:
+    """Return the megabytes of a process that searched every space."""
+    command = [sys.executable, "-m", "bench.shared_store", url]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def _touch(url: str) -> None:
+    """Search every space as a server does, and print the resident megabytes of this process."""
+    from mcp_memory.longterm.search import Search
+    from mcp_memory.longterm.search.pages import search_turns
+
+    embedder = make_embedder(Settings())
+    assert embedder is not None
+
+    def embed(text: str) -> list[Vectors]:
+        return [Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :])]
+
+    with closing(open_store(url)) as store:
+        search = Search(store, lambda: datetime.now(UTC))
+        for space, query in zip(store.spaces(), itertools.cycle(queries(40, turns=1_000))):
+            search_turns(
+                *(store, search, space, query.text),
+                embed=embed,
+                filters=Filters(),
+                neighbours=0,
+                limit=10,
+                cursor=None,
+                at=datetime.now(UTC),
+            )
+        search.close()
+        print(memory_of(os.getpid()).get("VmRSS", 0.0))
+
+
+def _size(url: str) -> int:
+    with psycopg.connect(url) as con:
+        row = con.execute("SELECT pg_database_size(current_database())").fetchone()
+    return row[0] // 2**20 if row else 0
+
+
+# --- capture ----------------------------------------------------------------------------------------
+
+
+def _captures(store: PostgresStore, url: str, vectors: NDArray[np.float16]) -> dict[str, dict[str, float]]:
+    texts = [turn for part in batches(5_000, seed=3) for turn in part]
+
+    def capture(space: str, client: int, call: int) -> None:
+        start = (client * 611 + call * 2) % (len(texts) - 1)
+        turns = [
+            NewTurn(role=turn.role, content=turn.content, client_id=f"{client} {call} {place}")
+            for place, turn in enumerate(texts[start : start + 2])
+        ]
+        session = f"client {client}"
+        store.append_turns(space, session, turns, now=datetime.now(UTC), vectors=_given(vectors, start, 2))
+
+    def into_floor(con: psycopg.Connection[Any], _: int) -> None:
+        con.execute("INSERT INTO commit_mark (token) VALUES (%s)", (secrets.randbits(63),))
+
+    with ThreadPoolExecutor(_CLIENTS) as threads:
+        connections = [psycopg.connect(url, autocommit=True) for _ in range(_CLIENTS)]
+        ways: dict[str, list[Callable[[int], None]]] = {
+            "into 8 spaces": [partial(capture, f"captured {client}", client) for client in range(_CLIENTS)],
+            "into one space": [partial(capture, "hot", client) for client in range(_CLIENTS)],
+            "bare INSERT and COMMIT": [partial(into_floor, con) for con in connections],
+        }
+        found = {way: _paced(threads, clients) for way, clients in ways.items()}
+    for con in connections:
+        con.close()
+    return found
+
+
+def _paced(threads: ThreadPoolExecutor, clients: Sequence[Callable[[int], None]]) -> dict[str, float]:
+    """Let each client call as fast as it is answered; count two turns a call."""
+    until = perf_counter() + _SECONDS
+
+    def run(call: Callable[[int], None]) -> list[float]:
+        seconds: list[float] = []
+        while perf_counter() < until:
+            seconds.append(_seconds(partial(call, len(seconds))))
+        return seconds
+
+    took = [one for seconds in threads.map(run, clients) for one in seconds]
+    return {
+        "turns_per_s": round(2 * len(took) / _SECONDS),
+        **timings_ms(took),
+        "p99": round(1_000 * percentile(took, 99), 1),
+    }
+
+
+# --- for people -------------------------------------------------------------------------------------
+
+
+def lines(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the figures as lines of text."""
+    yield f"{found['spaces']:,} spaces, {found['turns']:,} turns, {found['database_mb']:,} MB in the database"
+    yield f"filled, 50 turns a call    {found['filled_turns_per_s']:,} turns/s; then {found['settled_s']} s of upkeep"
+    yield f"SELECT 1, p50 / p95        {found['select_ms']['p50']} / {found['select_ms']['p95']} ms"
+    for size, took in found["search"].items():
+        yield f"search of {size:>7,} turns    {took['p50']:.1f} / {took['p95']:.1f} ms"
+    for size, one in found["recall"].items():
+        yield f"recall@100 of {size:>7,}      {one['recall']:.4f}, {one['p50']:.1f} ms; exact {one['scan_p50']:.1f}"
+    for way, took in found["capture"].items():
+        yield f"{way:<26} {took['turns_per_s']:,} turns/s, {took['p50']:.1f} / {took['p95']:.1f} / {took['p99']:.1f} ms"
+    yield f"resident, all searched     {found['resident_mb']:.0f} MB"
+
+
+if __name__ == "__main__":
+    _touch(sys.argv[1])
