@@ -36,12 +36,19 @@ class PostgresConnection:
         self.con = con
 
     def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]:
-        return _rows(self.con.execute(_translated(sql), [_given(value) for value in values]))
+        return self._rows(self.con.execute(_translated(sql), [_given(value) for value in values]))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Value]], /) -> object:
         with self.con.cursor() as cursor:
             cursor.executemany(_translated(sql), [[_given(value) for value in row] for row in rows])
         return None
+
+    def _rows(self, cursor: psycopg.Cursor[Any]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows; waits for them when the first is asked for."""
+        pipeline = self.con._pipeline  # pyright: ignore[reportPrivateUsage]
+        if pipeline is not None:
+            pipeline.sync()  # not a flush, after which the server would wait for us without its timeouts
+        yield from map(_row, cursor.fetchall())
 
 
 @cache
@@ -58,11 +65,6 @@ def _given(value: Value) -> Value:
     if isinstance(value, str) and _TO_ESCAPE.search(value):
         return _TO_ESCAPE.sub(lambda found: f"{_ESCAPE}{int(found[0] == _ESCAPE)}", value)
     return int(value) if isinstance(value, bool) else value
-
-
-def _rows(cursor: psycopg.Cursor[Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows; waits for them when the first is asked for."""
-    yield from map(_row, cursor.fetchall())
 
 
 def _row(row: Sequence[Any]) -> tuple[Any, ...]:
