@@ -147,6 +147,18 @@ def test_a_reader_that_stays_too_long_is_ended_by_the_database_and_holds_nothing
     assert noted(url) == ["found", "written after it"]
 
 
+def test_a_write_of_a_server_that_was_stopped_meanwhile_is_ended_and_done_again(url: str) -> None:
+    stops = iter([0.3])
+    with opened(f"{url}?options=-c%20transaction_timeout%3D100ms") as store, ThreadPoolExecutor(1) as threads:
+        stopped = threads.submit(note, store, "of the stopped one", first=lambda: time.sleep(next(stops, 0)))
+        while not sql(url, "SELECT 1 FROM pg_locks WHERE mode = 'RowShareLock'"):
+            pass
+        with opened(url) as other:
+            note(other, "of another")
+        stopped.result()
+    assert noted(url) == ["of another", "of the stopped one"]
+
+
 def test_writers_of_different_spaces_do_not_wait_for_each_other(url: str) -> None:
     sql(url, "INSERT INTO space (name) VALUES ('other')")
     with opened(url) as store:

@@ -340,6 +340,7 @@ def test_a_purge_leaves_other_spaces_alone(store: Store) -> None:
 WORDS = ("heron", "kettle", "garden", "Porto", "cello")
 
 
+@pytest.mark.timeout(600)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(gone=st.sets(st.sampled_from(WORDS), min_size=1))
 def test_after_a_purge_no_answer_has_a_word_of_it(store: Store, gone: set[str]) -> None:
