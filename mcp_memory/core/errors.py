@@ -11,6 +11,7 @@
     │   └── NewerHome     written by a newer version; nothing is damaged
     ├── EmbeddingFailed   the configured embedding model did not answer; lexical search goes on without it
     └── ModelFailed       the configured language model gave no usable answer; all else goes on without it
+        └── NoUsableReply   to one question; others may be asked
 
 The text of each is written for the agent or the person who reads it: the fault, then the next step. Anything that is
 not one of these is a bug: the edges log it with its traceback and show no detail.
@@ -71,3 +72,7 @@ class ModelFailed(McpMemoryError):
         self.passes = passes
         self.wait_s = wait_s
         self.billed = billed
+
+
+class NoUsableReply(ModelFailed):
+    """The model answers, and gave no reply to this question that can be used. Other questions may be asked."""

@@ -27,7 +27,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
+from mcp_memory.core.errors import InvalidInput, ModelFailed, NoUsableReply, Refused
 from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import Spend, Spent, Stage
@@ -131,7 +131,7 @@ class MeteredModel:
                 return self._call(model, question, messages, ends - time.monotonic(), use)
             except _UnusableReply as unfit:
                 if corrections == 0 or ends - time.monotonic() < _WORTH_A_TRY_S:
-                    raise ModelFailed(f"The model {model.name} gave no usable answer. {unfit.reason}") from None
+                    raise NoUsableReply(f"The model {model.name} gave no usable answer. {unfit.reason}") from None
                 corrections -= 1
                 correction = f"That cannot be used. {unfit.reason} Answer the question again, with the JSON alone."
                 messages += [

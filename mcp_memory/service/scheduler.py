@@ -36,7 +36,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import McpMemoryError, ModelFailed, Refused
+from mcp_memory.core.errors import McpMemoryError, ModelFailed, NoUsableReply, Refused
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Stage
@@ -354,6 +354,9 @@ class SchedulerThread:
         again = timedelta(seconds=_REFUSED_S)
         try:
             again = self._scheduler_of(claim.space).serve(self._model)
+        except NoUsableReply as failure:  # its job is parked
+            again = timedelta(0)
+            logger.info("a job waits: %s", failure)
         except (ModelFailed, Refused):
             raise
         except McpMemoryError as error:

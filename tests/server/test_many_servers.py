@@ -128,16 +128,17 @@ async def test_the_session_of_a_client_that_names_none_is_of_its_token_and_the_d
 async def test_what_an_answer_names_can_be_opened_where_the_client_is(
     servers: list[tuple[str, MemoryServer]], settings: Settings
 ) -> None:
-    (one, _), (other, _) = servers
+    (one, server), (other, _) = servers
+    has_files = (await server.memory.get())._parts.store.has_files  # pyright: ignore[reportPrivateUsage]
     async with connected(f"{one}/mcp", "2026-07-28") as client, connected(f"{other}/mcp", "2026-07-28") as reader:
         result = answer_of(await client.call_tool("offload_tool_result", {**CALL, "task": "Fix the build"}))
         canvas = answer_of(await client.call_tool("fold_canvas", {"task": result["task"]}))
         for address, words in ((result["path"], "42 passed"), (canvas["mmd_file_path"], "flowchart")):
-            if settings.store:
-                assert words in str(await reader.read_resource(address))
-            else:
+            if has_files:
                 file = anyio.Path(settings.home / "spaces" / settings.space / address)
                 assert words in await file.read_text()
+            else:
+                assert words in str(await reader.read_resource(address))
         opened = answer_of(await reader.call_tool("expand_node", {"ref": result["path"], "lines": "1"}))
         assert "42 passed" in opened["text"]
         again = answer_of(await reader.call_tool("fold_canvas", {"task": canvas["mmd_file_path"]}))

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from bench.reader import Reader
+from mcp_memory.core.errors import NoUsableReply
 from mcp_memory.core.types import NewTurn
 from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.service.memory import Memory, open_memory
@@ -106,11 +108,12 @@ async def test_a_space_that_nobody_has_open_is_read_too(home: Path) -> None:
             await until(memory.in_space(space), lambda status: status["counts"]["current"] == 1)
 
 
-async def test_what_fails_at_one_space_keeps_no_other_from_being_read(home: Path) -> None:
+@pytest.mark.parametrize("fault", [RuntimeError("a bug"), NoUsableReply("no JSON")])
+async def test_what_fails_at_one_space_keeps_no_other_from_being_read(home: Path, fault: Exception) -> None:
     class Choosy(Reader):
         def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
             if any("bees" in message.text for message in prompt.messages):
-                raise RuntimeError
+                raise fault
             return super().ask(prompt, timeout=timeout)
 
     async with open_memory(home=home, embedder="none", llm=Choosy()) as memory:
