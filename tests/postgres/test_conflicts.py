@@ -149,7 +149,10 @@ def test_a_reader_that_stays_too_long_is_ended_by_the_database_and_holds_nothing
 
 def test_a_write_of_a_server_that_was_stopped_meanwhile_is_ended_and_done_again(url: str) -> None:
     stops = iter([0.3])
-    with opened(f"{url}?options=-c%20transaction_timeout%3D100ms") as store, ThreadPoolExecutor(1) as threads:
+    with (
+        opened(f"{url}?options=-c%20idle_in_transaction_session_timeout%3D100ms") as store,
+        ThreadPoolExecutor(1) as threads,
+    ):
         stopped = threads.submit(note, store, "of the stopped one", first=lambda: time.sleep(next(stops, 0)))
         while not sql(url, "SELECT 1 FROM pg_locks WHERE mode = 'RowShareLock'"):
             pass

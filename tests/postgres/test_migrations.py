@@ -127,8 +127,8 @@ def test_the_owner_sets_limits_that_the_database_lacks(postgres: PostgresServer)
     sql(url, "CREATE EXTENSION vector")
     sql(url, f"ALTER DATABASE {url.rpartition('/')[2]} SET lock_timeout = '3s'")
     assert migrate(url) == [("0001-baseline", "expand")]
-    names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_timeout")
-    assert [sql(url, f"SHOW {name}") for name in names] == [[("1min",)], [("3s",)], [("1min",)], [("5min",)]]
+    names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+    assert [sql(url, f"SHOW {name}") for name in names] == [[("1min",)], [("3s",)], [("1min",)]]
     postgres.drop_database(url)
 
 

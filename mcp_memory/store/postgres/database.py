@@ -15,7 +15,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -132,7 +132,7 @@ class PostgresDatabase:
         locks or writes meanwhile.
         """
         with self._explained():
-            return _repeated(lambda: self._read(work)) if again else self._read(work, again=False, locked=locked)
+            return _repeated(lambda: self._read(work)) if again else self._read(work, locked)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         committing: tuple[Unanswered, T] | None = None
@@ -158,14 +158,11 @@ class PostgresDatabase:
             raise psycopg.OperationalError("the connection was lost at COMMIT, and the transaction with it")
         return result
 
-    def _read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
-        """Read in a pipeline, or, for as long as somebody takes what is read, without: then it is idle meanwhile."""
+    def _read(self, work: Callable[[Connection], T], locked: str | None = None) -> T:
         with self._pool.connection() as con:
             try:
-                with _in_pipeline(con) if again else nullcontext():
+                with _in_pipeline(con):
                     con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", prepare=False)
-                    if not again:
-                        con.execute("SET LOCAL transaction_timeout = 0")
                     if locked:  # before the snapshot, which is that of the first query
                         con.execute(f"LOCK TABLE {locked} IN EXCLUSIVE MODE".encode())
                     result = work(con)

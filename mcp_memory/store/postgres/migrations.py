@@ -58,7 +58,6 @@ _SETTINGS = {
     "statement_timeout": "60s",
     "lock_timeout": "15s",
     "idle_in_transaction_session_timeout": "60s",
-    "transaction_timeout": "5min",  # of a pipeline, which is never idle: a server that is stopped in a write ends too
     "jit": "off",  # for queries of some milliseconds it takes longer to begin
     "max_parallel_workers_per_gather": "0",  # so do other processes, and the processors have other searches to do
 }
@@ -158,7 +157,6 @@ def _alone(con: Connection) -> Generator[None]:
     """A transaction that waits for those of other programs that migrate, and may take its time."""
     with con.transaction():
         con.execute("SET LOCAL statement_timeout = 0")
-        con.execute("SET LOCAL transaction_timeout = 0")
         con.execute("SELECT pg_advisory_xact_lock(hashtextextended('mcp-memory migration', 0))")
         yield
 
