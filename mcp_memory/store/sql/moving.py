@@ -192,11 +192,14 @@ class Move:
 
                 there.index.put_stored(layer, list(found), identity, np.stack(list(found.values())))
 
+    @cached_property
+    def _knows_rules(self) -> bool:
+        return self._origin.index_progress().stale_terms == 0
+
     def _stating(self, here: Transaction) -> set[int] | None:
         """Return the turns of a space that state a rule, if its index knows: finding them anew takes most time."""
         if here.space not in self._rules:
-            current = self._origin.index_progress().stale_terms == 0
-            self._rules = {here.space: set(here.index.with_all_terms("turn", [RULE])) if current else None}
+            self._rules = {here.space: set(here.index.with_all_terms("turn", [RULE])) if self._knows_rules else None}
         return self._rules[here.space]
 
     def _empty(self, table: Table) -> None:
