@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -27,6 +28,8 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.canvas.flowchart import parse, render
 from mcp_memory.store.files import read_ref_file
+from mcp_memory.store.sqlite import open_store
+from tests.leases import pass_time
 
 __all__ = ["Proof", "prove"]
 
@@ -57,6 +60,8 @@ class Proof:
 def prove(plan: Plan) -> Proof:
     """Read everything that is left of a run."""
     proof = Proof()
+    with closing(open_store(plan.home)) as store:
+        pass_time(store, _LATER)
     proof.problems += anyio.run(_read_to_the_end, plan)
     deeds = [entry for path in sorted(plan.folder.glob("*.ledger")) for entry in ledger.read(path).values()]
     con = apsw.Connection(str(plan.home / "memory.db"), flags=apsw.SQLITE_OPEN_READONLY)
