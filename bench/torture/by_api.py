@@ -27,7 +27,7 @@ __all__ = ["Clock", "live", "settings_of", "work"]
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Runs faster than the world's from `start` on, so that the leases of killed processes end within the run."""
+    """Runs faster than the world's from `start` on, so that what waits for time to pass happens within the run."""
 
     start: float
     speed: float = 20.0

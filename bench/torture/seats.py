@@ -15,7 +15,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +27,13 @@ from bench.torture.by_api import Clock, live
 from bench.torture.by_stdio import Gone, Server
 from bench.torture.deeds import do_next
 from bench.torture.ledger import Ledger
+from mcp_memory.store.sqlite import open_store
+from tests.leases import pass_time
 
 __all__ = ["Plan", "forked", "kill_all"]
 
 _EARLY = 0.25
+_TICK = 0.5
 _FORK = multiprocessing.get_context("fork")  # what is loaded once need not be loaded at each start
 
 
@@ -61,8 +66,10 @@ def kill_all(plan: Plan, *, told: Callable[[int], None] = lambda kills: None) ->
     ]
     for seat in seats:
         seat.start()
-    while not over.wait(0.2):
+    while not over.wait(_TICK):
         told(killed.value)
+        with closing(open_store(plan.home)) as store:
+            pass_time(store, timedelta(seconds=_TICK * plan.clock.speed))
         if not all(seat.is_alive() for seat in seats):
             over.set()
     for seat in seats:
