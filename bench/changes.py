@@ -1,7 +1,7 @@
-"""How soon another server tells of a change: `python -m bench.changes [--changes N] [--json FILE]`
+"""How soon another server reports a change: `python -m bench.changes [--changes N] [--json FILE]`
 
 Starts PostgreSQL with fsync on (`tests.postgres_server`) and two servers on one database, each a process. A client of
-the first records a turn; a client of the second, which listens, is told that the session changed. Timed from the answer
+the first records a turn; a client of the second, which subscribes, gets a message. Timed from the answer
 of the first server to the message of the second. The floor, in turns with it: one connection sends NOTIFY, another
 one, in the same process, has it.
 """
@@ -55,7 +55,7 @@ async def measure(url: str, home: Path, changes: int) -> dict[str, Any]:
     with serving(url, home / "one") as one, serving(url, home / "other") as other, notifying(url) as notify:
         async with Client(one) as writer, listening(other) as updates:
             for number in range(changes):
-                while updates.statistics().current_buffer_used:  # one change may be told of twice
+                while updates.statistics().current_buffer_used:  # one change may be reported twice
                     updates.receive_nowait()
                 await record(writer, f"change {number}")
                 began = perf_counter()
@@ -74,7 +74,7 @@ async def record(client: Client, text: str) -> None:
 
 @asynccontextmanager
 async def listening(url: str) -> AsyncGenerator[MemoryObjectReceiveStream[str]]:
-    """Yield the updates of the session that a client of that server is told of."""
+    """Yield the updates of the session that a client of that server receives."""
     send, receive = anyio.create_memory_object_stream[str](1_000)
     async with (
         Client(url) as client,

@@ -182,6 +182,7 @@ def migrate(url: str, *, role: str | None = None, contract: bool = False) -> lis
     Raises StoreUnavailable with the next step, Refused if `contract` finds an older server.
     """
     with explained(name_of(url), 1), psycopg.connect(_conninfo(url), autocommit=True) as con:
+        equip(con)
         done = list(migrations.migrate(con, contract=contract))
         if role is not None:
             migrations.grant(con, role)

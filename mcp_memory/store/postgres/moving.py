@@ -45,10 +45,8 @@ class MovablePostgres(PostgresStore):
     """See `sql.moving.Movable`."""
 
     def __init__(self, url: str) -> None:
-        database = PostgresDatabase(url)
-        super().__init__(database)
-        self.name = database.name
-        self._database = database
+        super().__init__(PostgresDatabase(url))
+        self.name = self.place
 
     def read_still(self, work: Callable[[HomeTransaction], T]) -> T:
         def read(con: Any) -> T:
@@ -56,7 +54,7 @@ class MovablePostgres(PostgresStore):
             self._prepare(tx)
             return work(tx)
 
-        return self._database.read(read, again=False, locked="space")
+        return self._db.read(read, again=False, locked="space")
 
     def _prepare(self, tx: HomeTransaction) -> None:
         """Have no timeout end the transaction, and refuse where another program is connected."""

@@ -74,7 +74,7 @@ class Notifications:
             while not self._stop.is_set():
                 ready.select()
                 if self._was_woken():
-                    con.execute(_NOTIFY)
+                    con.execute(_NOTIFY, prepare=False)
                 if {one.pid for one in con.notifies(timeout=0)} - {con.info.backend_pid}:
                     self._heard()
                 self._stop.wait(_GAP)

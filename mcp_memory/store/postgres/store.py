@@ -138,7 +138,7 @@ class PostgresStore(SqlVerbs):
             space, layer = found
             self.write(space, terms.renew, layer, limit=limit)
             return True
-        return self._db.write(lambda con: vectors.move(home_transaction(con), limit=limit))
+        return self.write_home(vectors.move, limit=limit)
 
     # seeing
 
