@@ -364,19 +364,21 @@ async def hearing(url: str, token: str, era: str, transport: str) -> AsyncGenera
                 with pytest.warns(MCPDeprecationWarning):
                     await client.unsubscribe_resource(uri)
             return
-        listening = client.listen(resource_subscriptions=WATCHED, resources_list_changed=True)
-        subscription = await stack.enter_async_context(listening)
-        tasks = await stack.enter_async_context(anyio.create_task_group())
+        async with (
+            client.listen(resource_subscriptions=WATCHED, resources_list_changed=True) as subscription,
+            anyio.create_task_group() as tasks,
+        ):
 
-        async def forward() -> None:
-            async for event in subscription:
-                heard.append(  # noqa: PERF401 - others read it meanwhile
-                    event.uri if isinstance(event, ResourceUpdated) else "list"
-                )
+            async def forward() -> None:
+                async for event in subscription:
+                    heard.append(  # noqa: PERF401 - others read it meanwhile
+                        event.uri if isinstance(event, ResourceUpdated) else "list"
+                    )
 
-        tasks.start_soon(forward)
-        yield heard
-        tasks.cancel_scope.cancel()
+            tasks.start_soon(forward)
+            yield heard
+            tasks.cancel_scope.cancel()
+        await client.list_tools()  # answered after all that was sent before the subscription ended
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])

@@ -39,8 +39,14 @@ async def served(
             uvicorn.Config(app, http=patient(head_seconds), log_config=None, ws="none", timeout_graceful_shutdown=1)
         )
         http.capture_signals = nullcontext  # type: ignore[method-assign]
+        ended = anyio.Event()
+
+        async def serve() -> None:
+            await http.serve([listener])
+            ended.set()
+
         async with server.running(), anyio.create_task_group() as tasks:
-            tasks.start_soon(http.serve, [listener])
+            tasks.start_soon(serve)
             with anyio.fail_after(WAIT):
                 while not http.started:  # noqa: ASYNC110 - uvicorn has no event for it
                     await anyio.sleep(0.005)
@@ -48,6 +54,8 @@ async def served(
                 yield f"http://127.0.0.1:{listener.getsockname()[1]}", server
             finally:
                 http.should_exit = True
+                with anyio.CancelScope(shield=True):  # a failed test must not leave its socket to the next one
+                    await ended.wait()
 
 
 def bearer(token: str | None, **headers: str) -> httpx2.AsyncClient:

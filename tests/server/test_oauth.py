@@ -27,7 +27,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.server import oauth
 from mcp_memory.server.authentication import ApiClient as Asking
 from mcp_memory.server.authentication import Credentials
-from tests.server.answers import answer_of, error_of
+from tests.server.answers import WAIT, answer_of, error_of
 from tests.server.authorization import SECRET, AuthorizationServer, authorizing
 from tests.server.served import bearer, served
 
@@ -87,7 +87,7 @@ async def as_user(url: str, issuer: AuthorizationServer, name: str) -> AsyncGene
     """Connect as a client that knows the address, its issuer and its own secret."""
     auth = ClientCredentialsOAuthProvider(url, Storage(), name, SECRET, issuer=issuer.issuer)
     async with (
-        httpx2.AsyncClient(auth=auth) as http,
+        httpx2.AsyncClient(auth=auth, timeout=WAIT) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
         yield client

@@ -29,6 +29,7 @@ from mcp_memory.server.app import build_server
 from mcp_memory.server.transports import MAX_BODY, http_app, serve
 from mcp_memory.service.jsonrpc import repaired_message
 from tests.server.answers import WAIT, answer_of
+from tests.server.served import bearer
 
 TURNS = [{"role": "user", "content": "The ferry leaves at nine."}]
 INITIALIZE = {
@@ -240,9 +241,9 @@ async def test_http_serves_both_generations_to_who_has_the_token_and_ends_while_
 ) -> None:
     async with (
         listening(tmp_path / "home", "http", MCP_MEMORY_TOKEN="s3cret") as (url, pid),
-        httpx2.AsyncClient(headers={"Authorization": "Bearer s3cret"}) as bearer,
-        Client(streamable_http_client(url, http_client=bearer)) as modern,
-        Client(streamable_http_client(url, http_client=bearer), mode="legacy") as legacy,
+        bearer("s3cret") as http,
+        Client(streamable_http_client(url, http_client=http)) as modern,
+        Client(streamable_http_client(url, http_client=http), mode="legacy") as legacy,
     ):
         await use(modern)
         await use(legacy)
