@@ -1,6 +1,6 @@
 FROM python:3.13-slim AS build
 COPY . /source
-RUN pip install --no-cache-dir --prefix /installed -c /source/constraints.txt "/source[postgres]"
+RUN pip install --no-cache-dir --prefix /installed -c /source/constraints.txt "/source[postgres,s3]"
 
 FROM python:3.13-slim
 COPY --from=build /installed /usr/local

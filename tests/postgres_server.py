@@ -185,7 +185,7 @@ class HomesOnPostgres:
         """Take the place of the function that opens the store of a memory."""
         if settings.home not in self._urls:
             self._urls[settings.home] = self._server.create_memory()
-        return traced(open_store(settings.store or self._urls[settings.home]), "store"), None
+        return traced(open_store(settings.store or self._urls[settings.home], settings.objects), "store"), None
 
     def copy(self, home: Path, to: Path) -> None:
         """Copy the memory of a home that nobody has open."""

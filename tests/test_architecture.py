@@ -35,6 +35,7 @@ VENDORS = {
     "apsw": "store/sqlite/",
     "sqlite_vec": "store/sqlite/",
     "psycopg": "store/postgres/",
+    "obstore": "store/postgres/objects.py",
     "tiktoken": "core/token_counts.py",
     "litellm": "models/llm.py",
     "tokenizers": "models/embed/",

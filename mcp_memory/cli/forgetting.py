@@ -154,6 +154,11 @@ def _erased(done: PurgeReport) -> Iterator[str]:
             "PostgreSQL keeps deleted bytes for a while: in pages until VACUUM FULL, in its log, on standbys, and in "
             "backups until they are deleted. Nothing here can search those."
         )
+        if done.bucket:
+            yield (
+                f"If {done.bucket} has versioning, it keeps deleted results as older versions until a lifecycle rule "
+                "deletes them."
+            )
     elif not done.shredded:
         yield "Others were reading all the while: the log of writes may have some of it. Run purge again."
     if proof := done.proof:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import as_json, print_answer, progress_bars
+from mcp_memory.cli.base import as_json, print_answer, progress_bars, settings
 from mcp_memory.cli.terminal import columns, plural, visible
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def move(source: str, target: str, check: bool) -> None:
     from mcp_memory.service.upkeep.move import move as move_memory
 
     with progress_bars() as tell:
-        done = move_memory(source, target, check=check, tell=tell)
+        done = move_memory(source, target, objects=settings().objects, check=check, tell=tell)
     print_answer(done, _moved(done, check=check))
 
 

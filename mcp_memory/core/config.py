@@ -41,6 +41,11 @@ class Settings(BaseModel):
         repr=False,
         pattern=r"^postgres(ql)?://",
     )
+    objects: str | None = _setting(
+        None,
+        "Bucket for the tool results of such a memory, `s3://BUCKET/PREFIX`; default: in the database",
+        pattern=r"^s3://[^/\s]+(/\S*)?$",
+    )
     space: str = _setting("default", "Whose memory: a user, a project, an agent")
     embedder: str = _setting(
         "bundled",

@@ -194,11 +194,17 @@ def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
     if settings.store is None:
         from mcp_memory.store.sqlite import open_store
 
+        if settings.objects is not None:
+            raise InvalidInput(
+                "Setting 'objects' is the bucket of a memory in PostgreSQL, and 'store' is not set. Set"
+                " MCP_MEMORY_STORE, or unset MCP_MEMORY_OBJECTS."
+            )
+
         embedded = traced(open_store(settings.home), "store")
         return embedded, embedded
     from mcp_memory.store.postgres import open_store as open_postgres
 
-    return traced(open_postgres(settings.store), "store"), None
+    return traced(open_postgres(settings.store, settings.objects), "store"), None
 
 
 def _part(parts: Parts) -> None:

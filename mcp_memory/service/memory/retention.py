@@ -61,6 +61,8 @@ class PurgeReport:
     """An earlier purge was killed before its verification: its words are erased, but were not searched for."""
     provable: bool = True
     """False in PostgreSQL, whose pages, log, standbys and backups keep deleted bytes for a while, out of our sight."""
+    bucket: str | None = None
+    """The bucket that results were deleted from; if it has versioning, it keeps the deleted versions."""
 
     @property
     def is_proven(self) -> bool:
@@ -239,7 +241,7 @@ class RetentionVerbs(Verbs):
         chosen = list(dict.fromkeys(tombstones))
         store, home = self._parts.embedded, self.settings.home
         if store is None:
-            return _report(self._purged(chosen))(shredded=False, provable=False)
+            return _report(self._purged(chosen))(shredded=False, provable=False, bucket=self.settings.objects)
         cut_short = store.unverified_purges()
         done = self._purged(chosen)
         proof = None

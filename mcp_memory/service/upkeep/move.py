@@ -73,12 +73,12 @@ def _untold(doing: str, done: int, of: int) -> None:
     pass
 
 
-def move(source: str, target: str, *, check: bool = False, tell: Tell = _untold) -> Moved:
+def move(source: str, target: str, *, objects: str | None = None, check: bool = False, tell: Tell = _untold) -> Moved:
     """Move the memory at one address to another and prove it; with `check`, only prove a move that is finished.
 
-    An address is `sqlite:FOLDER` or a URL of PostgreSQL. Raises InvalidInput (no address, or both of one engine),
-    NotFound (no memory at the source), Refused (the target is not empty), StoreUnavailable (in use, cannot be reached),
-    Damaged (the proof failed).
+    An address is `sqlite:FOLDER` or a URL of PostgreSQL; `objects` is the bucket of the latter, if it has one. Raises
+    InvalidInput (no address, or both of one engine), NotFound (no memory at the source), Refused (the target is not
+    empty), StoreUnavailable (in use, cannot be reached), Damaged (the proof failed).
     """
     if source.startswith("sqlite:") == target.startswith("sqlite:"):
         raise InvalidInput(
@@ -87,8 +87,8 @@ def move(source: str, target: str, *, check: bool = False, tell: Tell = _untold)
         )
     start = time.monotonic()
     with ExitStack() as stack:
-        origin = stack.enter_context(_opened(source, to_read=True))
-        goal = stack.enter_context(_opened(target, to_read=check))
+        origin = stack.enter_context(_opened(source, objects, to_read=True))
+        goal = stack.enter_context(_opened(target, objects, to_read=check))
 
         def run(tx: moving.HomeTransaction) -> Moved:
             one = moving.Move(origin, tx, goal)
@@ -114,7 +114,7 @@ def move(source: str, target: str, *, check: bool = False, tell: Tell = _untold)
 
 
 @contextmanager
-def _opened(address: str, *, to_read: bool) -> Generator[MovableSqlite | MovablePostgres]:
+def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[MovableSqlite | MovablePostgres]:
     """Open the store at an address; no other program may have it open."""
     kind, _, rest = address.partition(":")
     match kind:
@@ -127,7 +127,7 @@ def _opened(address: str, *, to_read: bool) -> Generator[MovableSqlite | Movable
         case "postgresql" | "postgres":
             from mcp_memory.store.postgres import MovablePostgres
 
-            with closing(MovablePostgres(address)) as store:
+            with closing(MovablePostgres(address, objects)) as store:
                 yield store
         case _:
             raise InvalidInput(f"A move goes from and to {_FORM}.")

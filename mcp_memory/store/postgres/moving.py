@@ -8,8 +8,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.postgres.connection import PostgresConnection
 from mcp_memory.store.postgres.database import PostgresDatabase
+from mcp_memory.store.postgres.objects import Uploads
 from mcp_memory.store.postgres.schema import is_unfinished
-from mcp_memory.store.postgres.store import PostgresStore
+from mcp_memory.store.postgres.store import PostgresStore, open_objects
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.sql.transaction import HomeTransaction
 
@@ -44,8 +45,14 @@ _TIMEOUTS = ("statement_timeout", "idle_in_transaction_session_timeout")
 class MovablePostgres(PostgresStore):
     """See `sql.moving.Movable`."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(PostgresDatabase(url))
+    def __init__(self, url: str, objects: str | None = None) -> None:
+        """`objects`: the bucket of its tool results, as for `open_store`."""
+        database = PostgresDatabase(url)
+        try:
+            super().__init__(database, open_objects(database, objects))
+        except BaseException:
+            database.close()
+            raise
         self.name = self.place
 
     def read_still(self, work: Callable[[HomeTransaction], T]) -> T:
@@ -75,7 +82,7 @@ class MovablePostgres(PostgresStore):
 
     def in_space(self, tx: HomeTransaction, space: str) -> PostgresTransaction:
         con = _connection(tx).con
-        made = PostgresTransaction(con, space, writing=False)
+        made = PostgresTransaction(con, space, writing=False, uploads=Uploads(self._objects))
         home_transaction(con)  # the rest of the transaction sees the rows of all spaces again
         return made
 

@@ -25,7 +25,8 @@ _TYPES = {
 }
 _TYPE = re.compile("|".join(rf"\b{name}\b" for name in _TYPES))
 
-# `object` has the raw bytes of tool results. Uncompressed, so that a slice is read without the rest.
+# `object` has the raw bytes of tool results, uncompressed, so that a slice is read without the rest; or their key in a
+# bucket, which names their space, so that no row can name an object of another one (`objects`, `object_upkeep`).
 # A btree takes at most 2,704 bytes, and a statement may be longer: it is looked up by its hash.
 # `commit_mark` is explained in `commits`.
 # `…_terms` has the hashes of each row's terms. They are not left in GIN's pending list, which searches would have to
@@ -35,9 +36,27 @@ _TYPE = re.compile("|".join(rf"\b{name}\b" for name in _TYPES))
 # `speaker` is a role and a name.
 _SEARCH = """
     CREATE TABLE object (
-        space BIGINT NOT NULL REFERENCES space, path TEXT NOT NULL, data BYTEA NOT NULL, PRIMARY KEY (space, path)
+        space BIGINT NOT NULL REFERENCES space, path TEXT NOT NULL, data BYTEA, key TEXT UNIQUE, length BIGINT,
+        PRIMARY KEY (space, path),
+        CHECK (num_nonnulls(data, key) = 1 AND (key IS NULL) = (length IS NULL)),
+        CHECK (split_part(key, '/', 2) = space::text)
     );
     ALTER TABLE object ALTER data SET STORAGE EXTERNAL;
+    CREATE TABLE object_garbage (
+        space BIGINT NOT NULL, key TEXT PRIMARY KEY, at TIMESTAMPTZ NOT NULL DEFAULT now()
+    );
+    CREATE TABLE object_folder (
+        cluster TEXT PRIMARY KEY, name TEXT NOT NULL, swept_at TIMESTAMPTZ NOT NULL DEFAULT now()
+    );
+    CREATE FUNCTION note_garbage() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            INSERT INTO object_garbage (space, key) VALUES (OLD.space, OLD.key) ON CONFLICT DO NOTHING;
+            RETURN NULL;
+        END $$;
+    CREATE TRIGGER object_deleted AFTER DELETE ON object FOR EACH ROW WHEN (OLD.key IS NOT NULL)
+        EXECUTE FUNCTION note_garbage();
+    CREATE TRIGGER object_replaced AFTER UPDATE OF key ON object FOR EACH ROW
+        WHEN (OLD.key IS NOT NULL AND OLD.key IS DISTINCT FROM NEW.key) EXECUTE FUNCTION note_garbage();
     CREATE TABLE commit_mark (token BIGINT PRIMARY KEY, at TIMESTAMPTZ NOT NULL DEFAULT now());
     ALTER TABLE request_rate SET UNLOGGED;
     DROP INDEX atom_same;
@@ -115,7 +134,7 @@ def create_tables(con: Connection) -> None:
         con.execute(_TYPE.sub(lambda found: _TYPES[found[0]], statement).encode())
     for statements in (_SEARCH, *(_TERMS.format(layer=layer) for layer in ("turn", "atom", "chunk")), _FUNCTIONS):
         con.execute(statements.encode())
-    for table in (*schema.tables_of_spaces(), "object"):
+    for table in (*schema.tables_of_spaces(), "object", "object_garbage"):
         con.execute("SELECT keep_to_space(%s)", (table,))
     con.execute("INSERT INTO home VALUES (1, %s, %s)", (secrets.token_hex(16), secrets.token_bytes(32)))
 

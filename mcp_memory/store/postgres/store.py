@@ -11,6 +11,8 @@ from mcp_memory.store.postgres import term_rows, terms, vectors
 from mcp_memory.store.postgres.database import PostgresDatabase
 from mcp_memory.store.postgres.migrations import STEPS
 from mcp_memory.store.postgres.notifications import Notifications
+from mcp_memory.store.postgres.object_upkeep import ObjectUpkeep, find_folder
+from mcp_memory.store.postgres.objects import NotUploaded, Objects, Rows, Uploads, open_bucket
 from mcp_memory.store.postgres.schema import is_unfinished
 from mcp_memory.store.postgres.transaction import PostgresTransaction, home_transaction
 from mcp_memory.store.postgres.turn_columns import Turns
@@ -33,20 +35,34 @@ T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 
 
-def open_store(url: str) -> PostgresStore:
-    """Open the store in a database and bring its schema up to date. Raises StoreUnavailable with the next step."""
+def open_store(url: str, objects: str | None = None) -> PostgresStore:
+    """Open the store in a database and bring its schema up to date.
+
+    `objects`: the bucket that new tool results go to, `s3://BUCKET/PREFIX`; None for the database itself. Raises
+    StoreUnavailable with the next step, InvalidInput for a wrong bucket.
+    """
     database = PostgresDatabase(url)
-    if database.read(is_unfinished):
+    try:
+        if database.read(is_unfinished):
+            raise moving.unfinished(database.name)
+        return PostgresStore(database, open_objects(database, objects))
+    except BaseException:
         database.close()
-        raise moving.unfinished(database.name)
-    return PostgresStore(database)
+        raise
+
+
+def open_objects(database: PostgresDatabase, address: str | None) -> Objects:
+    """Return where new tool results of a database go. The bucket is not asked for anything yet."""
+    return open_bucket(address, find_folder(database) if address else None)
 
 
 class PostgresStore(SqlVerbs):
     """One open database; `store.protocol.Store` has the contract of each verb."""
 
-    def __init__(self, database: PostgresDatabase) -> None:
+    def __init__(self, database: PostgresDatabase, objects: Objects | None = None) -> None:
         self._db = database
+        self._objects = objects or Rows()
+        self._object_upkeep = ObjectUpkeep(database, self._objects)
         self._common = CommonTerms()
         self._turns = Turns()
         self._notifications: Notifications | None = None
@@ -59,23 +75,29 @@ class PostgresStore(SqlVerbs):
     def read(
         self, space: str, work: Callable[Concatenate[PostgresTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        return self._db.read(lambda con: work(PostgresTransaction(con, space, writing=False), *args, **kwargs))
+        return self._db.read(lambda con: work(self._reading(con, space), *args, **kwargs))
+
+    def _reading(self, con: Connection, space: str) -> PostgresTransaction:
+        return PostgresTransaction(con, space, writing=False, uploads=Uploads(self._objects))
 
     def write(
         self, space: str, work: Callable[Concatenate[PostgresTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        is_touched = False
+        uploads = Uploads(self._objects, early=True)
 
-        def write(con: Connection) -> T:
-            nonlocal is_touched
-            tx = PostgresTransaction(con, space, writing=True)
-            result = work(tx, *args, **kwargs)
-            is_touched = tx.is_touched
-            return result
+        def write(con: Connection) -> tuple[T, PostgresTransaction]:
+            tx = PostgresTransaction(con, space, writing=True, uploads=uploads)
+            return work(tx, *args, **kwargs), tx
 
-        result = self._db.write(write)
-        if is_touched and self._notifications:
+        try:
+            result, tx = self._db.write(write)
+        except NotUploaded as wanted:
+            wanted.upload()
+            result, tx = self._db.write(write)
+        if tx.is_touched and self._notifications:
             self._notifications.send()
+        if tx.has_removed:
+            self._object_upkeep.delete_of(tx.space)
         return result
 
     def read_home(self, work: Callable[Concatenate[HomeTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -86,7 +108,7 @@ class PostgresStore(SqlVerbs):
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
-            lambda con: [exporting.export(PostgresTransaction(con, space, writing=False), take) for space in spaces],
+            lambda con: [exporting.export(self._reading(con, space), take) for space in spaces],
             again=False,  # `take` has what was read
         )
 
@@ -138,7 +160,7 @@ class PostgresStore(SqlVerbs):
             space, layer = found
             self.write(space, terms.renew, layer, limit=limit)
             return True
-        return self.write_home(vectors.move, limit=limit)
+        return self.write_home(vectors.move, limit=limit) or self._object_upkeep.step()
 
     # seeing
 
@@ -161,7 +183,7 @@ class PostgresStore(SqlVerbs):
         return self._db.name
 
     def problems(self) -> list[str]:
-        return list(self._db.problems)
+        return [*self._db.problems, *self._object_upkeep.problems()]
 
     @property
     def has_files(self) -> bool:

@@ -9,6 +9,7 @@ import psycopg
 
 from mcp_memory.store.postgres import terms, vectors
 from mcp_memory.store.postgres.connection import PostgresConnection
+from mcp_memory.store.postgres.objects import Uploads
 from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.values import Layer, Vectors
@@ -34,13 +35,15 @@ class PostgresTransaction(Transaction):
     """`con` is for what only PostgreSQL has. A `writing` transaction holds the lock of its space until its end.
 
     `is_touched`: it has recorded changes. A standby that took over without the last commits of the primary counts on
-    from its timeline, which is higher, so no number of a change is given twice.
+    from its timeline, which is higher, so no number of a change is given twice. `has_removed`: results were deleted,
+    whose bytes in a bucket are to be deleted after the commit.
     """
 
     epoch = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)"
     is_touched = False
+    has_removed = False
 
-    def __init__(self, con: psycopg.Connection[Any], space: str, *, writing: bool) -> None:
+    def __init__(self, con: psycopg.Connection[Any], space: str, *, writing: bool, uploads: Uploads) -> None:
         HomeTransaction.__init__(self, PostgresConnection(con))
         self.con = con
         self.name = space
@@ -48,7 +51,7 @@ class PostgresTransaction(Transaction):
         if writing and not self.space:  # two that make the same space wait for each other
             self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory space {space}")
             self.space = self._number("FOR NO KEY UPDATE")
-        self.files = SpaceObjects(self)
+        self.files = SpaceObjects(self, uploads)
         self.index = SpaceKeys(self)
 
     def _number(self, lock: str) -> int:
@@ -75,34 +78,48 @@ class PostgresTransaction(Transaction):
 
 
 class SpaceObjects:
-    """`sql.Files` as rows: the raw results. Pages and journals are read out of the rows, so they are not written."""
+    """`sql.Files` as rows: the raw results, or where they are in the bucket.
 
-    def __init__(self, tx: PostgresTransaction) -> None:
+    Pages and journals are read out of other rows, so they are not written.
+    """
+
+    def __init__(self, tx: PostgresTransaction, uploads: Uploads) -> None:
         self._tx = tx
+        self._uploads = uploads
+        self._is_new = not tx.space
 
     def read(self, path: str) -> bytes | None:
-        return self._tx.get("SELECT data FROM object WHERE space = :space AND path = ?", path)
+        row = self._tx.one("SELECT data, key FROM object WHERE space = :space AND path = ?", path)
+        data, key = row or (None, None)
+        return data if key is None else self._uploads.objects.get(key)
 
     def shown(self, path: str) -> str:
         return path
 
     def read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
-        data: bytes | None = self._tx.get(
-            "SELECT substring(data FROM (octet_length(data) - ? + ? + 1)::int FOR ?::int) FROM object"
+        row = self._tx.one(
+            "SELECT substring(data FROM (octet_length(data) - ? + ? + 1)::int FOR ?::int), key, length FROM object"
             " WHERE space = :space AND path = ?",
             *(size, span[0], span[1] - span[0], path),
         )
+        data, key, length = row or (None, None, 0)
+        if key is not None and length >= size:
+            first = length - size
+            data = self._uploads.objects.get_range(key, first + span[0], first + span[1])
         return data if data is not None and len(data) == span[1] - span[0] else None
 
     def write(self, path: str, data: bytes) -> None:
         if path.startswith(_RESULTS):
+            stored = self._uploads.put(self._tx.space, path, data, is_new=self._is_new)
             self._tx.run(
-                "INSERT INTO object (space, path, data) VALUES (:space, ?, ?)"
-                " ON CONFLICT (space, path) DO UPDATE SET data = excluded.data",
-                *(path, data),
+                "INSERT INTO object (space, path, data, key, length) VALUES (:space, ?, ?, ?, ?)"
+                " ON CONFLICT (space, path) DO UPDATE"
+                " SET data = excluded.data, key = excluded.key, length = excluded.length",
+                *(path, stored.data, stored.key, stored.length),
             )
 
     def remove(self, path: str) -> None:
+        self._tx.has_removed |= path.startswith(_RESULTS)
         self._tx.run("DELETE FROM object WHERE space = :space AND path = ?", path)
 
     def append(

@@ -1,0 +1,224 @@
+"""Where the bytes of tool results are: in rows of PostgreSQL, or in an S3-compatible bucket.
+
+The row of an object says where its bytes are; the setting only says where those of new ones go. A key in a bucket is
+`FOLDER/SPACE/RANDOM` and is never used twice, so a deletion cannot hit a newer object. FOLDER belongs to one database,
+so several can share a bucket (`object_upkeep`).
+
+The object is stored first, then the transaction with its row. If that fails, the object is an orphan, which upkeep
+deletes. Nothing here checks what is read: the hash of a result does that.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Protocol
+
+from mcp_memory.core.errors import InvalidInput, StoreUnavailable
+
+__all__ = ["Bucket", "NotUploaded", "Objects", "Rows", "Stored", "Uploads", "open_bucket"]
+
+_ADDRESS = re.compile(r"s3://([^/\s]+)/?(\S*?)/*")
+_CONNECT_S, _REQUEST_S, _RETRY_S = 3, 10, 5
+_RETRIES = 3
+_PAGE = 1_000  # the most that S3 lists at once, and deletes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Where the bytes of a new object are: in its row, or in the bucket under a key, and then how many."""
+
+    data: bytes | None = None
+    key: str | None = None
+    length: int | None = None
+
+
+class Objects(Protocol):
+    """Where new objects go, and how those in a bucket are read. Any method raises StoreUnavailable."""
+
+    @property
+    def folder(self) -> str | None:
+        """The folder of this database in the bucket; None where objects are rows."""
+        ...
+
+    def put(self, space: int, data: bytes) -> Stored:
+        """Store the bytes of an object of a space."""
+        ...
+
+    def get(self, key: str) -> bytes | None:
+        """Return the bytes under a key; None if there are none."""
+        ...
+
+    def get_range(self, key: str, start: int, end: int) -> bytes | None:
+        """Return a part of the bytes under a key; shorter if they end before `end`."""
+        ...
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete the objects under keys; those that are gone already are passed over."""
+        ...
+
+    def listed(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
+        """Yield the objects of a folder, up to 1,000 at once: key, bytes, and when it was stored."""
+        ...
+
+
+class Rows:
+    """Objects in PostgreSQL, in the same transaction as the row of their result."""
+
+    folder = None
+
+    def put(self, space: int, data: bytes) -> Stored:
+        return Stored(data=data)
+
+    def get(self, key: str) -> bytes | None:
+        raise _unset()
+
+    def get_range(self, key: str, start: int, end: int) -> bytes | None:
+        raise _unset()
+
+    def delete(self, keys: Sequence[str]) -> None:
+        raise _unset()
+
+    def listed(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
+        raise _unset()
+
+
+class Bucket:
+    """Objects in a bucket, whose credentials, region and endpoint are in the variables `AWS_…`.
+
+    A bucket that does not answer is given up after some 10 s.
+    """
+
+    def __init__(self, address: str, folder: str | None) -> None:
+        """`address`: `s3://BUCKET/PREFIX`. Raises InvalidInput if it is none, or the extra `s3` is not installed."""
+        found = _ADDRESS.fullmatch(address)
+        if found is None:
+            raise InvalidInput("Setting 'objects' (MCP_MEMORY_OBJECTS) is wrong: its form is s3://BUCKET/PREFIX.")
+        try:
+            import obstore
+            from obstore.store import S3Store
+        except ImportError:
+            raise InvalidInput(
+                "Setting 'objects' names a bucket, and its client is not installed: `pip install 'mcp-memory[s3]'`."
+            ) from None
+        self.name = address
+        self.folder = folder
+        self._client: Any = obstore
+        with self._explained():
+            self._store = S3Store(
+                found[1],
+                prefix=found[2] or None,
+                client_options={
+                    "allow_http": True,  # the endpoint says which it is, and is https where none is set
+                    "connect_timeout": timedelta(seconds=_CONNECT_S),
+                    "timeout": timedelta(seconds=_REQUEST_S),
+                },
+                retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_S)},
+            )
+
+    def put(self, space: int, data: bytes) -> Stored:
+        if self.folder is None:
+            raise StoreUnavailable("The database can only be read. Nothing was written.")
+        key = f"{self.folder}/{space}/{secrets.token_hex(16)}"
+        with self._explained():
+            self._client.put(self._store, key, data)
+        return Stored(key=key, length=len(data))
+
+    def get(self, key: str) -> bytes | None:
+        with self._explained():
+            try:
+                return bytes(self._client.get(self._store, key).bytes())
+            except FileNotFoundError:
+                return None
+
+    def get_range(self, key: str, start: int, end: int) -> bytes | None:
+        if start >= end:
+            return b""
+        with self._explained():
+            try:
+                return bytes(self._client.get_range(self._store, key, start=start, end=end))
+            except FileNotFoundError:
+                return None
+            except self._client.exceptions.BaseError as error:
+                if "416 Range Not Satisfiable" in str(error):  # it is shorter than it was
+                    return b""
+                raise
+
+    def delete(self, keys: Sequence[str]) -> None:
+        with self._explained():
+            for start in range(0, len(keys), _PAGE):
+                self._client.delete(self._store, list(keys[start : start + _PAGE]))
+
+    def listed(self, folder: str) -> Iterator[list[tuple[str, int, datetime]]]:
+        with self._explained():
+            for page in self._client.list(self._store, f"{folder}/", chunk_size=_PAGE):
+                yield [(one["path"], one["size"], one["last_modified"]) for one in page]
+
+    @contextmanager
+    def _explained(self) -> Generator[None]:
+        """Raise failures of the bucket as StoreUnavailable. An answer's body is left out: it may name the key id."""
+        exceptions = self._client.exceptions
+        try:
+            yield
+        except (exceptions.BaseError, FileNotFoundError, ValueError) as error:
+            said = str(error).split("\n", 1)[0].partition("<")[0].rstrip(": ")[:300]
+            raise StoreUnavailable(
+                f"The bucket {self.name} cannot be used ({said}). Nothing was written to it. Check that it exists, the"
+                " variables AWS_ENDPOINT_URL, AWS_REGION and those of the credentials, and what these may do there."
+            ) from None
+
+
+class NotUploaded(Exception):
+    """A transaction has to wait until an object is stored, which it does without holding locks or a connection."""
+
+    def __init__(self, uploads: Uploads, *place: Any) -> None:
+        super().__init__("an object is stored before its transaction")
+        self._uploads = uploads
+        self._place = place
+
+    def upload(self) -> None:
+        self._uploads.store(*self._place)
+
+
+class Uploads:
+    """The objects of one write, each stored once however often the transaction is tried.
+
+    With `early`, the first of them ends the transaction by NotUploaded; it is tried again when the object is stored.
+    Further ones are stored within the transaction.
+    """
+
+    def __init__(self, objects: Objects, *, early: bool = False) -> None:
+        self.objects = objects
+        self._early = early and objects.folder is not None
+        self._stored: dict[tuple[int, str, bytes], Stored] = {}
+
+    def put(self, space: int, path: str, data: bytes, *, is_new: bool) -> Stored:
+        """Store an object. `is_new`: the space was made in this transaction, and may get another number in the next."""
+        if self.objects.folder is None:
+            return self.objects.put(space, data)
+        stored = self._stored.get((space, path, sha256(data).digest()))
+        if stored is None and self._early and not is_new:
+            self._early = False
+            raise NotUploaded(self, space, path, data)
+        return stored or self.store(space, path, data)
+
+    def store(self, space: int, path: str, data: bytes) -> Stored:
+        stored = self._stored[space, path, sha256(data).digest()] = self.objects.put(space, data)
+        return stored
+
+
+def open_bucket(address: str | None, folder: str | None) -> Objects:
+    """Return where new objects go: the bucket at an address, or rows if there is none."""
+    return Rows() if address is None else Bucket(address, folder)
+
+
+def _unset() -> StoreUnavailable:
+    return StoreUnavailable(
+        "The bytes of this are in a bucket, and none is set here. Set MCP_MEMORY_OBJECTS as on the other servers of"
+        " this memory."
+    )
