@@ -7,8 +7,9 @@ each text is embedded once; DIR keeps the vectors. Then, each beside its floor o
 
 * `conversation_search` through the verb, one question at a time, in spaces of each size;
 * the 100 nearest vectors, of which how many are those of the exact scan;
-* capture by eight threads of one process, an exchange of two turns a call, into eight spaces and into one. Their
-  vectors are there before: the bundled model embeds some 200 turns/s, whatever the store;
+* capture by eight clients, an exchange of two turns a call, into eight spaces and into one: threads of one process,
+  and of three, as three servers have them. Their vectors are there before: the bundled model embeds some 200 turns/s,
+  whatever the store;
 * resident memory of a process that has searched every space.
 """
 
@@ -20,19 +21,21 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, sleep, time
 from typing import Any
 
 import anyio
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
+from psycopg.conninfo import make_conninfo
 from tqdm import tqdm
 
 from bench.corpus import BATCH, batches, queries, session_of
@@ -73,6 +76,7 @@ def measured(url: str | None, folder: Path | None, turns: int) -> dict[str, Any]
             while store.maintain_indexes(limit=256):
                 pass
             settled = perf_counter() - start
+            _vacuum(database if url else make_conninfo(database, user="owner"))
             return {
                 "spaces": len(spaces),
                 "turns": sum(spaces.values()),
@@ -81,7 +85,7 @@ def measured(url: str | None, folder: Path | None, turns: int) -> dict[str, Any]
                 "select_ms": _select(database),
                 "search": anyio.run(_searched, database, spaces, Path(other)),
                 "recall": {turns: _recall(store, space, vectors) for space, turns in list(spaces.items())[:2]},
-                "capture": _captures(store, database, vectors),
+                "capture": _captures(database, kept / "vectors.npy"),
                 "resident_mb": _resident(database),
                 "database_mb": _size(database),
             }
@@ -117,6 +121,12 @@ def _vectors(path: Path, count: int) -> NDArray[np.float16]:
         made = [embedder.embed([turn.content for turn in part]).astype(np.float16) for part in parts]
         np.save(path, np.concatenate(made))
     return np.load(path)
+
+
+def _vacuum(url: str) -> None:
+    """Do what autovacuum does within some minutes: without statistics a search takes twice as long."""
+    with psycopg.connect(url, autocommit=True) as con:
+        con.execute("VACUUM (ANALYZE)")
 
 
 def _given(vectors: NDArray[np.float16], start: int, count: int) -> Vectors:
@@ -239,50 +249,67 @@ def _size(url: str) -> int:
 # --- capture ----------------------------------------------------------------------------------------
 
 
-def _captures(store: PostgresStore, url: str, vectors: NDArray[np.float16]) -> dict[str, dict[str, float]]:
-    texts = [turn for part in batches(5_000, seed=3) for turn in part]
+def _captures(url: str, vectors: Path) -> dict[str, dict[str, float]]:
+    ways: dict[str, tuple[str, list[int]]] = {
+        "into 8 spaces": ("of {}", [_CLIENTS]),
+        "the same, three servers": ("of {} of three", [3, 3, 2]),
+        "into one space": ("hot", [_CLIENTS]),
+        "bare INSERT and COMMIT": ("", [_CLIENTS]),
+    }
+    return {way: _by_servers(url, vectors, space, clients) for way, (space, clients) in ways.items()}
 
-    def capture(space: str, client: int, call: int) -> None:
-        start = (client * 611 + call * 2) % (len(texts) - 1)
-        turns = [
-            NewTurn(role=turn.role, content=turn.content, client_id=f"{client} {call} {place}")
-            for place, turn in enumerate(texts[start : start + 2])
+
+def _by_servers(url: str, vectors: Path, space: str, clients: list[int]) -> dict[str, float]:
+    """Run so many clients in each of several processes at once; count two turns a call."""
+    begin = time() + 4  # until then each process has started
+    with ProcessPoolExecutor(len(clients), get_context("spawn")) as servers:
+        first = [sum(clients[:place]) for place in range(len(clients))]
+        parts = [
+            servers.submit(_capture, url, vectors, space, range(start, start + count), begin)
+            for start, count in zip(first, clients, strict=True)
         ]
-        session = f"client {client}"
-        store.append_turns(space, session, turns, now=datetime.now(UTC), vectors=_given(vectors, start, 2))
-
-    def into_floor(con: psycopg.Connection[Any], _: int) -> None:
-        con.execute("INSERT INTO commit_mark (token) VALUES (%s)", (secrets.randbits(63),))
-
-    with ThreadPoolExecutor(_CLIENTS) as threads:
-        connections = [psycopg.connect(url, autocommit=True) for _ in range(_CLIENTS)]
-        ways: dict[str, list[Callable[[int], None]]] = {
-            "into 8 spaces": [partial(capture, f"captured {client}", client) for client in range(_CLIENTS)],
-            "into one space": [partial(capture, "hot", client) for client in range(_CLIENTS)],
-            "bare INSERT and COMMIT": [partial(into_floor, con) for con in connections],
-        }
-        found = {way: _paced(threads, clients) for way, clients in ways.items()}
-    for con in connections:
-        con.close()
-    return found
-
-
-def _paced(threads: ThreadPoolExecutor, clients: Sequence[Callable[[int], None]]) -> dict[str, float]:
-    """Let each client call as fast as it is answered; count two turns a call."""
-    until = perf_counter() + _SECONDS
-
-    def run(call: Callable[[int], None]) -> list[float]:
-        seconds: list[float] = []
-        while perf_counter() < until:
-            seconds.append(_seconds(partial(call, len(seconds))))
-        return seconds
-
-    took = [one for seconds in threads.map(run, clients) for one in seconds]
+        took = [seconds for part in parts for seconds in part.result()]
     return {
         "turns_per_s": round(2 * len(took) / _SECONDS),
         **timings_ms(took),
         "p99": round(1_000 * percentile(took, 99), 1),
     }
+
+
+def _capture(url: str, vectors: Path, space: str, clients: Sequence[int], begin: float) -> list[float]:
+    """Let each client call as fast as it is answered; return the seconds of the calls. Without a `space`: the floor."""
+    texts = [turn for part in batches(5_000, seed=3) for turn in part]
+    given = np.load(vectors, mmap_mode="r")
+
+    def capture(store: PostgresStore, client: int, call: int) -> None:
+        start = (client * 611 + call * 2) % (len(texts) - 1)
+        turns = [
+            NewTurn(role=turn.role, content=turn.content, client_id=f"{client} {call} {place}")
+            for place, turn in enumerate(texts[start : start + 2])
+        ]
+        now, made = datetime.now(UTC), _given(given, start, 2)
+        store.append_turns(space.format(client), f"client {client}", turns, now=now, vectors=made)
+
+    def insert(con: psycopg.Connection[Any]) -> None:
+        con.execute("INSERT INTO commit_mark (token) VALUES (%s)", (secrets.randbits(63),))
+
+    def run(call: Callable[[int], None]) -> list[float]:
+        sleep(max(0.0, begin - time()))
+        until = perf_counter() + _SECONDS
+        seconds: list[float] = []
+        while perf_counter() < until:
+            seconds.append(_seconds(partial(call, len(seconds))))
+        return seconds
+
+    with ExitStack() as stack:
+        threads = stack.enter_context(ThreadPoolExecutor(len(clients)))
+        if space:
+            store = stack.enter_context(closing(open_store(url)))
+            calls: list[Callable[[int], None]] = [partial(capture, store, client) for client in clients]
+        else:
+            opened = [stack.enter_context(psycopg.connect(url, autocommit=True)) for _ in clients]
+            calls = [lambda _, con=con: insert(con) for con in opened]
+        return [one for seconds in threads.map(run, calls) for one in seconds]
 
 
 # --- for people -------------------------------------------------------------------------------------

@@ -51,8 +51,11 @@ _quoted = partial(pattern_of, "mcp_memory.language", "data/quoted.txt")
 
 def own_part(text: str) -> str:
     """Return the text in its length, with `FILL` for each character that is not the author's but for line ends."""
+    spans = list(_spans(text))
+    if not spans:
+        return text
     shown = list(text)
-    for start, end in _spans(text):
+    for start, end in spans:
         for place in range(start, end):
             if shown[place] != "\n":
                 shown[place] = FILL

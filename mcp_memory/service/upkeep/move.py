@@ -144,6 +144,7 @@ def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Tell)
         while index_next(goal, passing, space, lambda: True):
             pass
     tell("making indexes", 1, 1)
+    goal.write_home(lambda tx: tx.run("ANALYZE"))  # without statistics the first searches would be slow
     if isinstance(goal, MovableSqlite):
         goal.repair(Path.unlink, everything=True)  # all files there are of this move
         for space, _, page in list(personas(goal, goal.home)):

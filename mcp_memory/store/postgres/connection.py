@@ -39,8 +39,10 @@ class PostgresConnection:
         return self._rows(self.con.execute(_translated(sql), [_given(value) for value in values]))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Value]], /) -> object:
-        with self.con.cursor() as cursor:
-            cursor.executemany(_translated(sql), [[_given(value) for value in row] for row in rows])
+        given = [[_given(value) for value in row] for row in rows]
+        if given:
+            with self.con.cursor() as cursor:
+                cursor.executemany(_translated(sql), given)
         return None
 
     def _rows(self, cursor: psycopg.Cursor[Any]) -> Iterator[tuple[Any, ...]]:

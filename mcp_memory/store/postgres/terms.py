@@ -28,8 +28,12 @@ _RENEWED: tuple[tuple[Layer, str], ...] = (("atom", "r.text, NULL"), ("turn", "r
 def hashed(space: int, terms: Iterable[str]) -> list[int]:
     """Return the keys of terms in a space, in the order of the terms."""
     salt = str(space).encode() + b"\0"
-    digests = (blake2b(salt + term.encode("utf-8", "surrogatepass"), digest_size=8).digest() for term in terms)
-    return [int.from_bytes(digest, "big", signed=True) for digest in digests]
+    return [
+        int.from_bytes(
+            blake2b(salt + term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True
+        )
+        for term in terms
+    ]
 
 
 def put(tx: PostgresTransaction, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
