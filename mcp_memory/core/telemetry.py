@@ -1,4 +1,4 @@
-"""OpenTelemetry spans, where a collector is configured: requests, store verbs, embeddings, calls to models.
+"""OpenTelemetry spans, where a collector is configured: requests, background work, store verbs, embeddings, models.
 
 Requests are the spans of the SDK's middleware; below them stand those of the seams that `traced` wraps. It is on where
 `OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`) is set and the extra `otel` is installed; the other `OTEL_*`
@@ -13,8 +13,9 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from functools import wraps
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -36,8 +37,8 @@ _METHOD = re.compile(
 _NAMES = {"gen_ai.tool.name", "gen_ai.prompt.name"}
 _KEPT = {
     "error.type", "gen_ai.operation.name", "gen_ai.request.model", "gen_ai.usage.input_tokens",
-    "gen_ai.usage.output_tokens", "mcp.protocol.version", "mcp_memory.pool_wait_ms", "mcp_memory.retries",
-    "mcp_memory.texts", "rpc.response.status_code",
+    "gen_ai.usage.output_tokens", "mcp.protocol.version", "mcp_memory.claim_age_ms", "mcp_memory.pool_wait_ms",
+    "mcp_memory.retries", "mcp_memory.texts", "rpc.response.status_code",
 }  # fmt: skip
 _VERBS = {"embed": ("embed", "embed_query"), "model": ("ask",)}
 
@@ -112,6 +113,19 @@ def note(name: str, value: float) -> None:
         from opentelemetry.trace import get_current_span
 
         get_current_span().set_attribute(f"mcp_memory.{name}", value)
+
+
+@contextmanager
+def working(kind: str, *, claim_age: timedelta) -> Generator[None]:
+    """Make a span of the background work on one space. `claim_age`: how long the space was due before."""
+    if not is_on():
+        yield
+        return
+    about = {"mcp_memory.claim_age_ms": round(claim_age / timedelta(milliseconds=1))}
+    with _tracer.start_as_current_span(
+        f"worker {kind}", attributes=about, record_exception=False, set_status_on_exception=False
+    ):
+        yield
 
 
 class _Traced:

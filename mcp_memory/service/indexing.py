@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError
 from mcp_memory.models.embed import Embedder, embedder_for
@@ -185,7 +186,8 @@ class Indexing:
             return False
         again = timedelta(0)
         try:
-            has_more = self._index_result(claim.space, self._goes_on) or self._embed(claim.space)
+            with telemetry.working("index", claim_age=claim.age):
+                has_more = self._index_result(claim.space, self._goes_on) or self._embed(claim.space)
             again = timedelta(0) if has_more else _AGAIN
         finally:
             self._store.release_space(claim, again=again)

@@ -35,6 +35,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError, ModelFailed, NoUsableReply, Refused
 from mcp_memory.core.secrets.masking import mask
@@ -353,7 +354,8 @@ class SchedulerThread:
             return False
         again = timedelta(seconds=_REFUSED_S)
         try:
-            again = self._scheduler_of(claim.space).serve(self._model)
+            with telemetry.working("distil", claim_age=claim.age):
+                again = self._scheduler_of(claim.space).serve(self._model)
         except NoUsableReply as failure:  # its job is parked
             again = timedelta(0)
             logger.info("a job waits: %s", failure)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.core.types import (
@@ -293,11 +293,15 @@ INDEX = "index"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A space that a worker of a queue has claimed; `token` tells this claim from later ones."""
+    """A space that a worker of a queue has claimed; `token` tells this claim from later ones.
+
+    `age`: how long it was due before, by the clock of the database.
+    """
 
     queue: str
     space: str
     token: str
+    age: timedelta
 
 
 Outcome = dict[str, int]

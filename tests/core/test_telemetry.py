@@ -21,8 +21,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mcp_memory.core import telemetry
+from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import ModelFailed
+from mcp_memory.core.types import NewTurn
 from mcp_memory.models.llm import ChatMessage, Completion, ModelPrompt
+from mcp_memory.service.memory import open_memory
 from mcp_memory.testing import HashEmbedder
 from tests.postgres.notes import opened
 from tests.postgres.proxy import proxied
@@ -176,6 +179,24 @@ def _without_otel() -> dict[str, str]:
 )
 def test_the_usual_variables_switch_it(environ: dict[str, str], wanted: bool) -> None:
     assert telemetry.wanted(environ) == wanted
+
+
+async def test_background_work_has_a_span_with_the_time_that_its_space_was_due(
+    tmp_path: Path, spans: InMemorySpanExporter
+) -> None:
+    settings = Settings(home=tmp_path, embedder="none")
+    async with open_memory(settings) as memory:
+        await memory.record_turns([NewTurn(role="user", content="Boats are best.")], session="one")
+    async with open_memory(settings, embedder=HashEmbedder(32)):
+        with anyio.fail_after(20):
+            while not (ages := _claim_ages(spans)):  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+    assert ages[0] >= 0
+
+
+def _claim_ages(spans: InMemorySpanExporter) -> list[Any]:
+    ended = [span.attributes or {} for span in spans.get_finished_spans() if span.name == "worker index"]
+    return [about["mcp_memory.claim_age_ms"] for about in ended]
 
 
 @pytest.mark.postgres

@@ -61,19 +61,19 @@ def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | Non
         condition = _DUE.replace(f"d.at <= {NOW}", "s.name = ?")
         values = (queue, space, milliseconds(LONGEST_LEASE))
     found = tx.one(
-        f"SELECT d.space, s.name FROM due d JOIN space s ON s.id = d.space WHERE {condition}"
+        f"SELECT d.space, s.name, {NOW} - d.at FROM due d JOIN space s ON s.id = d.space WHERE {condition}"
         f" ORDER BY d.at LIMIT 1 {tx.skip_locked.format('d')}",
         *values,
     )
     if found is None:
         return None
-    number, name = found
+    number, name, late = found
     token = secrets.token_hex(8)
     tx.run(
         f"UPDATE due SET token = ?, at = {NOW} + ?, until = {NOW} + ? WHERE space = ? AND queue = ?",
         *(token, milliseconds(lease), milliseconds(lease), number, queue),
     )
-    return Claim(queue=queue, space=name, token=token)
+    return Claim(queue=queue, space=name, token=token, age=timedelta(milliseconds=max(0, late)))
 
 
 def release(tx: HomeTransaction, claim: Claim, *, again: timedelta) -> None:
