@@ -187,7 +187,7 @@ async def test_background_work_has_a_span_with_the_time_that_its_space_was_due(
     settings = Settings(home=tmp_path, embedder="none")
     async with open_memory(settings) as memory:
         await memory.record_turns([NewTurn(role="user", content="Boats are best.")], session="one")
-    async with open_memory(settings, embedder=HashEmbedder(32)):
+    async with open_memory(settings, embedder=HashEmbedder()):
         with anyio.fail_after(20):
             while not (ages := _claim_ages(spans)):  # noqa: ASYNC110
                 await anyio.sleep(0.01)

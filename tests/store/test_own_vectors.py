@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from threading import Barrier
 
 import numpy as np
 import psycopg
@@ -101,6 +104,22 @@ def test_a_move_that_is_killed_leaves_every_vector_where_it_was(store: PostgresS
         assert found(store) == before
         store.maintain_indexes(limit=90)
     move(store)
+    assert tables(url) == {"turn_vec_1": 100, "turn_vec_1_of_2": COUNT}
+    assert found(store) == before
+
+
+def test_two_servers_that_move_at_once_move_every_vector_once(store: PostgresStore, url: str) -> None:
+    before = found(store)
+    with closing(open_store(url)) as other, ThreadPoolExecutor(2) as threads:
+        together = Barrier(2)
+
+        def moving(one: PostgresStore) -> None:
+            together.wait()
+            while one.maintain_indexes(limit=10):
+                pass
+
+        for done in [threads.submit(moving, one) for one in (store, other)]:
+            done.result()
     assert tables(url) == {"turn_vec_1": 100, "turn_vec_1_of_2": COUNT}
     assert found(store) == before
 

@@ -108,7 +108,9 @@ _FUNCTIONS = f"""
         LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
         DECLARE own text := shared || '_of_' || of_space;
         BEGIN
-            PERFORM pg_advisory_xact_lock(hashtextextended(own, 0));
+            -- The lock of the parent, which CREATE TABLE takes as well: after another one a catalog that was read
+            -- before would still lack the table that a second server has made meanwhile.
+            EXECUTE format('LOCK TABLE ONLY %I IN SHARE UPDATE EXCLUSIVE MODE', shared);
             IF to_regclass(own) IS NULL THEN
                 EXECUTE format('CREATE TABLE %I (CHECK (space = %s), PRIMARY KEY (space, id)) INHERITS (%I)',
                     own, of_space, shared);
