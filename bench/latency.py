@@ -233,7 +233,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
     yield _row("  common words against rare", f"{kinds['common']['p50'] / kinds['rare']['p50']:.2f} ×", "", "")
     lost = ", ".join(f"{percent:.2f} @{k}" for k, percent in recall["lost_percent"].items())
     yield _row("  vectors alone p50 / p95, ms", _pair(recall["ours_ms"]), f"{_pair(recall['exact_ms'])} exact scan", "")
-    yield _row("  recall lost to it, %", lost if recall["sketched"] else "none: it is exact", "", "")
+    yield _row("  recall lost to it, %", lost if recall["indexed"] else "none: it is exact", "", "")
     yield _row("offload of 1 MiB p50 / p95, ms", _pair(offload["ours_ms"]), f"{_pair(offload['file_ms'])} file", "")
     yield _row(
         "server resident, MB",

@@ -41,6 +41,7 @@ from tqdm import tqdm
 from bench.corpus import BATCH, batches, queries, session_of
 from bench.servers import memory_of
 from bench.stats import percentile, timings_ms
+from bench.vectors import recall_in_postgres
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.models.embed import make_embedder
@@ -60,7 +61,6 @@ _CLIENTS = 8
 _SECONDS = 10.0
 _QUERIES, _WARM = 48, 8
 _NEAREST = 100
-_ALL = Filters(upto=2**62)  # a filter that every row passes, with which the scan is exact
 
 
 def measured(url: str | None, folder: Path | None, turns: int) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def measured(url: str | None, folder: Path | None, turns: int) -> dict[str, Any]
                 "settled_s": round(settled),
                 "select_ms": _select(database),
                 "search": anyio.run(_searched, database, spaces, Path(other)),
-                "recall": {turns: _recall(store, space, vectors) for space, turns in list(spaces.items())[:2]},
+                "recall": {turns: _recall(store, space, turns) for space, turns in list(spaces.items())[:2]},
                 "capture": _captures(database, kept / "vectors.npy"),
                 "resident_mb": _resident(database),
                 "database_mb": _size(database),
@@ -183,28 +183,11 @@ async def _searched(url: str, spaces: dict[str, int], home: Path) -> dict[int, d
     return found
 
 
-def _recall(store: PostgresStore, space: str, vectors: NDArray[np.float16]) -> dict[str, float]:
-    """Return which share of the nearest the search finds, and the milliseconds of both."""
+def _recall(store: PostgresStore, space: str, turns: int) -> dict[str, Any]:
     embedder = make_embedder(Settings())
     assert embedder is not None
-    shares: list[float] = []
-    ours: list[float] = []
-    scan: list[float] = []
-    for query in queries(60, turns=len(vectors), seed=2):
-        asked = Vectors(identity=embedder.identity, data=embedder.embed_query(query.text)[None, :])
-        nearest = partial(store.nearest, space, "turn", asked, limit=_NEAREST)
-        start = perf_counter()
-        found = {hit.id for hit in nearest(filters=Filters())}
-        between = perf_counter()
-        exact = {hit.id for hit in nearest(filters=_ALL)}
-        shares.append(len(found & exact) / len(exact))
-        ours.append(between - start)
-        scan.append(perf_counter() - between)
-    return {
-        "recall": round(float(np.mean(shares)), 4),
-        "p50": timings_ms(ours)["p50"],
-        "scan_p50": timings_ms(scan)["p50"],
-    }
+    asked = [embedder.embed_query(query.text) for query in queries(60, turns=turns, seed=2)]
+    return recall_in_postgres(store, embedder.identity, asked, space=space)
 
 
 def _resident(url: str) -> float:
@@ -323,7 +306,9 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     for size, took in found["search"].items():
         yield f"search of {size:>7,} turns    {took['p50']:.1f} / {took['p95']:.1f} ms"
     for size, one in found["recall"].items():
-        yield f"recall@100 of {size:>7,}      {one['recall']:.4f}, {one['p50']:.1f} ms; exact {one['scan_p50']:.1f}"
+        found_of = 1 - one["lost_percent"][_NEAREST] / 100
+        times = one["ours_ms"]["p50"], one["exact_ms"]["p50"]
+        yield f"recall@100 of {size:>7,}      {found_of:.4f}, {times[0]:.1f} ms; exact {times[1]:.1f}"
     for way, took in found["capture"].items():
         yield f"{way:<26} {took['turns_per_s']:,} turns/s, {took['p50']:.1f} / {took['p95']:.1f} / {took['p99']:.1f} ms"
     yield f"resident, all searched     {found['resident_mb']:.0f} MB"

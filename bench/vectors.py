@@ -1,9 +1,10 @@
-"""What sketches lose: `python -m bench.vectors SET [--set-of-queries SET] [--json FILE]`
+"""What sketches, or an index of PostgreSQL, lose: `python -m bench.vectors SET [--store postgresql] [--json FILE]`
 
-The distinct turns of a retrieval set are stored with their vectors, and its questions (or those of another set)
-are asked twice: of the search as it is, and of the exact scan of all vectors. Recall at k is the share of the
-k nearest rows that the search finds. Where the set has fewer rows than sketches begin at, the two are the same,
-and the command says so. Times are medians of the vector search alone, beside each other.
+The distinct turns of a retrieval set are stored with their vectors, and its questions (or, with `--set-of-queries`,
+those of another set) are asked twice: of the search as it is, and of the exact scan of all vectors. Recall at k is the
+share of the k nearest rows that the search finds. Where the set has fewer rows than those begin at (50,000), the two
+are the same, and the command says so. Times are medians of the vector search alone, beside each other. `--store
+postgresql` starts a PostgreSQL of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,16 +30,22 @@ from bench.stats import timings_ms
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import NewTurn
-from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.embed import Embedder, make_embedder
+from mcp_memory.store.postgres import PostgresStore
+from mcp_memory.store.postgres import open_store as open_shared_store
+from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import nearest_rows
-from mcp_memory.store.values import Vectors
+from mcp_memory.store.values import Filters, Vectors
+from tests.postgres_server import running
 
-__all__ = ["AT", "recall", "settle"]
+__all__ = ["AT", "recall", "recall_in_postgres", "settle"]
 
 AT = (10, 50, 100, 300)
 _BATCH = 500
+_INDEXED_FROM = 50_000  # rows of a space in PostgreSQL
+_ALL = Filters(upto=2**62)  # a filter that every row passes, with which PostgreSQL scans
 
 
 def settle(home: Path) -> float:
@@ -56,69 +64,109 @@ def recall(home: Path, queries: Sequence[NDArray[np.float32]], *, space: str = "
     number: int = database.read(lambda con: con.execute("SELECT id FROM space WHERE name = ?", (space,)).get)
     sketched = database.read(lambda con: con.table_exists("main", "turn_plan_1"))
 
-    def exact(con: apsw.Connection) -> list[tuple[int, float]]:
-        best = nearest_rows.Best(query, max(AT))
-        for numbers, rows in nearest_rows.blocks(con, "turn_vec_1", number, len(query)):
-            best.add(numbers, rows)
-        return best.found()
+    def exact(query: NDArray[np.float32]) -> list[Any]:
+        def scan(con: apsw.Connection) -> list[tuple[int, float]]:
+            best = nearest_rows.Best(query, max(AT))
+            for numbers, rows in nearest_rows.blocks(con, "turn_vec_1", number, len(query)):
+                best.add(numbers, rows)
+            return best.found()
 
-    def ours(con: apsw.Connection) -> list[tuple[int, float]]:
-        return nearest_rows.nearest(con, "turn", 1, number, query, allowed=None, limit=max(AT))
+        return database.read(scan)
 
+    def ours(query: NDArray[np.float32]) -> list[Any]:
+        return database.read(
+            lambda con: nearest_rows.nearest(con, "turn", 1, number, query, allowed=None, limit=max(AT))
+        )
+
+    compared = _compared(queries, ours, exact)
+    database.close()
+    return {"indexed": sketched, **compared}
+
+
+def recall_in_postgres(
+    store: PostgresStore, identity: str, queries: Sequence[NDArray[np.float32]], *, space: str = "default"
+) -> dict[str, Any]:
+    """See `recall`."""
+
+    def search(query: NDArray[np.float32], filters: Filters) -> list[Any]:
+        asked = Vectors(identity=identity, data=query[None, :])
+        return [hit.id for hit in store.nearest(space, "turn", asked, filters=filters, limit=max(AT))]
+
+    compared = _compared(queries, lambda query: search(query, Filters()), lambda query: search(query, _ALL))
+    return {"indexed": store.totals(space, "turn").rows >= _INDEXED_FROM, **compared}
+
+
+def _compared(
+    queries: Sequence[NDArray[np.float32]],
+    ours: Callable[[NDArray[np.float32]], list[Any]],
+    exact: Callable[[NDArray[np.float32]], list[Any]],
+) -> dict[str, Any]:
     found: dict[int, list[float]] = {k: [] for k in AT}
     seconds: tuple[list[float], list[float]] = ([], [])
-    for query in tqdm([asked for asked in queries if asked.any()], desc="recall", unit="q", leave=False):  # noqa: B007 the closures read it
+    for query in tqdm([asked for asked in queries if asked.any()], desc="recall", unit="q", leave=False):
         start = perf_counter()
-        hits = database.read(ours)
+        hits = ours(query)
         between = perf_counter()
-        nearest = database.read(exact)
+        nearest = exact(query)
         seconds[0].append(between - start)
         seconds[1].append(perf_counter() - between)
         for k in AT:
             found[k].append(len(set(hits[:k]) & set(nearest[:k])) / max(1, len(nearest[:k])))
-    database.close()
     return {
-        "sketched": sketched,
         "lost_percent": {k: round(100 * (1 - float(np.mean(found[k]))), 2) for k in AT},
         "ours_ms": timings_ms(seconds[0]),
         "exact_ms": timings_ms(seconds[1]),
     }
 
 
-def _measure(folder: Path, asked: Path) -> dict[str, Any]:
+def _measure(folder: Path, asked: Path, *, in_postgres: bool) -> dict[str, Any]:
     embedder = make_embedder(Settings())
     assert embedder is not None
     texts = list(dict.fromkeys(turn.content for stack in read_set(folder).haystacks for _, turn in stack.turns()))
+    queries = [embedder.embed_query(question.text) for question in read_set(asked).questions]
+    counted = {"rows": len(texts), "queries": len(queries)}
+    if in_postgres:
+        with running({"shared_buffers": "1GB", "maintenance_work_mem": "1GB"}) as server:
+            server.make_template()
+            with closing(open_shared_store(server.create_memory())) as store:
+                _fill(store, embedder, texts)
+                return {**counted, **recall_in_postgres(store, embedder.identity, queries)}
     with TemporaryDirectory(prefix="bench-") as place:
-        store = open_store(Path(place))
-        for start in tqdm(range(0, len(texts), _BATCH), desc="store", leave=False):
-            part = texts[start : start + _BATCH]
-            store.append_turns(
-                "default",
-                f"part-{start}",
-                [NewTurn(role="user", content=text) for text in part],
-                now=datetime.now(UTC),
-                vectors=Vectors(identity=embedder.identity, data=embedder.embed(part)),
-            )
-        store.close()
-        settle(Path(place))
-        queries = [embedder.embed_query(question.text) for question in read_set(asked).questions]
-        return {"rows": len(texts), "queries": len(queries), **recall(Path(place), queries)}
+        with closing(open_store(Path(place))) as store:
+            _fill(store, embedder, texts)
+        return {**counted, **recall(Path(place), queries)}
+
+
+def _fill(store: Store, embedder: Embedder, texts: Sequence[str]) -> None:
+    """Store the texts with their vectors, and do what the background would do then."""
+    for start in tqdm(range(0, len(texts), _BATCH), desc="store", leave=False):
+        part = texts[start : start + _BATCH]
+        store.append_turns(
+            "default",
+            f"part-{start}",
+            [NewTurn(role="user", content=text) for text in part],
+            now=datetime.now(UTC),
+            vectors=Vectors(identity=embedder.identity, data=embedder.embed(part)),
+        )
+    while store.maintain_indexes(limit=_BATCH):
+        pass
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="bench.vectors", description="What sketches of vectors lose.")
+    parser = argparse.ArgumentParser(prog="bench.vectors", description="What indexes of vectors lose.")
     parser.add_argument("folder", type=Path, metavar="SET", help="whose turns are stored")
     parser.add_argument("--set-of-queries", type=Path, metavar="SET", help="whose questions are asked [default: its]")
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite", help="[default: %(default)s]")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     options = parser.parse_args(arguments)
     try:
-        found = _measure(options.folder, options.set_of_queries or options.folder)
+        asked = options.set_of_queries or options.folder
+        found = _measure(options.folder, asked, in_postgres=options.store == "postgresql")
     except McpMemoryError as error:
         sys.exit(f"bench.vectors: {error}")
     print(f"{found['rows']:,} rows, {found['queries']} queries")
-    if not found["sketched"]:
-        print("too few rows for sketches: every search is exact")
+    if not found["indexed"]:
+        print("too few rows for an index: every search is exact")
     print("lost, %   " + "   ".join(f"@{k} {lost:.2f}" for k, lost in found["lost_percent"].items()))
     print(f"p50 ms    {found['ours_ms']['p50']:.1f}, exact scan {found['exact_ms']['p50']:.1f}")
     if options.json:

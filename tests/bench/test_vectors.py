@@ -1,4 +1,4 @@
-"""The command that measures what sketches lose, end to end on a small set: too small for any."""
+"""The command that measures what indexes of vectors lose, end to end on a small set: too small for any."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 from bench.vectors import AT, main
 
 
-def test_too_few_rows_for_sketches_lose_nothing(
-    small_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_too_few_rows_for_an_index_lose_nothing(
+    small_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], store: str
 ) -> None:
-    main([str(small_set), "--json", str(tmp_path / "found.json")])
+    main([str(small_set), "--store", store, "--json", str(tmp_path / "found.json")])
     found = json.loads((tmp_path / "found.json").read_text())
-    assert (found["sketched"], found["lost_percent"]) == (False, {str(k): 0.0 for k in AT})
+    assert (found["indexed"], found["lost_percent"]) == (False, {str(k): 0.0 for k in AT})
     assert "every search is exact" in capsys.readouterr().out
 
 
