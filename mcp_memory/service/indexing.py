@@ -20,7 +20,7 @@ from datetime import timedelta
 
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError
+from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError, StoreUnavailable
 from mcp_memory.models.embed import Embedder, embedder_for
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql.word_index import index_queue
@@ -75,6 +75,7 @@ class Indexing:
         self._complete = embedder is None
         self._others: list[Embedder] | None = None
         self._error: str | None = None
+        self._later: str | None = None  # why results are not indexed now
         self._bell = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
@@ -162,9 +163,10 @@ class Indexing:
                     self._store.open_queue(self._queue)
                     is_open = True
                 self._maintain()
+                self._later = None
                 while not self._stop.is_set() and self._index_next():
                     pass
-                self._error = None
+                self._error = self._later
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
                 self._error = str(error)
@@ -187,11 +189,22 @@ class Indexing:
         again = timedelta(0)
         try:
             with telemetry.working("index", claim_age=claim.age):
-                has_more = self._index_result(claim.space, self._goes_on) or self._embed(claim.space)
-            again = timedelta(0) if has_more else _AGAIN
+                again = self._share_of(claim.space)
         finally:
             self._store.release_space(claim, again=again)
         return True
+
+    def _share_of(self, space: str) -> timedelta:
+        """Index a result of a space, or embed a batch of its rows. Return after how long the space is due again."""
+        try:
+            if self._index_result(space, self._goes_on):
+                return timedelta(0)
+            again = _AGAIN
+        except StoreUnavailable as error:  # the bucket of results: rows are embedded all the same
+            self._later = str(error)
+            logger.warning("results are indexed later: %s", error)
+            again = timedelta(seconds=_AFTER_FAILURE_S)
+        return timedelta(0) if self._embed(space) else again
 
     def _goes_on(self) -> bool:
         return not self._stop.wait(_BETWEEN_S)

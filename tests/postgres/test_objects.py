@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,14 +21,17 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.move import move
 from mcp_memory.store.forgetting import Purge
-from mcp_memory.store.postgres import PostgresStore, open_store
+from mcp_memory.store.postgres import PostgresStore, objects, open_store
 from mcp_memory.store.postgres.object_upkeep import ObjectUpkeep
 from mcp_memory.store.postgres.transaction import PostgresTransaction
 from mcp_memory.store.sql import refs
 from mcp_memory.store.sqlite import open_store as open_sqlite
+from mcp_memory.testing import HashEmbedder
 from tests.bucket import TestBucket, running_bucket
 from tests.postgres.notes import as_owner, sql
+from tests.postgres.proxy import Proxy
 from tests.postgres_server import PostgresServer
+from tests.service.test_indexing import until
 from tests.store.test_contract import NOW, new_ref
 
 pytestmark = pytest.mark.postgres
@@ -83,10 +87,10 @@ def test_a_result_comes_back_byte_for_byte(store: PostgresStore, url: str, bucke
 def test_a_part_of_a_result_is_read_without_the_rest(store: PostgresStore, span: tuple[int, int]) -> None:
     ref = store.put_ref("me", new_ref(WORDS))
 
-    def part(tx: PostgresTransaction) -> bytes | None:
-        return tx.files.read_result(ref.path, len(WORDS), span)
+    def part(tx: PostgresTransaction) -> list[bytes | None]:
+        return tx.files.read_results([(ref.path, len(WORDS), span), ("refs/none.md", 7, (0, 7))])
 
-    assert store.read("me", part) == WORDS[slice(*span)]
+    assert store.read("me", part) == [WORDS[slice(*span)], None]
 
 
 def test_a_result_is_stored_once_however_often_it_comes(store: PostgresStore, bucket: TestBucket) -> None:
@@ -138,6 +142,16 @@ def store_and_fail(tx: PostgresTransaction) -> None:
     raise Failure
 
 
+def test_a_write_that_is_tried_again_stores_its_object_once(url: str, bucket: TestBucket, proxy: Proxy) -> None:
+    with closing(open_store(proxy.url(url), bucket.address)) as store:
+        store.put_ref("me", new_ref(b"before"))
+        proxy.cut_before(b"COMMIT", lambda: None)
+        ref = store.put_ref("me", new_ref(WORDS))
+        assert store.read_ref("me", ref.id) == WORDS
+    assert sorted(bucket.objects()) == keys(url)
+    assert len(keys(url)) == 2
+
+
 def test_a_write_that_is_rolled_back_leaves_nothing_to_read_and_the_sweep_takes_the_orphan(
     store: PostgresStore, url: str, bucket: TestBucket
 ) -> None:
@@ -184,8 +198,8 @@ def test_the_object_is_stored_while_no_transaction_holds_the_space(
     store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.append_turns("me", "s", [NewTurn(role="user", content="there")], now=NOW)
-    objects, open_transactions = store._objects, list[int]()  # pyright: ignore[reportPrivateUsage]
-    put = objects.put
+    into, open_transactions = store._objects, list[int]()  # pyright: ignore[reportPrivateUsage]
+    put = into.put
 
     def counting(space: int, data: bytes):
         ((count,),) = sql(
@@ -196,7 +210,7 @@ def test_the_object_is_stored_while_no_transaction_holds_the_space(
         open_transactions.append(count)
         return put(space, data)
 
-    monkeypatch.setattr(objects, "put", counting)
+    monkeypatch.setattr(into, "put", counting)
     store.put_ref("me", new_ref(WORDS))
     assert open_transactions == [0]
 
@@ -278,6 +292,44 @@ def test_without_the_bucket_a_result_is_refused_whole_and_all_else_goes_on(
         assert not cut_off.maintain_indexes(limit=10)
         assert "cannot be used" in cut_off.problems()[0]
     assert sql(url, "SELECT count(*) FROM ref") == [(1,)]
+
+
+async def test_without_the_bucket_turns_are_found_and_embedded_and_results_are_left_out(
+    url: str, bucket: TestBucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"home": home, "store": url, "objects": bucket.address}
+    turns = [NewTurn(role="user", content="The kettle is on the stove.")]
+    async with open_memory(**given, embedder="none") as memory:
+        await memory.offload_tool_result("Bash", b"The kettle boils.\n" * 200, session="s")
+        assert len((await memory.conversation_search("kettle boils")).results) == 1
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    sql(url, "UPDATE ref SET indexed = 0")
+    async with open_memory(**given, embedder=HashEmbedder("far/64", local=False)) as memory:
+        await memory.record_turns(turns, session="s")
+        state = await until(memory, lambda state: state.embedded == 1 and state.error is not None)
+        assert "cannot be used" in (state.error or "")
+        found = await memory.conversation_search("kettle")
+        assert ([hit.turn.content for hit in found.hits], found.results) == ([turns[0].content], [])
+
+
+def test_a_bucket_that_never_answers_is_asked_once_and_then_left_alone_for_a_while(
+    bucket: TestBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "_REQUEST_S", 2.1)
+    asked = list[socket.socket]()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(0.01)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        cut_off = objects.Bucket(bucket.address, "folder")
+        for _ in range(5):
+            with pytest.raises(StoreUnavailable, match="cannot be used"):
+                cut_off.get("folder/1/x")
+        with suppress(TimeoutError):
+            while True:
+                asked.append(silent.accept()[0])
+    for connection in asked:
+        connection.close()
+    assert 1 <= len(asked) < 5
 
 
 def test_a_bucket_that_does_not_exist_is_an_error_that_names_it(url: str, bucket: TestBucket) -> None:

@@ -12,20 +12,26 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 
-__all__ = ["Bucket", "NotUploaded", "Objects", "Rows", "Stored", "Uploads", "open_bucket"]
+__all__ = ["Bucket", "NotUploaded", "Objects", "Part", "Rows", "Stored", "Uploads", "open_bucket"]
 
 _ADDRESS = re.compile(r"s3://([^/\s]+)/?(\S*?)/*")
 _CONNECT_S, _REQUEST_S, _RETRY_S = 3, 10, 5
 _RETRIES = 3
+_SLOW_S, _REST_S = 2, 15
+_AT_ONCE = 16
 _PAGE = 1_000  # the most that S3 lists at once, and deletes
 
 
@@ -36,6 +42,15 @@ class Stored:
     data: bytes | None = None
     key: str | None = None
     length: int | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """A part of the bytes of an object in the bucket, from `start` up to `end`."""
+
+    key: str
+    start: int
+    end: int
 
 
 class Objects(Protocol):
@@ -54,8 +69,8 @@ class Objects(Protocol):
         """Return the bytes under a key; None if there are none."""
         ...
 
-    def get_range(self, key: str, start: int, end: int) -> bytes | None:
-        """Return a part of the bytes under a key; shorter if they end before `end`."""
+    def get_parts(self, parts: Sequence[Part]) -> dict[Part, bytes]:
+        """Return those parts that are there, each read without the rest."""
         ...
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -78,7 +93,7 @@ class Rows:
     def get(self, key: str) -> bytes | None:
         raise _unset()
 
-    def get_range(self, key: str, start: int, end: int) -> bytes | None:
+    def get_parts(self, parts: Sequence[Part]) -> dict[Part, bytes]:
         raise _unset()
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -91,7 +106,8 @@ class Rows:
 class Bucket:
     """Objects in a bucket, whose credentials, region and endpoint are in the variables `AWS_…`.
 
-    A bucket that does not answer is given up after some 10 s.
+    A bucket that does not answer is given up after some 10 s, and is not asked again for a while: whoever asks holds a
+    connection to the database.
     """
 
     def __init__(self, address: str, folder: str | None) -> None:
@@ -107,6 +123,7 @@ class Bucket:
                 "Setting 'objects' names a bucket, and its client is not installed: `pip install 'mcp-memory[s3]'`."
             ) from None
         self.name = address
+        self._resting = (0.0, "")  # until when, and why
         self.folder = folder
         self._client: Any = obstore
         with self._explained():
@@ -136,18 +153,25 @@ class Bucket:
             except FileNotFoundError:
                 return None
 
-    def get_range(self, key: str, start: int, end: int) -> bytes | None:
-        if start >= end:
-            return b""
+    def get_parts(self, parts: Sequence[Part]) -> dict[Part, bytes]:
+        of_key = [list(of_key) for _, of_key in groupby(sorted(parts), attrgetter("key"))]
+        if not of_key:
+            return {}
+        with ThreadPoolExecutor(min(_AT_ONCE, len(of_key))) as threads:  # a search reads parts of up to a hundred
+            return {part: data for found in threads.map(self._parts_of_one, of_key) for part, data in found}
+
+    def _parts_of_one(self, parts: Sequence[Part]) -> list[tuple[Part, bytes]]:
+        starts, ends = [part.start for part in parts], [part.end for part in parts]
         with self._explained():
             try:
-                return bytes(self._client.get_range(self._store, key, start=start, end=end))
+                found = self._client.get_ranges(self._store, parts[0].key, starts=starts, ends=ends)
             except FileNotFoundError:
-                return None
+                return []
             except self._client.exceptions.BaseError as error:
                 if "416 Range Not Satisfiable" in str(error):  # it is shorter than it was
-                    return b""
+                    return []
                 raise
+        return list(zip(parts, map(bytes, found), strict=True))
 
     def delete(self, keys: Sequence[str]) -> None:
         with self._explained():
@@ -163,14 +187,21 @@ class Bucket:
     def _explained(self) -> Generator[None]:
         """Raise failures of the bucket as StoreUnavailable. An answer's body is left out: it may name the key id."""
         exceptions = self._client.exceptions
+        start = time.monotonic()
+        until, why = self._resting
+        if start < until:
+            raise StoreUnavailable(why)
         try:
             yield
         except (exceptions.BaseError, FileNotFoundError, ValueError) as error:
             said = str(error).split("\n", 1)[0].partition("<")[0].rstrip(": ")[:300]
-            raise StoreUnavailable(
+            why = (
                 f"The bucket {self.name} cannot be used ({said}). Nothing was written to it. Check that it exists, the"
                 " variables AWS_ENDPOINT_URL, AWS_REGION and those of the credentials, and what these may do there."
-            ) from None
+            )
+            if time.monotonic() - start > _SLOW_S:
+                self._resting = (time.monotonic() + _REST_S, why)
+            raise StoreUnavailable(why) from None
 
 
 class NotUploaded(Exception):

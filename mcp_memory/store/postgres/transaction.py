@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.postgres import terms, vectors
 from mcp_memory.store.postgres.connection import PostgresConnection
-from mcp_memory.store.postgres.objects import Uploads
+from mcp_memory.store.postgres.objects import Part, Uploads
 from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.values import Layer, Vectors
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["PostgresTransaction", "home_transaction"]
+
+logger = logging.getLogger(__name__)
 
 _RESULTS = "refs/"
 
@@ -96,17 +100,31 @@ class SpaceObjects:
     def shown(self, path: str) -> str:
         return path
 
-    def read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
+    def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
+        found = [self._part(*one) for one in wanted]
+        in_bucket = list(dict.fromkeys(one for one in found if isinstance(one, Part)))
+        try:
+            read = self._uploads.objects.get_parts(in_bucket) if in_bucket else {}
+        except StoreUnavailable as error:
+            logger.warning("searched without the results in the bucket: %s", error)
+            read = {}
+        texts = (read.get(one) if isinstance(one, Part) else one for one in found)
+        return [
+            text if text is not None and len(text) == span[1] - span[0] else None
+            for text, (_, _, span) in zip(texts, wanted, strict=True)
+        ]
+
+    def _part(self, path: str, size: int, span: tuple[int, int]) -> bytes | Part | None:
+        """Return a span of a result, or where it is in the bucket."""
         row = self._tx.one(
             "SELECT substring(data FROM (octet_length(data) - ? + ? + 1)::int FOR ?::int), key, length FROM object"
             " WHERE space = :space AND path = ?",
             *(size, span[0], span[1] - span[0], path),
         )
         data, key, length = row or (None, None, 0)
-        if key is not None and length >= size:
-            first = length - size
-            data = self._uploads.objects.get_range(key, first + span[0], first + span[1])
-        return data if data is not None and len(data) == span[1] - span[0] else None
+        if key is None or length < size:
+            return data
+        return Part(key, length - size + span[0], length - size + span[1]) if span[0] < span[1] else b""
 
     def write(self, path: str, data: bytes) -> None:
         if path.startswith(_RESULTS):

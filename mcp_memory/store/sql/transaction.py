@@ -80,8 +80,11 @@ class Files(Protocol):
         """Return the path of a file as shown in messages to the user."""
         ...
 
-    def read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
-        """Return a span of the `size` raw bytes at the end of a result's file; None if it is torn or missing."""
+    def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
+        """Return spans of results, each given as (path, size, span): a span of the `size` raw bytes at the file's end.
+
+        None for those of files that are torn, missing, or cannot be reached now.
+        """
         ...
 
     def write(self, path: str, data: bytes) -> None: ...

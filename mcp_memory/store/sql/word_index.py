@@ -145,6 +145,6 @@ def chunks_by_id(tx: Transaction, ids: Iterable[str]) -> list[tuple[Chunk, bytes
         id: (Chunk(id=f"c{id}", ref=ref, lines=(first, last), span=(start, end)), path, size)
         for id, ref, first, last, start, end, path, size in rows
     }
-    wanted = (found[number] for number in numbers if number in found)
-    texts = ((chunk, tx.files.read_result(path, size, chunk.span)) for chunk, path, size in wanted)
-    return [(chunk, text) for chunk, text in texts if text is not None]
+    wanted = [found[number] for number in numbers if number in found]
+    texts = tx.files.read_results([(path, size, chunk.span) for chunk, path, size in wanted])
+    return [(chunk, text) for (chunk, _, _), text in zip(wanted, texts, strict=True) if text is not None]

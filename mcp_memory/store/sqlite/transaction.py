@@ -65,7 +65,10 @@ class SpaceFiles:
     def shown(self, path: str) -> str:
         return str(self._tx.folder / path)
 
-    def read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
+    def read_results(self, wanted: Sequence[tuple[str, int, tuple[int, int]]]) -> list[bytes | None]:
+        return [self._read_result(*one) for one in wanted]
+
+    def _read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
         try:
             with (self._tx.folder / path).open("rb") as file:
                 head = file.seek(0, os.SEEK_END) - size
