@@ -163,7 +163,6 @@ class Indexing:
                     self._store.open_queue(self._queue)
                     is_open = True
                 self._maintain()
-                self._later = None
                 while not self._stop.is_set() and self._index_next():
                     pass
                 self._error = self._later
@@ -197,9 +196,10 @@ class Indexing:
     def _share_of(self, space: str) -> timedelta:
         """Index a result of a space, or embed a batch of its rows. Return after how long the space is due again."""
         try:
-            if self._index_result(space, self._goes_on):
+            has_more, again = self._index_result(space, self._goes_on), _AGAIN
+            self._later = None
+            if has_more:
                 return timedelta(0)
-            again = _AGAIN
         except StoreUnavailable as error:  # the bucket of results: rows are embedded all the same
             self._later = str(error)
             logger.warning("results are indexed later: %s", error)
