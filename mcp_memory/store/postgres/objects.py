@@ -157,7 +157,7 @@ class Bucket:
         of_key = [list(of_key) for _, of_key in groupby(sorted(parts), attrgetter("key"))]
         if not of_key:
             return {}
-        with ThreadPoolExecutor(min(_AT_ONCE, len(of_key))) as threads:  # a search reads parts of up to a hundred
+        with ThreadPoolExecutor(min(_AT_ONCE, len(of_key))) as threads:  # a search reads parts of up to 40
             return {part: data for found in threads.map(self._parts_of_one, of_key) for part, data in found}
 
     def _parts_of_one(self, parts: Sequence[Part]) -> list[tuple[Part, bytes]]:
