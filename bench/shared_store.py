@@ -248,7 +248,7 @@ def _by_servers(url: str, vectors: Path, space: str, clients: list[int]) -> dict
     with ProcessPoolExecutor(len(clients), get_context("spawn")) as servers:
         first = [sum(clients[:place]) for place in range(len(clients))]
         parts = [
-            servers.submit(_capture, url, vectors, space, range(start, start + count), begin)
+            servers.submit(_capture, url, vectors, space, range(start, start + count), begin, _SECONDS)
             for start, count in zip(first, clients, strict=True)
         ]
         took = [seconds for part in parts for seconds in part.result()]
@@ -259,7 +259,7 @@ def _by_servers(url: str, vectors: Path, space: str, clients: list[int]) -> dict
     }
 
 
-def _capture(url: str, vectors: Path, space: str, clients: Sequence[int], begin: float) -> list[float]:
+def _capture(url: str, vectors: Path, space: str, clients: Sequence[int], begin: float, seconds: float) -> list[float]:
     """Let each client call as fast as it is answered; return the seconds of the calls. Without a `space`: the floor."""
     texts = [turn for part in batches(5_000, seed=3) for turn in part]
     given = np.load(vectors, mmap_mode="r")
@@ -278,11 +278,11 @@ def _capture(url: str, vectors: Path, space: str, clients: Sequence[int], begin:
 
     def run(call: Callable[[int], None]) -> list[float]:
         sleep(max(0.0, begin - time()))
-        until = perf_counter() + _SECONDS
-        seconds: list[float] = []
+        until = perf_counter() + seconds
+        took: list[float] = []
         while perf_counter() < until:
-            seconds.append(_seconds(partial(call, len(seconds))))
-        return seconds
+            took.append(_seconds(partial(call, len(took))))
+        return took
 
     with ExitStack() as stack:
         threads = stack.enter_context(ThreadPoolExecutor(len(clients)))
@@ -292,7 +292,7 @@ def _capture(url: str, vectors: Path, space: str, clients: Sequence[int], begin:
         else:
             opened = [stack.enter_context(psycopg.connect(url, autocommit=True)) for _ in clients]
             calls = [lambda _, con=con: insert(con) for con in opened]
-        return [one for seconds in threads.map(run, calls) for one in seconds]
+        return [one for took in threads.map(run, calls) for one in took]
 
 
 # --- for people -------------------------------------------------------------------------------------

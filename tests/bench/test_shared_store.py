@@ -18,6 +18,6 @@ def test_a_small_memory_is_filled_searched_and_measured(monkeypatch: pytest.Monk
     found = shared_store.measured(None, tmp_path, 600)
     assert (found["spaces"], found["turns"]) == (4, 600)
     assert list(found["search"]) == [100, 200]
-    assert [one["recall"] for one in found["recall"].values()] == [1.0, 1.0]
+    assert [one["lost_percent"][100] for one in found["recall"].values()] == [0.0, 0.0]
     assert all(took["turns_per_s"] for took in found["capture"].values())
-    assert len(list(shared_store.lines(found))) == 3 + 2 + 2 + 3 + 1
+    assert len(list(shared_store.lines(found))) == 3 + 2 + 2 + 4 + 1
