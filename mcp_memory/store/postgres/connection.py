@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import psycopg
-from psycopg.adapt import Loader
+from psycopg.types.numeric import NumericBinaryLoader
 
 from mcp_memory.store.sql.transaction import Value
 
@@ -36,7 +36,7 @@ class PostgresConnection:
         self.con = con
 
     def execute(self, sql: str, values: Sequence[Value], /) -> Iterator[Any]:
-        return self._rows(self.con.execute(_translated(sql), [_given(value) for value in values]))
+        return self._rows(self.con.execute(_translated(sql), [_given(value) for value in values], binary=True))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Value]], /) -> object:
         given = [[_given(value) for value in row] for row in rows]
@@ -78,12 +78,12 @@ def _row(row: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
-class _WholeNumber(Loader):
+class _WholeNumber(NumericBinaryLoader):
     """Sums of bigint are `numeric`: whole numbers here, as SQLite has them."""
 
-    def load(self, data: bytes | bytearray | memoryview) -> int | float:
-        text = bytes(data).decode()
-        return int(text) if text.lstrip("-").isdigit() else float(text)
+    def load(self, data: bytes | bytearray | memoryview) -> int | float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        value = super().load(data)
+        return int(value) if value.as_tuple().exponent == 0 else float(value)
 
 
 def equip(con: psycopg.Connection[Any]) -> None:

@@ -32,7 +32,7 @@ def read(
     """See `Store.postings`. `common` is that of the store."""
     if not tx.space:
         return []
-    tx.run("SET LOCAL enable_seqscan = off")  # of a space with few rows the planner would read the rows of all spaces
+    tx.forbid_scans()
     return postings.read(_GinRows(tx, layer, filters), wanted, also=also, common=common.of(tx, layer))
 
 

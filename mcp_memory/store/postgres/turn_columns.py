@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mcp_memory.store.postgres.terms import passing
-from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Totals
 
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mcp_memory.core.types import Role
+    from mcp_memory.store.postgres.transaction import PostgresTransaction
 
 __all__ = ["Turns"]
 
 _PACKED = {
-    "met": ("int8send(m.id)", ">i8"),
     "row": ("int8send(r.id)", ">i8"),
     "session": ("int8send(r.session)", ">i8"),
     "position": ("int8send(r.position)", ">i8"),
@@ -37,14 +36,25 @@ _PACKED = {
     "asks": ("boolsend(r.asks)", "?"),
     "passes": ("boolsend(coalesce({}, false))", "?"),
 }
-_COLUMNS = "t.space, t.id, t.session, t.position, t.said_at, t.role, t.size, t.asks, t.speaker, t.tombstone"
+_MET = "SELECT session, position FROM turn WHERE space = :space AND id = ANY (?::bigint[]) AND role <> 'note'"
+# Windows that touch are read as one span. Notes take positions in their session too, so spans are wider by their number.
+_SPANS = f"""
+    SELECT session, min(position) - wide AS first, max(position) + wide AS last FROM (
+        SELECT session, position, wide, count(*) FILTER (WHERE apart) OVER (PARTITION BY session ORDER BY position) AS span
+        FROM (
+            SELECT session, position, wide,
+                position - lag(position) OVER (PARTITION BY session ORDER BY position) > 2 * wide + 1 AS apart
+            FROM ({_MET}) met JOIN LATERAL (
+                SELECT ? + count(*) AS wide FROM turn n
+                WHERE n.space = :space AND n.session = met.session AND n.role = 'note'
+            ) reach ON true
+        ) gaps
+    ) spans GROUP BY session, wide, span
+"""
 _AROUND = f"""
-    turn m JOIN LATERAL (
-        (SELECT {_COLUMNS} FROM turn t WHERE t.space = m.space AND t.session = m.session AND t.role <> 'note'
-            AND t.position <= m.position ORDER BY t.position DESC LIMIT {{reach}} + 1)
-        UNION ALL
-        (SELECT {_COLUMNS} FROM turn t WHERE t.space = m.space AND t.session = m.session AND t.role <> 'note'
-            AND t.position > m.position ORDER BY t.position LIMIT {{reach}})
+    ({_SPANS}) s JOIN LATERAL (
+        SELECT * FROM turn t WHERE t.space = :space AND t.session = s.session
+            AND t.position BETWEEN s.first AND s.last AND t.role <> 'note' OFFSET 0
     ) r ON true
 """
 
@@ -67,7 +77,7 @@ class Turns:
     def __init__(self) -> None:
         self._known: dict[int, _CountedTurns] = {}
 
-    def totals(self, tx: Transaction) -> Totals:
+    def totals(self, tx: PostgresTransaction) -> Totals:
         counted = self._counted(tx)
         return Totals(
             rows=counted.rows,
@@ -77,19 +87,19 @@ class Turns:
             names=tuple(sorted({name for _, name in counted.who.values() if name})),
         )
 
-    def read(self, tx: Transaction, rows: NDArray[np.int64], *, filters: Filters, reach: int) -> TurnMetadata:
+    def read(self, tx: PostgresTransaction, rows: NDArray[np.int64], *, filters: Filters, reach: int) -> TurnMetadata:
         """See `Store.turn_metadata`."""
         import numpy as np
 
         who = self._counted(tx).who
-        lines = _lines(tx, rows, filters, reach)
-        keys = (lines["session"].astype(np.int64) << 32) + lines["position"]
-        _, first, places = np.unique(keys, return_index=True, return_inverse=True)
-        turns = lines[first]
+        turns = _lines(tx, rows, filters, reach)
+        turns = turns[np.lexsort((turns["position"], turns["session"]))]
+        inside, stretches = _windows(turns["session"], np.flatnonzero(np.isin(turns["row"], rows)), reach)
+        turns = turns[inside]
         return TurnMetadata(
             rows=turns["row"].astype(np.int64),
             sessions=turns["session"].astype(np.int64),
-            stretches=_stretches(lines["met"], places),
+            stretches=stretches[inside],
             said_at=turns["said_at"].astype(np.int64),
             sizes=turns["size"].astype(np.int64),
             speakers=turns["speaker"].astype(np.int64),
@@ -98,7 +108,7 @@ class Turns:
             who=who,
         )
 
-    def _counted(self, tx: Transaction) -> _CountedTurns:
+    def _counted(self, tx: PostgresTransaction) -> _CountedTurns:
         known = self._known.get(tx.space, _CountedTurns())
         newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
         if newest < known.upto:  # seen from an earlier moment, or rows were lost with a server
@@ -108,39 +118,39 @@ class Turns:
         return known
 
 
-def _lines(tx: Transaction, rows: NDArray[np.int64], filters: Filters, reach: int) -> NDArray[np.void]:
-    """Return a line for each turn around each of these rows; one that is around several has as many lines."""
+def _lines(tx: PostgresTransaction, rows: NDArray[np.int64], filters: Filters, reach: int) -> NDArray[np.void]:
+    """Return a line for each of these rows and for each turn around them, in any order; a few more may be among them."""
     import numpy as np
 
     condition, values = passing(tx, "turn", filters)
     packed = " || ".join(sql for sql, _ in _PACKED.values()).format(condition)
-    # Without a reach a turn is its own neighbour: a join would take twice as long.
-    source = _AROUND.format(reach=reach) if reach else "turn r"
-    of, packed = ("m", packed) if reach else ("r", packed.replace("(m.id)", "(r.id)"))
-    data: bytes | None = tx.get(
-        f"SELECT string_agg({packed}, '') FROM {source}"
-        f" WHERE {of}.space = :space AND {of}.id = ANY (?::bigint[]) AND {of}.role <> 'note'",
-        *values,
-        "{" + ",".join(map(str, rows.tolist())) + "}",
-    )
+    met = "{" + ",".join(map(str, rows.tolist())) + "}"
+    if reach:
+        source, given = f"FROM {_AROUND}", (met, reach)
+    else:
+        source, given = "FROM turn r WHERE r.space = :space AND r.id = ANY (?::bigint[]) AND r.role <> 'note'", (met,)
+    data: bytes | None = tx.get(f"SELECT string_agg({packed}, '') {source}", *values, *given)
     return np.frombuffer(data or b"", np.dtype([(name, code) for name, (_, code) in _PACKED.items()]))
 
 
-def _stretches(met: NDArray[np.int64], places: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Number the stretches: two places belong together if the turns around one row reach over both."""
+def _windows(
+    sessions: NDArray[np.int64], met: NDArray[np.intp], reach: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which places are at most `reach` from one of `met` in its session, and the number of their stretch.
+
+    Two places belong to one stretch if one window reaches over both. Places are sorted by session.
+    """
     import numpy as np
 
-    count = int(places.max(initial=-1)) + 1
-    _, window = np.unique(met, return_inverse=True)
-    starts = np.full(int(window.max(initial=-1)) + 1, count)
-    ends = np.zeros(len(starts), np.int64)
-    np.minimum.at(starts, window, places)
-    np.maximum.at(ends, window, places)
-    inside = np.cumsum(np.bincount(starts, minlength=count) - np.bincount(ends, minlength=count))
-    return np.concatenate(([0], np.cumsum(inside[:-1] == 0)))[:count]
+    starts = np.maximum(met - reach, np.searchsorted(sessions, sessions[met]))
+    ends = np.minimum(met + reach, np.searchsorted(sessions, sessions[met], side="right") - 1)
+    opened, closed = (np.bincount(edges, minlength=len(sessions)) for edges in (starts, ends))
+    joined = np.cumsum(opened - closed) > 0  # with the next place
+    inside = joined | (closed > 0)
+    return inside, np.concatenate(([0], np.cumsum(~joined[:-1])))[: len(sessions)]
 
 
-def _counted(tx: Transaction, known: _CountedTurns, upto: int) -> _CountedTurns:
+def _counted(tx: PostgresTransaction, known: _CountedTurns, upto: int) -> _CountedTurns:
     """Add the turns from the first row that is not counted to `upto`."""
     speakers = tx.all(
         "SELECT speaker, count(*), sum(size), max(id) FROM turn WHERE space = :space AND role <> 'note' AND id > ?"

@@ -133,6 +133,7 @@ def nearest(tx: PostgresTransaction, layer: Layer, query: Vectors, *, filters: F
         condition, values = passing(tx, layer, filters)
         passes = f" AND EXISTS (SELECT 1 FROM {layer} r WHERE r.space = v.space AND r.id = v.id AND {condition})"
     approximate = known[0].own if not passes and limit + _MORE <= _EF_SEARCH else None
+    tx.forbid_scans()
     if approximate:
         tx.run(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
     legs = [
