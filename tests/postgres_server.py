@@ -27,6 +27,7 @@ import psycopg
 from mcp_memory.core.config import Settings
 from mcp_memory.core.telemetry import traced
 from mcp_memory.store.postgres import migrate, open_store
+from mcp_memory.store.postgres.migrations import set_settings
 from mcp_memory.store.protocol import Store
 
 __all__ = ["PostgresServer", "is_there", "running"]
@@ -66,7 +67,9 @@ class PostgresServer:
     def create_memory(self) -> str:
         """Create a database with the schema of a store, and return its URL as the user `memory`, who owns nothing in it."""
         url = self.create_database("memory", owner="owner")
-        with psycopg.connect(url, autocommit=True) as con:  # of the template, each would have the same
+        with psycopg.connect(url.replace("memory@", "postgres@"), autocommit=True) as con:
+            set_settings(con)  # the copy of a template has none
+            # of the template, each would have the same
             con.execute("UPDATE home SET uuid = %s, key = %s", (secrets.token_hex(16), secrets.token_bytes(32)))
         return url
 

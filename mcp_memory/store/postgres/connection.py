@@ -48,7 +48,7 @@ class PostgresConnection:
     def _rows(self, cursor: psycopg.Cursor[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows; waits for them when the first is asked for."""
         pipeline = self.con._pipeline  # pyright: ignore[reportPrivateUsage]
-        if pipeline is not None:
+        if pipeline is not None and cursor.pgresult is None:
             pipeline.sync()  # not a flush, after which the server would wait for us without its timeouts
         yield from map(_row, cursor.fetchall())
 

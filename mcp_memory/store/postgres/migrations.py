@@ -22,7 +22,7 @@ from psycopg import errors, sql
 from mcp_memory.core.errors import InvalidInput, NewerHome, Refused, StoreUnavailable
 from mcp_memory.store.postgres.schema import create_tables
 
-__all__ = ["STEPS", "Phase", "Step", "application_name", "expanded", "grant", "migrate"]
+__all__ = ["STEPS", "Phase", "Step", "application_name", "expanded", "grant", "migrate", "set_settings"]
 
 Connection = psycopg.Connection[Any]
 Phase = Literal["expand", "backfill", "contract"]
@@ -175,10 +175,11 @@ def _expand(con: Connection) -> None:
                 step.expand(con)
                 con.execute("INSERT INTO migration VALUES (%s, 1, %s)", (step.name, step.min_writer))
         if not done:
-            _set_settings(con)
+            set_settings(con)
 
 
-def _set_settings(con: Connection) -> None:
+def set_settings(con: Connection) -> None:
+    """Set what suits a memory for the database, if this user owns it. A copy of a database lacks its settings."""
     owns = con.execute(
         "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
     ).fetchone()

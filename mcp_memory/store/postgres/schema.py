@@ -32,8 +32,8 @@ _TYPE = re.compile("|".join(rf"\b{name}\b" for name in _TYPES))
 # `…_terms` has the hashes of each row's terms. They are not left in GIN's pending list, which searches would have to
 # read, and one write in many would have to empty.
 # The columns of turns that ranking reads are computed when a turn is written, from its text as SQLite has it (which
-# looks for a question before the first NUL), and `turn_place` holds all of them: no text is read for a search. A
-# `speaker` is a role and a name.
+# looks for a question before the first NUL), and `turn_place` holds all of them: no text is read for a search;
+# `turn_note` is for the positions that notes take. A `speaker` is a role and a name.
 _SEARCH = """
     CREATE TABLE object (
         space BIGINT NOT NULL REFERENCES space, path TEXT NOT NULL, data BYTEA, key TEXT UNIQUE, length BIGINT,
@@ -70,6 +70,7 @@ _SEARCH = """
         ADD speaker BIGINT NOT NULL GENERATED ALWAYS AS (hashtextextended(role || coalesce(' ' || name, ''), 0)) STORED;
     CREATE INDEX turn_place ON turn (space, session, position)
         INCLUDE (id, said_at, role, size, asks, speaker, tombstone) WHERE role <> 'note';
+    CREATE INDEX turn_note ON turn (space, session) WHERE role = 'note';
 """
 _TERMS = """
     CREATE TABLE {layer}_terms (

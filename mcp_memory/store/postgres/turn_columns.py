@@ -37,10 +37,11 @@ _PACKED = {
     "passes": ("boolsend(coalesce({}, false))", "?"),
 }
 _MET = "SELECT session, position FROM turn WHERE space = :space AND id = ANY (?::bigint[]) AND role <> 'note'"
-# Windows that touch are read as one span. Notes take positions in their session too, so spans are wider by their number.
+# Windows that touch are read as one span. Notes take positions too, so spans are wider by their number.
 _SPANS = f"""
     SELECT session, min(position) - wide AS first, max(position) + wide AS last FROM (
-        SELECT session, position, wide, count(*) FILTER (WHERE apart) OVER (PARTITION BY session ORDER BY position) AS span
+        SELECT session, position, wide,
+            count(*) FILTER (WHERE apart) OVER (PARTITION BY session ORDER BY position) AS span
         FROM (
             SELECT session, position, wide,
                 position - lag(position) OVER (PARTITION BY session ORDER BY position) > 2 * wide + 1 AS apart
@@ -119,7 +120,7 @@ class Turns:
 
 
 def _lines(tx: PostgresTransaction, rows: NDArray[np.int64], filters: Filters, reach: int) -> NDArray[np.void]:
-    """Return a line for each of these rows and for each turn around them, in any order; a few more may be among them."""
+    """Return a line for each of these rows and for each turn around them, in any order, and perhaps a few more."""
     import numpy as np
 
     condition, values = passing(tx, "turn", filters)
