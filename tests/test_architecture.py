@@ -24,6 +24,7 @@ LAYERS: list[set[str]] = [
     {"suspicion"},  # asks the bundled encoder for a second opinion
     {"longterm", "shortterm"},
     {"service"},
+    {"ui"},
     {"server", "integrations", "testing"},
     {"cli"},
     {"__main__"},
@@ -45,7 +46,7 @@ VENDORS = {
     "httpx2": "integrations/proxy/http_server.py|server/oauth.py",
     "jwt": "server/oauth.py",
     "uvicorn": "server/",
-    "starlette": "server/",
+    "starlette": "server/|ui/",
     "click": "cli/",
     "mermaidx": "cli/|service/render.py",
     "numpy": "store/|models/embed/|longterm/|service/indexing.py|testing.py|cli/evaluation/|core/secrets/masking.py",

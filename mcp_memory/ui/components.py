@@ -1,0 +1,224 @@
+"""Parts that pages share: headings, lists, tables, times, quotes with their words marked, forms.
+
+Every class that the style sheet knows is used here or in `pictures`; pages put components together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from mcp_memory.core.types import ATTRIBUTION, Atom, Source, Turn
+from mcp_memory.store.values import Right
+from mcp_memory.core.text import revealed
+from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.views import View
+from mcp_memory.ui.words import t
+
+__all__ = [
+    "action", "address", "badge", "card", "columns", "count", "empty", "facts_of", "form", "gap", "hidden", "link",
+    "marked", "moment", "name_of_source", "note", "pager", "quoted", "rows", "section", "statement_row", "table",
+    "turn_row", "words_of",
+]  # fmt: skip
+
+
+# --- addresses and times ----------------------------------------------------------------------------
+
+
+def address(path: str, /, **query: object) -> str:
+    """Return an address of this interface; each part of `path` is escaped by the caller with `part`, values here."""
+    given = {name: str(value) for name, value in query.items() if value not in (None, "")}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def part(text: str) -> str:
+    """Return a text as one part of a path."""
+    return quote(text, safe="")
+
+
+def link(path: str, *children: Any, class_: str | None = None, **query: object) -> Element:
+    return el("a", *children, href=address(path, **query), class_=class_)
+
+
+def moment(at: datetime, *, day: bool = False) -> Element:
+    """Return a time; the scripts show it in the reader's zone. `day`: without the hour."""
+    return el("time", f"{at:%Y-%m-%d}" if day else f"{at:%Y-%m-%d %H:%M}", datetime=at.isoformat(timespec="seconds"),
+              data_day=day)  # fmt: skip
+
+
+# --- texts of the memory ----------------------------------------------------------------------------
+
+
+def words_of(text: str, *, class_: str | None = None, tag: str = "span") -> Element:
+    """Return a text that the memory holds, as it is: its own direction, hidden characters made visible."""
+    return el(tag, revealed(text), dir="auto", class_=class_)
+
+
+def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
+    """Return a text with these spans marked; `around`: only so many characters before the first and after the last."""
+    spans = sorted((max(0, start), min(len(text), end)) for start, end in spans if start < end)
+    first = 0 if around is None or not spans else max(0, spans[0][0] - around)
+    last = len(text) if around is None or not spans else min(len(text), spans[-1][1] + around)
+    pieces: list[Node] = ["…"] if first else []
+    place = first
+    for start, end in spans:
+        if end > place:
+            pieces += [revealed(text[place : max(place, start)]), el("mark", revealed(text[max(place, start) : end]))]
+            place = end
+    return [*pieces, revealed(text[place:last]), *(["…"] if last < len(text) else [])]
+
+
+def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200) -> Element:
+    """Return the words of a turn as evidence: who said them, when, and the quoted spans marked."""
+    return el(
+        "figure",
+        el("blockquote", marked(turn.content, spans, around=around), dir="auto"),
+        el("figcaption", link(f"/{turn.id}", turn.id), " · ", speaker(turn), " · ", moment(turn.said_at)),
+        class_="quote",
+    )
+
+
+def speaker(turn: Turn) -> Node:
+    return words_of(f"{turn.name} ({turn.role})" if turn.name else turn.role)
+
+
+def name_of_source(source: Source) -> Node | None:
+    """Return whose word a statement is, None for the user's own."""
+    return badge(ATTRIBUTION[source], "source") if ATTRIBUTION[source] else None
+
+
+# --- boxes ------------------------------------------------------------------------------------------
+
+
+def section(title: str | None, *children: Any, id: str | None = None, beside: Any = None) -> Element:
+    """Return a part of a page under a heading of the second level; `beside` stands in the line of the heading."""
+    head = el("div", el("h2", title), beside, class_="head") if title else None
+    return el("section", head, *children, id=id)
+
+
+def card(*children: Any, tag: str = "article", class_: str = "") -> Element:
+    return el(tag, *children, class_=f"card {class_}".strip())
+
+
+def columns(*children: Any) -> Element:
+    """Return boxes beside each other, below each other where it is narrow."""
+    return el("div", *children, class_="columns")
+
+
+def gap(*children: Any) -> Element:
+    """Return things in a line that wraps."""
+    return el("div", *children, class_="line")
+
+
+def badge(text: str, kind: str = "") -> Element:
+    """Return a small label. Kinds: ok, warn, bad, source, kind."""
+    return el("span", text, class_=f"badge {kind}".strip())
+
+
+def note(*children: Any, kind: str = "") -> Element:
+    """Return a line that the reader should know. Kinds: warn, bad, ok."""
+    return el("p", *children, class_=f"note {kind}".strip(), role="status" if kind else None)
+
+
+def empty(text: str) -> Element:
+    return el("p", text, class_="empty")
+
+
+def count(number: float, *, digits: int = 0) -> str:
+    return f"{number:,.{digits}f}"
+
+
+def rows(children: Iterable[Any], *, ordered: bool = False) -> Element:
+    """Return a list of rows, which `j` and `k` walk; Enter opens the first link of the one that has the focus."""
+    return el("ol" if ordered else "ul", (el("li", child, tabindex="-1") for child in children), class_="rows",
+              data_rows=True)  # fmt: skip
+
+
+def table(caption: str, head: Sequence[str], lines: Iterable[Sequence[Any]], *, numbers: Sequence[int] = ()) -> Element:
+    """Return a table that scrolls sideways by itself where it is narrow; `numbers` are columns set to the right."""
+
+    def cell(tag: str, place: int, child: Any) -> Element:
+        return el(tag, child, class_="number" if place in numbers else None, scope="col" if tag == "th" else None)
+
+    return el(
+        "div",
+        el(
+            "table",
+            el("caption", caption),
+            el("thead", el("tr", (cell("th", place, name) for place, name in enumerate(head)))),
+            el("tbody", (el("tr", (cell("td", place, child) for place, child in enumerate(line))) for line in lines)),
+        ),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label=caption,
+    )
+
+
+def facts_of(pairs: Iterable[tuple[str, Any]]) -> Element:
+    """Return labels with their values; those whose value is None are left out."""
+    return el("dl", ([el("dt", name), el("dd", value)] for name, value in pairs if value is not None), class_="facts")
+
+
+def pager(path: str, cursor: str | None, text: str, **query: object) -> Element | None:
+    """Return the link to the next page, None on the last one."""
+    return (
+        None if cursor is None else el("p", el("a", text, href=address(path, cursor=cursor, **query)), class_="pager")
+    )
+
+
+# --- rows of the memory -----------------------------------------------------------------------------
+
+
+def statement_row(atom: Atom) -> Element:
+    """Return a statement in a line or two: what it says, its kind, since when, whose word, whether it is in doubt."""
+    ended = atom.valid_to is not None
+    return el(
+        "div",
+        el("p", link(f"/{atom.id}", words_of(atom.text)), class_="said"),
+        gap(
+            el("span", atom.id, class_="id"),
+            badge(atom.kind, "kind"),
+            moment(atom.valid_from, day=True),
+            [" – ", moment(atom.valid_to, day=True)] if atom.valid_to else None,
+            name_of_source(atom.source),
+            badge(t("shared.held"), "warn") if atom.held else None,
+            (link(f"/entity/{part(name)}", words_of(name), class_="entity") for name in atom.entities),
+        ),
+        class_="statement ended" if ended else "statement",
+    )
+
+
+def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
+    """Return a turn as it was said."""
+    return el(
+        "div",
+        gap(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
+        el("div", marked(turn.content, spans), dir="auto", class_="verbatim"),
+        class_=f"turn {turn.role}",
+    )
+
+
+# --- forms ------------------------------------------------------------------------------------------
+
+
+def hidden(values: Mapping[str, object]) -> list[Element]:
+    return [el("input", type="hidden", name=name, value=str(value)) for name, value in values.items()]
+
+
+def form(view: View, name: str, *children: Any, needs: Right = "admin", class_: str | None = None, **values: object
+         ) -> Element | None:  # fmt: skip
+    """Return a form that runs the action `name` of `actions` with hidden `values`; None for a reader who may not."""
+    if not view.may(needs):
+        return None
+    given = hidden({"form_token": view.form_token, **values})
+    return el("form", given, *children, method="post", action=f"/do/{name}", class_=class_)
+
+
+def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: str = "", key: str | None = None,
+           **values: object) -> Element | None:  # fmt: skip
+    """Return a button that runs an action at once. `kind`: danger or main; `key`: a key of the keyboard for it."""
+    button = el("button", text, class_=kind or None, data_key=key)
+    return form(view, name, button, needs=needs, class_="inline", **values)

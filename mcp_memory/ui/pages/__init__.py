@@ -1,0 +1,62 @@
+"""The pages by address. `page_at` finds and makes one.
+
+memory          persona, scenes, statements         item            a statement, a turn, a tombstone
+result          a tool result, in windows of lines  canvas          a task: picture, outline, versions
+search          hits, and why                       entity          facts over time, the neighbourhood
+conversations   sessions and their turns            review          what is quarantined
+savings         tokens and money, by day            live            what happens now
+home            spaces, tokens, copies, forgotten items, health
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.ui.views import Page, View
+
+__all__ = ["ADDRESSES", "page_at"]
+
+ADDRESSES = {
+    r"/": "memory:overview",
+    r"/persona": "memory:persona",
+    r"/scene/(?P<slug>[^/]+)": "memory:scene",
+    r"/(?P<id>a\d{1,18})": "item:statement",
+    r"/(?P<id>t\d{1,18})": "item:turn",
+    r"/(?P<id>x\d{1,18})": "item:tombstone",
+    r"/(?P<id>r-[0-9a-f]{12})": "result:result",
+    r"/tasks": "canvas:tasks",
+    r"/(?P<number>\d{3,9})": "canvas:canvas",
+    r"/(?P<number>\d{3,9})-(?P<node>[NF]\d{1,9}(?:-\d{1,9})?)": "canvas:node",
+    r"/search": "search:search",
+    r"/entity/(?P<name>[^/]+)": "entity:entity",
+    r"/conversations": "conversations:conversations",
+    r"/session/(?P<session>[^/]+)": "conversations:session",
+    r"/review": "review:review",
+    r"/savings": "savings:savings",
+    r"/live": "live:live",
+    r"/home": "home:home",
+}
+"""Patterns of paths, each with the module of this package and the function that makes the page."""
+
+
+async def page_at(address: str, view: View) -> Page:
+    """Return the page at `/path?query`, made from a view. Raises NotFound, and what its verbs raise."""
+    split = urlsplit(address)
+    for pattern, name in ADDRESSES.items():
+        if found := re.fullmatch(pattern, split.path or "/"):
+            parts = {part: unquote(value) for part, value in found.groupdict().items() if value is not None}
+            return await _maker(name)(replace(view, parts=parts, query=dict(parse_qsl(split.query))))
+    raise NotFound(f"There is no page {one_line(split.path, 60)}.")
+
+
+@cache
+def _maker(name: str) -> Callable[[View], Awaitable[Page]]:
+    module, _, function = name.partition(":")
+    return getattr(import_module(f"{__name__}.{module}"), function)
