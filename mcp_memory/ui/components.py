@@ -10,17 +10,17 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from mcp_memory.core.text import revealed
 from mcp_memory.core.types import ATTRIBUTION, Atom, Source, Turn
 from mcp_memory.store.values import Right
-from mcp_memory.core.text import revealed
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
 __all__ = [
     "action", "address", "badge", "card", "columns", "count", "empty", "facts_of", "form", "gap", "hidden", "link",
-    "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows", "section", "statement_row", "table",
-    "turn_row", "words_of",
+    "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows", "section", "statement_row",
+    "table", "turn_row", "words_of",
 ]  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def facts_of(pairs: Iterable[tuple[str, Any]]) -> Element:
 def pager(path: str, cursor: str | None, text: str, **query: object) -> Element | None:
     """Return the link to the next page, None on the last one."""
     return (
-        None if cursor is None else el("p", el("a", text, href=address(path, cursor=cursor, **query)), class_="pager", "part")
+        None if cursor is None else el("p", el("a", text, href=address(path, cursor=cursor, **query)), class_="pager")
     )
 
 
