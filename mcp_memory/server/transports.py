@@ -7,24 +7,16 @@ gone.
 
 glibc gives threads separate heaps, up to eight per processor, and each keeps the most that was ever free in it: a
 server grew by 20 MB a minute under load. With two heaps it does not, and answers as fast (`python -m bench.load`).
-
-Idle and slow connections are closed: uvicorn has no read timeout, and a client that takes nothing of a stream would
-keep it in memory.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import logging
 import os
-import signal
-import socket
 import sys
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -43,24 +35,20 @@ from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.tools import TOOLS
+from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
 from mcp_memory.service.jsonrpc import error_reply, repaired_message
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
-    from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 logger = logging.getLogger(__name__)
 
 TRANSPORTS = ("stdio", "http", "sse")
 MAX_BODY = 64 * 2**20
-_GRACE_SECONDS = 2
 _SESSIONS = 1_000
 """Sessions of clients of the older generation that may be open. One that leaves without a word keeps its 0.2 MB for
 half an hour."""
-_IDLE_SECONDS = 75
-"""A connection that was used is kept open for longer than clients keep theirs (5 s many of them, as uvicorn does): who
-closes first while the other sends loses a request."""
 
 
 def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1", port: int = 8765) -> None:
@@ -124,7 +112,7 @@ async def _has_tokens(settings: Settings) -> bool:
 async def _serve_stdio(server: MemoryServer) -> None:
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     async with server.running(), anyio.create_task_group() as tasks:
-        tasks.start_soon(_on_signal, partial(_leave, server))
+        tasks.start_soon(on_signal, partial(_leave, server))
         async with stdio_server() as (lines, replies):
             checked, messages = anyio.create_memory_object_stream[SessionMessage]()
             tasks.start_soon(_answer_malformed, lines, checked, replies)
@@ -162,59 +150,14 @@ async def _answer_malformed(
 
 
 async def _serve_http(server: MemoryServer, app: ASGIApp, transport: str, host: str, port: int) -> None:
-    import uvicorn
-
-    class Http(uvicorn.Server):
-        @contextmanager
-        def capture_signals(self) -> Generator[None]:
-            yield  # uvicorn would raise the signal again before the store is closed; `_on_signal` takes it
-
-    listener = _listen(host, port)
-    http = Http(
-        uvicorn.Config(
-            app,
-            http=patient(),
-            log_config=None,
-            access_log=False,
-            ws="none",
-            server_header=False,
-            timeout_keep_alive=_IDLE_SECONDS,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
-        )
-    )
-
-    async def stop(signum: int) -> None:
-        http.handle_exit(signum, None)
-
-    async with server.running(), anyio.create_task_group() as tasks:
-        tasks.start_soon(_on_signal, stop)
-        address = f"[{host}]" if ":" in host else host
-        path = "mcp" if transport == "http" else "sse"
-        print(f"mcp-memory listens on http://{address}:{listener.getsockname()[1]}/{path}", file=sys.stderr)
-        await http.serve(sockets=[listener])
-        tasks.cancel_scope.cancel()
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family)
-        # asyncio sets it on sockets that say they are TCP, which those of create_server do not. Without it an answer in
-        # two writes waits 40 ms for its client to acknowledge the first.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listener
-    except (OSError, OverflowError) as error:
-        raise Refused(f"Cannot listen on {host} port {port}: {error}. Choose another --host or --port.") from None
+    listener = listen(host, port)
+    path = "mcp" if transport == "http" else "sse"
+    async with server.running():
+        print(f"mcp-memory listens on {address_of(host, listener)}/{path}", file=sys.stderr)
+        await run_http(app, listener)
 
 
 # --- both -------------------------------------------------------------------------------------------
-
-
-async def _on_signal(react: Callable[[int], Awaitable[object]]) -> None:
-    # On Windows Ctrl-C raises KeyboardInterrupt, and there is no SIGTERM.
-    with suppress(NotImplementedError), anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
-        async for signum in received:
-            await react(signum)
 
 
 _M_ARENA_MAX = -8
@@ -228,67 +171,3 @@ def bound_heaps() -> None:
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is not None:
         set_option(_M_ARENA_MAX, _HEAPS)
-
-
-HEAD_SECONDS = 20.0
-_TAKING_SECONDS = 60.0
-
-
-def patient(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> type[H11Protocol]:
-    """Return uvicorn's HTTP protocol, with so much patience for the head of each request.
-
-    `taking`: and for a client that is being answered and takes nothing; one that takes little at a time is served.
-    """
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class Patient(H11Protocol):
-        _timer: asyncio.TimerHandle | None = None
-        _full: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._restart_idle_timer()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._restart_idle_timer()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._cancel_idle_timer()
-            self._on_buffer_drained()
-            super().connection_lost(exc)
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._on_buffer_drained()
-            self._full = self.loop.call_later(taking, self._check_progress, self.transport.get_write_buffer_size())
-
-        def resume_writing(self) -> None:
-            self._on_buffer_drained()
-            super().resume_writing()
-
-        def _check_progress(self, before: int) -> None:
-            left = self.transport.get_write_buffer_size()
-            if left < before:
-                self._full = self.loop.call_later(taking, self._check_progress, left)
-            else:
-                self.transport.abort()  # what `close` would first send is what is not taken
-
-        def _on_buffer_drained(self) -> None:
-            if self._full is not None:
-                self._full.cancel()
-                self._full = None
-
-        def _restart_idle_timer(self) -> None:
-            cycle: Any = self.cycle  # None before the first request
-            if cycle is not None and not cycle.response_complete:
-                self._cancel_idle_timer()
-            elif self._timer is None:
-                self._timer = self.loop.call_later(seconds, self.transport.close)
-
-        def _cancel_idle_timer(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-    return Patient

@@ -27,12 +27,13 @@ from mcp.types import ToolAnnotations
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.server import authentication, transports
+from mcp_memory.server import authentication
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.authentication import SPACE_HEADER, ConcurrencyLimit
 from mcp_memory.server.authorization import OWNER, Grant, is_reachable, of_request, part_of_status, security
 from mcp_memory.server.tools import TOOLS
-from mcp_memory.server.transports import http_app, patient
+from mcp_memory.server.transports import http_app
+from mcp_memory.service.http_server import listen, patient
 from mcp_memory.service.memory import Memory, open_memory
 from tests.server.answers import WAIT, answer_of, error_of
 from tests.server.served import bearer, served
@@ -588,8 +589,7 @@ async def test_a_tool_that_others_add_needs_admin_unless_it_says_less(door: Door
 
 
 def test_an_answer_in_two_writes_does_not_wait_for_its_client() -> None:
-    opened = transports._listen("127.0.0.1", 0)  # pyright: ignore[reportPrivateUsage]
-    with opened as listener, socket.create_connection(listener.getsockname()) as one:
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()) as one:
         with listener.accept()[0] as other:
             assert other.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert one.recv(1) == b""

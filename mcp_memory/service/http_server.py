@@ -1,0 +1,153 @@
+"""One HTTP server in this process: its listener, its patience with slow clients, its end by a signal.
+
+Idle and slow connections are closed: uvicorn has no read timeout, and a client that takes nothing of a stream would
+keep it in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from mcp_memory.core.errors import Refused
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = ["HEAD_SECONDS", "address_of", "listen", "on_signal", "patient", "run_http"]
+
+_GRACE_SECONDS = 2
+_IDLE_SECONDS = 75
+"""A connection that was used is kept open for longer than clients keep theirs (5 s many of them, as uvicorn does): who
+closes first while the other sends loses a request."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Port 0 takes any free one. Raises Refused for one that is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+        # asyncio sets it on sockets that say they are TCP, which those of create_server do not. Without it an answer in
+        # two writes waits 40 ms for its client to acknowledge the first.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
+    except (OSError, OverflowError) as error:
+        raise Refused(f"Cannot listen on {host} port {port}: {error}. Choose another --host or --port.") from None
+
+
+def address_of(host: str, listener: socket.socket) -> str:
+    """Return the address of a listener on `host`, such as `http://127.0.0.1:8765`."""
+    port = listener.getsockname()[1]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def run_http(app: ASGIApp, listener: socket.socket, *, stopping: Callable[[], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; `stopping` is called then, and streams have two seconds to end."""
+    import uvicorn
+
+    class Http(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            yield  # uvicorn would raise the signal again before the store is closed; `on_signal` takes it
+
+    http = Http(
+        uvicorn.Config(
+            app,
+            http=patient(),
+            log_config=None,
+            access_log=False,
+            ws="none",
+            server_header=False,
+            timeout_keep_alive=_IDLE_SECONDS,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
+    )
+
+    async def stop(signum: int) -> None:
+        if stopping is not None:
+            stopping()
+        http.handle_exit(signum, None)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(on_signal, stop)
+        await http.serve(sockets=[listener])
+        tasks.cancel_scope.cancel()
+
+
+async def on_signal(react: Callable[[int], Awaitable[object]]) -> None:
+    """React to each SIGTERM and SIGINT until cancelled."""
+    # On Windows Ctrl-C raises KeyboardInterrupt, and there is no SIGTERM.
+    with suppress(NotImplementedError), anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+        async for signum in received:
+            await react(signum)
+
+
+HEAD_SECONDS = 20.0
+_TAKING_SECONDS = 60.0
+
+
+def patient(seconds: float = HEAD_SECONDS, taking: float = _TAKING_SECONDS) -> type[H11Protocol]:
+    """Return uvicorn's HTTP protocol, with so much patience for the head of each request.
+
+    `taking`: and for a client that is being answered and takes nothing; one that takes little at a time is served.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Patient(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+        _full: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._restart_idle_timer()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._restart_idle_timer()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._cancel_idle_timer()
+            self._on_buffer_drained()
+            super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._on_buffer_drained()
+            self._full = self.loop.call_later(taking, self._check_progress, self.transport.get_write_buffer_size())
+
+        def resume_writing(self) -> None:
+            self._on_buffer_drained()
+            super().resume_writing()
+
+        def _check_progress(self, before: int) -> None:
+            left = self.transport.get_write_buffer_size()
+            if left < before:
+                self._full = self.loop.call_later(taking, self._check_progress, left)
+            else:
+                self.transport.abort()  # what `close` would first send is what is not taken
+
+        def _on_buffer_drained(self) -> None:
+            if self._full is not None:
+                self._full.cancel()
+                self._full = None
+
+        def _restart_idle_timer(self) -> None:
+            cycle: Any = self.cycle  # None before the first request
+            if cycle is not None and not cycle.response_complete:
+                self._cancel_idle_timer()
+            elif self._timer is None:
+                self._timer = self.loop.call_later(seconds, self.transport.close)
+
+        def _cancel_idle_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Patient
