@@ -10,7 +10,7 @@ docs are read by agents.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 
 Role = Literal["user", "assistant", "system", "tool", "note"]
@@ -385,6 +385,7 @@ class Reviewed:
     """`turn`, or what kind of statement it is."""
     session: str | None
     text: str
+    reviewed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -668,6 +669,44 @@ class Forgotten:
     """How many they are; `ids` and `previews` have the first 200."""
     along: list[str] = field(default_factory=list[str])
     """What else goes with them, and what stays and still says the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementPage:
+    """A page of statements, in the order of `Memory.atoms`. `total` counts those that pass the filters."""
+
+    atoms: list[Atom]
+    cursor: str | None
+    """Pass it back for the next page; None when there is no more."""
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaySavings:
+    """What a day saved and cost, in tokens; a saving of a day includes what its later calls have saved since.
+
+    `saved` less `spent`, over all days, is `net_tokens` of `Memory.status()`. `model_tokens` and `cost` (US dollars,
+    None where no price is known) are those of the calls to language models, made from any space.
+    """
+
+    day: date
+    saved: int
+    spent: int
+    model_tokens: int
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityEntry:
+    """Something that happened: a turn, statement or result was stored, rows were recalled or forgotten."""
+
+    at: datetime
+    what: Literal["turn", "statement", "result", "recall", "forgotten"]
+    id: str | None
+    session: str | None
+    text: str
+    client: str | None
+    """The program whose log the session comes from, where that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,7 @@ from mcp_memory.store.values import (
     OffloadedResult,
     Outcome,
     Posting,
+    RecallEntry,
     Saved,
     Saving,
     Scored,
@@ -204,12 +205,24 @@ class KnowledgeStore(Protocol):
         """
         ...
 
+    def count_atoms(self, space: str, /, *, filters: Filters) -> int:
+        """Count the atoms that `list_atoms` lists."""
+        ...
+
+    def atoms_based_on(self, space: str, /, turn: str) -> list[Atom]:
+        """Return the atoms that a turn is evidence of, ended ones too."""
+        ...
+
     def facts(self, space: str, /, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
         """Return facts that are current (at `filters.as_of`) by entity, relation, then time."""
         ...
 
     def entities(self, space: str, /, *, prefix: str = "", limit: int = 100) -> list[Entity]:
         """Return entities with a name that begins so (without case), those of most current atoms first."""
+        ...
+
+    def related_entities(self, space: str, /, name: str, *, limit: int) -> list[tuple[str, int]]:
+        """Return the entities that current atoms mention together with this one, and in how many; most first."""
         ...
 
     def evidence(self, space: str, /, atom: str) -> list[Evidence]:
@@ -629,6 +642,13 @@ class TaskStore(Protocol):
         """Return the sums of savings, by kind."""
         ...
 
+    def savings_between(self, space: str, /, moments: Sequence[datetime]) -> list[list[Saved]]:
+        """Return the sums of savings from each moment to the next, and from the last one on. Moments are in order.
+
+        They add up to `savings` since the first moment: a later call counts where what it repeats was saved.
+        """
+        ...
+
 
 class RetentionStore(Protocol):
     """Forgetting, undo and purge; retention policies; quarantine and review."""
@@ -686,6 +706,17 @@ class RetentionStore(Protocol):
         """
         ...
 
+    def note_recall(self, space: str, /, entry: RecallEntry) -> None:
+        """Add to the log of recalls, which has the last 500 of a space; nothing where the space has no rows.
+
+        The log is no evidence: it is not exported. A purge erases the queries of its space.
+        """
+        ...
+
+    def recalls(self, space: str, /, *, limit: int = 50) -> list[RecallEntry]:
+        """Return the last recalls, the newest first. Ids of forgotten rows stay in it."""
+        ...
+
     def policies(self, space: str, /) -> list[Policy]:
         """Return how long the space keeps what; empty where nothing was set."""
         ...
@@ -720,10 +751,12 @@ class RetentionStore(Protocol):
         """
         ...
 
-    def quarantined(self, space: str, /, ids: Iterable[str] | None = None, *, limit: int = 100) -> list[Held]:
+    def quarantined(
+        self, space: str, /, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100
+    ) -> list[Held]:
         """Return rows that wait for review, the newest first; with ids, those of them that were ever quarantined.
 
-        Forgotten ones are left out.
+        With `decided`, rows that were reviewed, the last first. Forgotten ones are left out.
         """
         ...
 

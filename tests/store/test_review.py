@@ -55,6 +55,16 @@ def test_a_decision_takes_it_off_the_list_and_may_be_changed(store: Store) -> No
     assert [one.verdict for one in store.quarantined("me", ["a1", "a9"])] == ["kept"]
 
 
+def test_decisions_are_listed_the_last_first(store: Store) -> None:
+    for number, text in enumerate(("The heron is gray", "The egret is white", "The stork is black")):
+        store.add_atom("me", atom(text, held=("unsaid",)), now=NOW + timedelta(seconds=number))
+    store.review("me", ["a1"], "released", now=NOW + timedelta(minutes=2))
+    store.review("me", ["a3"], "kept", now=NOW + timedelta(minutes=1))
+    decided = store.quarantined("me", decided=True)
+    assert [(one.id, one.verdict) for one in decided] == [("a1", "released"), ("a3", "kept")]
+    assert [one.id for one in store.quarantined("me", decided=True, limit=1)] == ["a1"]
+
+
 def test_deciding_of_what_is_not_held_changes_nothing(store: Store) -> None:
     store.add_atom("me", atom("The heron is gray", held=("unsaid",)), now=NOW)
     with pytest.raises(NotFound, match="Not held for review: t5"):

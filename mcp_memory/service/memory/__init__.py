@@ -34,6 +34,7 @@ from mcp_memory.service.memory.administration import AdministrationVerbs
 from mcp_memory.service.memory.answers import AnswerVerbs
 from mcp_memory.service.memory.pyramid import PyramidVerbs
 from mcp_memory.service.memory.status import StatusVerbs
+from mcp_memory.service.memory.upkeep import UpkeepVerbs
 from mcp_memory.service.memory.verbs import Parts
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ MOST = 256
 """Spaces kept open beside the first, with what the scheduler remembers of each."""
 
 
-class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs):
+class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs, UpkeepVerbs):
     """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:

@@ -223,6 +223,11 @@ class AdministrationVerbs(RetentionVerbs):
         return self._worded(self._parts.store.quarantined(self.space, limit=limit))
 
     @in_thread
+    def decided(self, *, limit: int = 50) -> list[Reviewed]:
+        """Return the rows that were released or kept in quarantine, the last decision first, each with its text."""
+        return self._worded(self._parts.store.quarantined(self.space, decided=True, limit=limit))
+
+    @in_thread
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return those of the rows that wait for review, and why, so that whoever shows them marks them."""
         found = self._parts.store.quarantined(self.space, ids)
@@ -339,4 +344,5 @@ def _reviewed(held: Held, row: Turn | Atom) -> Reviewed:
         session=session,
         text=text,
         kind=kind,
+        reviewed_at=held.reviewed_at,
     )

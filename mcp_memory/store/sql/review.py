@@ -46,10 +46,12 @@ def quarantine(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: date
     tx.touch(*_topics(found))
 
 
-def listed(tx: Transaction, ids: Iterable[str] | None = None, *, limit: int = 100) -> list[Held]:
+def listed(tx: Transaction, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100) -> list[Held]:
     if ids is None:
-        rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.verdict IS NULL ORDER BY h.at DESC, h.id LIMIT ?", limit)
-        return [_held(row) for row in rows]
+        which = (
+            "h.verdict IS NOT NULL ORDER BY h.reviewed_at DESC" if decided else "h.verdict IS NULL ORDER BY h.at DESC"
+        )
+        return [_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
     wanted = list(dict.fromkeys(ids))
     rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(wanted)})", *wanted)
     found = {one.id: one for one in map(_held, rows)}

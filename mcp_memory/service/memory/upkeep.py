@@ -1,0 +1,55 @@
+"""Verbs for the files of a home: its backups, and how its files and its database agree.
+
+A memory in PostgreSQL has no files: there is nothing to list or compare, and its backups are the server's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.errors import Refused
+from mcp_memory.service.memory.verbs import Verbs, in_thread
+
+if TYPE_CHECKING:
+    from mcp_memory.service.upkeep.backup import Backup
+    from mcp_memory.service.upkeep.rebuild import Agreement
+
+
+class UpkeepVerbs(Verbs):
+    """Backups and the comparison of files with the database."""
+
+    @property
+    def has_files(self) -> bool:
+        """Whether the memory is in files of this machine."""
+        return self._parts.embedded is not None
+
+    @in_thread
+    def backups(self) -> list[Backup]:
+        """Return the backups in the home, the newest first. Their members are not read."""
+        from mcp_memory.service.upkeep.backup import folder_of, listed
+
+        return listed(folder_of(self.settings.home)) if self.has_files else []
+
+    @in_thread
+    def back_up(self) -> Backup:
+        """Back up all spaces of the home into one file there, and verify it. Others may go on writing.
+
+        Raises Refused for a memory in PostgreSQL, StoreUnavailable where there is no room, Damaged where the file is
+        not what was written.
+        """
+        from mcp_memory.service.upkeep.backup import back_up
+
+        embedded = self._parts.embedded
+        if embedded is None:
+            raise Refused("This memory is in PostgreSQL, which has backups of its own. No backup was made.")
+        return back_up(embedded, self.settings.home, now=self._parts.now().astimezone())
+
+    @in_thread
+    def agreement(self) -> Agreement | None:
+        """Compare all that the files of the home say with its database, row by row; None where there are no files.
+
+        Every file is read, so it takes longer the larger the memory is.
+        """
+        from mcp_memory.service.upkeep.rebuild import agreement
+
+        return agreement(self.settings.home) if self.has_files else None
