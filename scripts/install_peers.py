@@ -21,6 +21,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 __all__ = [
+    "AXE",
+    "CHROMIUM",
     "CLAUDE_CODE",
     "CODEX",
     "CONFORMANCE_2025",
@@ -32,6 +34,7 @@ __all__ = [
     "MCPB",
     "Peer",
     "install",
+    "node",
     "node_environment",
 ]
 
@@ -43,7 +46,7 @@ MARKER = "installed"
 
 @dataclass(frozen=True)
 class Peer:
-    """A pinned npm package and the script in it that is its command."""
+    """A pinned npm package and the file in it that is wanted: mostly the script that is its command."""
 
     package: str
     version: str
@@ -54,9 +57,13 @@ class Peer:
         return ROOT / f"{self.package.rpartition('/')[2]}-{self.version}"
 
     @property
+    def path(self) -> Path:
+        return self.folder / "node_modules" / self.package / self.script
+
+    @property
     def command(self) -> list[str]:
         """The start of a command line, to be run in `node_environment()`."""
-        return [str(_node()), str(self.folder / "node_modules" / self.package / self.script)]
+        return [str(node()), str(self.path)]
 
     @property
     def installed(self) -> bool:
@@ -72,6 +79,10 @@ CLAUDE_CODE = Peer("@anthropic-ai/claude-code", "2.1.330", "cli-wrapper.cjs")
 CODEX = Peer("@openai/codex", "0.169.0", "bin/codex.js")
 GEMINI = Peer("@google/gemini-cli", "0.61.0", "bundle/gemini.js")
 MCPB = Peer("@anthropic-ai/mcpb", "2.1.2", "dist/cli/cli.js")
+
+# what the tests in a browser need; `scripts.browser` installs them
+AXE = Peer("axe-core", "4.14.1", "axe.min.js")
+CHROMIUM = Peer("@sparticuz/chromium", "153.0.0", "bin")
 
 
 def install(peer: Peer) -> None:
@@ -106,7 +117,7 @@ def node_environment() -> dict[str, str]:
         "fetch_retries": "5",
         "fetch_timeout": "120000",
     }
-    path = os.pathsep.join([str(_node().parent), os.environ.get("PATH", "")])
+    path = os.pathsep.join([str(node().parent), os.environ.get("PATH", "")])
     return {**os.environ, "PATH": path, **{f"npm_config_{key}": value for key, value in npm.items()}}
 
 
@@ -117,17 +128,18 @@ def _wheel() -> Path:
     return Path(spec.origin).parent
 
 
-def _node() -> Path:
+def node() -> Path:
+    """The Node that the peers run on."""
     return _wheel() / "node.exe" if sys.platform == "win32" else _wheel() / "bin" / "node"
 
 
 def _npm() -> list[str]:
     modules = "node_modules" if sys.platform == "win32" else "lib/node_modules"
-    return [str(_node()), str(_wheel() / modules / "npm" / "bin" / "npm-cli.js")]
+    return [str(node()), str(_wheel() / modules / "npm" / "bin" / "npm-cli.js")]
 
 
 def _check_node() -> str:
-    version = subprocess.run([str(_node()), "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    version = subprocess.run([str(node()), "--version"], capture_output=True, text=True, check=True).stdout.strip()
     major, minor, *_ = (int(part) for part in version.removeprefix("v").split("."))
     if (major, minor) < OLDEST_NODE:
         raise SystemExit(f"Node {version} is too old: the inspector needs {OLDEST_NODE[0]}.{OLDEST_NODE[1]}.")
