@@ -20,7 +20,6 @@ import tarfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from xml.sax.saxutils import escape
 
 from playwright.sync_api import Browser, sync_playwright
