@@ -208,13 +208,16 @@ def hidden(values: Mapping[str, object]) -> list[Element]:
     return [el("input", type="hidden", name=name, value=str(value)) for name, value in values.items()]
 
 
-def form(view: View, name: str, *children: Any, needs: Right = "admin", class_: str | None = None, **values: object
-         ) -> Element | None:  # fmt: skip
-    """Return a form that runs the action `name` of `actions` with hidden `values`; None for a reader who may not."""
+def form(view: View, name: str, *children: Any, needs: Right = "admin", class_: str | None = None,
+         id_: str | None = None, **values: object) -> Element | None:  # fmt: skip
+    """Return a form that runs the action `name` of `actions` with hidden `values`; None for a reader who may not.
+
+    `id_` is for fields outside of it, which name it as their `form`.
+    """
     if not view.may(needs):
         return None
     given = hidden({"form_token": view.form_token, **values})
-    return el("form", given, *children, method="post", action=f"/do/{name}", class_=class_)
+    return el("form", given, *children, method="post", action=f"/do/{name}", class_=class_, id=id_)
 
 
 def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: str = "", key: str | None = None,

@@ -25,7 +25,7 @@ _SVG = "svg g path rect circle line polyline polygon text tspan title desc defs 
 _TAGS = frozenset(f"{_HTML} {_SVG}".split())
 _VOID = frozenset(("br", "hr", "input", "wbr"))
 _OF_HTML = """
-    abbr action autocomplete autofocus checked cite class cols colspan datetime dir disabled download enctype for
+    abbr action autocomplete autofocus checked cite class cols colspan datetime dir disabled download enctype for form
     headers hidden high href id inputmode lang list low max maxlength method min minlength multiple name open optimum
     pattern placeholder readonly rel required role rowspan rows scope selected size span spellcheck start step
     tabindex title translate type value

@@ -14,7 +14,7 @@ export const TAGS_HTML = words(`
     thead time tr u ul var wbr`);
 export const TAGS_SVG = words("a svg g path rect circle line polyline polygon text tspan title desc defs marker");
 export const ATTRIBUTES = words(`
-    abbr action autocomplete autofocus checked cite class cols colspan datetime dir disabled download enctype for
+    abbr action autocomplete autofocus checked cite class cols colspan datetime dir disabled download enctype for form
     headers hidden high href id inputmode lang list low max maxlength method min minlength multiple name open optimum
     pattern placeholder readonly rel required role rowspan rows scope selected size span spellcheck start step
     tabindex title translate type value
