@@ -30,12 +30,12 @@ __all__ = [
 def address(path: str, /, **query: object) -> str:
     """Return an address of this interface; each part of `path` is escaped by the caller with `part`, values here."""
     given = {name: str(value) for name, value in query.items() if value not in (None, "")}
-    return f"{path}?{urlencode(given)}" if given else path
+    return f"{path}?{urlencode(given, errors='replace')}" if given else path
 
 
 def part(text: str) -> str:
     """Return a text as one part of a path."""
-    return quote(text, safe="")
+    return quote(text, safe="", errors="replace")
 
 
 def link(path: str, *children: Any, class_: str | None = None, **query: object) -> Element:

@@ -9,7 +9,8 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
-from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store
+from mcp_memory.service.memory.evidence import EvidenceVerbs
+from mcp_memory.service.memory.verbs import in_thread, of_store
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, SceneChanges
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _ANOTHERS_TURN_S = 0.2
 
 
-class PyramidVerbs(Verbs):
+class PyramidVerbs(EvidenceVerbs):
     """Scenes, the persona, and what makes them."""
 
     # --- answering questions ------------------------------------------------------------------------

@@ -1,0 +1,284 @@
+"""Scenes and the persona as elements: a subset of Markdown, without HTML, images and outside links.
+
+Known are headings, paragraphs, lists, quotes, tables, rules, blocks of code, and inside a line bold, italic and code.
+All else is text as it stands, also addresses and tags. What names a part of the memory becomes a link to its page:
+`(a12, a57)`, `t4`, `x2`, `r-9f2c1a7b3d4e:120-134`, `003-N4` and `[[Name]]`. Never raises; keeps every word; takes
+linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mcp_memory.core.text import revealed
+from mcp_memory.ui.components import link, part, words_of
+from mcp_memory.ui.elements import Element, Node, el
+
+__all__ = ["inline", "markdown"]
+
+_DEEPEST = 6
+"""Quotes and lists inside each other; what is deeper is text."""
+_LOWEST = 4  # the last level of headings that elements have
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)$")
+_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_QUOTE = re.compile(r" {0,3}>[ ]?")
+_ITEM = re.compile(r"([ \t]*)([-*+•]|(\d{1,9})[.)])(?:[ \t]+(?=\S)|$)")
+_DELIMITER = re.compile(r"\|? {0,40}:?-{1,40}:? {0,40}(?:\| {0,40}:?-{1,40}:? {0,40}){0,60}\|?$")
+_CELL = re.compile(r"(?<!\\)\|")
+
+
+def markdown(text: str, *, scenes: Mapping[str, str] | None = None, top: int = 2, title: str | None = None) -> Element:
+    """Return a text as elements.
+
+    `scenes` has the slug of each known scene by slug and by title, in lower case. `#` becomes a heading of level
+    `top`, at least the second, since a page has one of the first; a first heading that says `title` is left out.
+    """
+    lines = revealed(text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
+    if title is not None:
+        lines = _without_title(lines, title)
+    return el("div", _Page(scenes or {}, top).blocks(lines, 0), class_="prose")
+
+
+def inline(text: str, *, scenes: Mapping[str, str] | None = None) -> list[Node]:
+    """Return one line as nodes: bold, italic, code, and links to parts of the memory."""
+    return _Page(scenes or {}, 2).inline(revealed(text))
+
+
+def _without_title(lines: list[str], title: str) -> list[str]:
+    first = next((place for place, line in enumerate(lines) if line.strip()), 0)
+    heading = _HEADING.match(lines[first])
+    return lines[first + 1 :] if heading and heading[2].strip() == revealed(title).strip() else lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    scenes: Mapping[str, str]
+    top: int
+
+    # --- blocks -------------------------------------------------------------------------------------
+
+    def blocks(self, lines: Sequence[str], depth: int) -> Iterator[Element]:
+        at = 0
+        while at < len(lines):
+            line = lines[at]
+            if not line.strip():
+                at += 1
+            elif fence := _FENCE.match(line):
+                at, block = self._code(lines, at, fence)
+                yield block
+            elif heading := _HEADING.match(line):
+                level = min(_LOWEST, max(2, self.top + len(heading[1]) - 1))
+                yield el(f"h{level}", self.inline(heading[2]), dir="auto")
+                at += 1
+            elif _RULE.match(line):
+                yield el("hr")
+                at += 1
+            elif depth < _DEEPEST and _QUOTE.match(line):
+                inside = _run(lines, at, _QUOTE.match)
+                rest = [_QUOTE.sub("", one, count=1) for one in inside]
+                yield el("blockquote", self.blocks(rest, depth + 1))
+                at += len(inside)
+            elif depth < _DEEPEST and (item := _ITEM.match(line)):
+                at, block = self._list(lines, at, item, depth)
+                yield block
+            elif _is_table(lines, at):
+                rows = _run(lines, at + 2, lambda one: "|" in one)
+                yield self._table(line, rows)
+                at += 2 + len(rows)
+            else:
+                end = at + 1
+                while end < len(lines) and not self._begins(lines, end, depth):
+                    end += 1
+                yield el("p", self.inline("\n".join(one.strip() for one in lines[at:end])), dir="auto")
+                at = end
+
+    def _begins(self, lines: Sequence[str], at: int, depth: int) -> bool:
+        """Tell whether a line ends the paragraph before it."""
+        line = lines[at]
+        if not line.strip() or _FENCE.match(line) or _HEADING.match(line) or _RULE.match(line):
+            return True
+        return (depth < _DEEPEST and bool(_QUOTE.match(line) or _ITEM.match(line))) or _is_table(lines, at)
+
+    def _code(self, lines: Sequence[str], at: int, fence: re.Match[str]) -> tuple[int, Element]:
+        """Return where the lines after a block of code begin, and the block with what its fence says of it."""
+        close = re.compile(rf" {{0,3}}{re.escape(fence[1][0])}{{{len(fence[1])},}}[ ]*$")
+        end = next((place for place in range(at + 1, len(lines)) if close.match(lines[place])), len(lines))
+        code = el("pre", el("code", "\n".join(lines[at + 1 : end])), tabindex="0", dir="ltr")
+        about = fence[2].strip()
+        return end + 1, el("figure", el("figcaption", about), code, class_="code") if about else code
+
+    def _list(self, lines: Sequence[str], at: int, first: re.Match[str], depth: int) -> tuple[int, Element]:
+        """Return where the lines after a list begin, and the list; deeper lines belong to the item before them."""
+        indent, ordered = len(first[1]), first[3] is not None
+        items = list[Element]()
+        while at < len(lines) and (item := _ITEM.match(lines[at])) and not _RULE.match(lines[at]):
+            if len(item[1]) > indent + 1 or len(item[1]) < indent or (item[3] is not None) != ordered:
+                break
+            inside = [lines[at][item.end() :]]
+            at += 1
+            while at < len(lines) and _is_inside(lines, at, indent):
+                inside.append(lines[at][min(item.end(), len(lines[at]) - len(lines[at].lstrip())) :])
+                at += 1
+            items.append(el("li", self._of_item(inside, depth), value=item[3], dir="auto"))
+            while at + 1 < len(lines) and not lines[at].strip() and _ITEM.match(lines[at + 1]):
+                at += 1  # blank lines between items
+        return at, el("ol" if ordered else "ul", items)
+
+    def _of_item(self, lines: Sequence[str], depth: int) -> list[Node]:
+        """Return what is in an item, without a paragraph around it where it is one."""
+        made = list(self.blocks(lines, depth + 1))
+        return [*made[0].children, *made[1:]] if made and made[0].tag == "p" else [*made]
+
+    def _table(self, head: str, rows: Sequence[str]) -> Element:
+        def line(tag: str, text: str) -> Element:
+            scope = "col" if tag == "th" else None
+            return el("tr", (el(tag, self.inline(cell), scope=scope, dir="auto") for cell in _cells(text)))
+
+        body = el("tbody", (line("td", row) for row in rows))
+        return el("div", el("table", el("thead", line("th", head)), body), class_="scroll", tabindex="0")
+
+    # --- inside a line ------------------------------------------------------------------------------
+
+    def inline(self, text: str) -> list[Node]:
+        """Return a text as nodes."""
+        open_ = [_Open("", list[Node]())]
+        place = 0
+        for found in _TOKEN.finditer(text):
+            if found.start() > place:
+                open_[-1].nodes.append(text[place : found.start()])
+            place = found.end()
+            kind, token = str(found.lastgroup), found[0]
+            if kind == "mark":
+                _mark(open_, token, text, found.start(), found.end())
+            else:
+                open_[-1].nodes += self._token(kind, token)
+        open_[-1].nodes.append(text[place:])
+        while len(open_) > 1:
+            _unmarked(open_)
+        return [node for node in open_[0].nodes if node != ""]
+
+    def _token(self, kind: str, token: str) -> list[Node]:
+        match kind:
+            case "escape":
+                return [token[1:]]
+            case "code":
+                ticks = len(token) - len(token.lstrip("`"))
+                return [el("code", token[ticks:-ticks])]
+            case "cites":
+                return self._linked(_IN_GROUP, token)
+            case "name":
+                return [self._named(token[2:-2])]
+            case "turn" | "node":
+                return [link(f"/{token}", token)]
+            case "ref":
+                ref, _, lines = token.partition(":")
+                return [link(f"/{ref}", token, lines=lines.replace("–", "-"))]
+            case _:
+                return [token]
+
+    def _linked(self, parts: re.Pattern[str], text: str) -> list[Node]:
+        nodes, place = list[Node](), 0
+        for found in parts.finditer(text):
+            name = found[0]
+            nodes += [
+                text[place : found.start()],
+                self._named(name[2:-2]) if name[0] == "[" else link(f"/{name}", name, class_="cite"),
+            ]
+            place = found.end()
+        return [*nodes, text[place:]]
+
+    def _named(self, inside: str) -> Node:
+        """Return the link that `[[Name]]` or `[[Name|as shown]]` is: to a scene, or to what is known of the name."""
+        name, _, shown = (one.strip() for one in inside.partition("|"))
+        if not name:
+            return f"[[{inside}]]"
+        slug = self.scenes.get(name.lower())
+        text = f"{shown} ({name})" if shown and shown != name else name
+        return link(f"/scene/{part(slug)}" if slug else f"/entity/{part(name)}", words_of(text))
+
+
+def _run(lines: Sequence[str], at: int, belongs: Callable[[str], object]) -> Sequence[str]:
+    """Return the lines from a place on, as long as they belong."""
+    end = at
+    while end < len(lines) and belongs(lines[end]):
+        end += 1
+    return lines[at:end]
+
+
+def _is_table(lines: Sequence[str], at: int) -> bool:
+    following = lines[at + 1] if at + 1 < len(lines) else ""
+    return (
+        "|" in lines[at] and "|" in following and "-" in following and _DELIMITER.match(following.strip()) is not None
+    )
+
+
+def _cells(row: str) -> list[str]:
+    cells = _CELL.split(row.strip())
+    if cells and not cells[0].strip():
+        del cells[0]
+    if cells and not cells[-1].strip():
+        del cells[-1]
+    return [cell.strip() for cell in cells]
+
+
+def _is_inside(lines: Sequence[str], at: int, indent: int) -> bool:
+    """Tell whether a line goes on with the item of a list whose mark is indented so far."""
+    line = lines[at]
+    if not line.strip():
+        following = lines[at + 1] if at + 1 < len(lines) else ""
+        return bool(following.strip()) and len(following) - len(following.lstrip()) > indent + 1
+    if len(line) - len(line.lstrip()) > indent + 1:
+        return True
+    begins = (_ITEM, _FENCE, _HEADING, _RULE, _QUOTE)
+    return bool(lines[at - 1].strip()) and not any(pattern.match(line) for pattern in begins)
+
+
+_GROUPED = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]{1,200}\]\])"
+_IN_GROUP = re.compile(r"\[\[[^\[\]\n]{1,200}\]\]|(?<![\w\[])a[0-9]{1,18}(?!\w)")
+_TOKEN = re.compile(
+    rf"""
+    (?P<escape>\\[\\`*_{{}}\[\]()\#+.!|>~-])
+  | (?P<code>(?<!`)`[^`\n]{{1,2000}}`(?!`) | (?<!`)``(?!`)[^\n]{{1,2000}}?``(?!`))
+  | (?P<address>[A-Za-z][A-Za-z0-9+.-]{{1,15}}://[^\s<>"'`)\]]{{1,2000}})
+  | (?P<cites>[(\[（][ ]?{_GROUPED}(?:[ ,;&，；、]{{1,4}}{_GROUPED}){{0,200}}[ ]?[)\]）])
+  | (?P<name>\[\[[^\[\]|\n]{{1,200}}(?:\|[^\[\]|\n]{{1,200}})?\]\])
+  | (?P<turn>(?<![\w./&#-])[tx][1-9][0-9]{{0,17}}(?![\w-]|\.\w))
+  | (?P<ref>(?<![\w-])r-[0-9a-f]{{12}}(?::[1-9][0-9]{{0,8}}(?:[-–][1-9][0-9]{{0,8}})?)?(?![\w]))
+  | (?P<node>(?<![\w-])[0-9]{{3,9}}-[NF][0-9]{{1,9}}(?![\w]))
+  | (?P<mark>\*\*|__|\*|_)
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A mark of bold or italic that is not closed yet, with what follows it."""
+
+    mark: str
+    nodes: list[Node] = field(default_factory=list[Node])
+
+
+def _mark(open_: list[_Open], mark: str, text: str, start: int, end: int) -> None:
+    """Close what the mark closes, else open it where it can open something; else it is text."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    in_word = mark[0] == "_" and before.isalnum() and after.isalnum()
+    if before.strip() and not in_word and any(one.mark == mark for one in open_):
+        while open_[-1].mark != mark:
+            _unmarked(open_)
+        done = open_.pop()
+        open_[-1].nodes.append(el("strong" if len(mark) == 2 else "em", done.nodes))
+    elif after.strip() and not in_word and not any(one.mark == mark for one in open_):
+        open_.append(_Open(mark))
+    else:
+        open_[-1].nodes.append(mark)
+
+
+def _unmarked(open_: list[_Open]) -> None:
+    """Make the last open mark, which nothing closed, a text again."""
+    last = open_.pop()
+    open_[-1].nodes += [last.mark, *last.nodes]
