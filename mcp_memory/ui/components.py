@@ -18,9 +18,9 @@ from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
 __all__ = [
-    "action", "address", "badge", "card", "columns", "count", "empty", "facts_of", "form", "gap", "hidden", "link",
-    "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows", "section", "size",
-    "statement_row", "table", "turn_row", "words_of",
+    "action", "address", "badge", "card", "choice", "columns", "count", "empty", "facts_of", "field", "form",
+    "gap", "hidden", "link", "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows",
+    "section", "size", "statement_row", "table", "tick", "turn_row", "words_of",
 ]  # fmt: skip
 
 
@@ -214,6 +214,22 @@ def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
 
 
 # --- forms ------------------------------------------------------------------------------------------
+
+
+def field(label: str, name: str, value: str, *, hint: str | None = None, kind: str = "text") -> Element:
+    """Return a labelled field; `hint` is an example of what it takes."""
+    return el("label", label, " ", el("input", type=kind, name=name, value=value, placeholder=hint, dir="auto"))
+
+
+def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: str) -> Element:
+    """Return a labelled list of values, each with its words, to choose one of."""
+    lines = (el("option", words, value=value, selected=value == chosen) for value, words in options)
+    return el("label", label, " ", el("select", lines, name=name))
+
+
+def tick(label: str, name: str, *, checked: bool) -> Element:
+    """Return a labelled box to tick, whose value is then 1."""
+    return el("label", el("input", type="checkbox", name=name, value="1", checked=checked), " ", label)
 
 
 def hidden(values: Mapping[str, object]) -> list[Element]:

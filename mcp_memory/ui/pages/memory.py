@@ -1,0 +1,334 @@
+"""Memory: the persona, the scenes and the statements; what is known, and by which words.
+
+`overview` has all three, `persona` its proof and its versions, `scene` one page with what it is based on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.types import Kind, PersonaVersion, Scene, StatementPage
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.markdown import inline, markdown
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory.evidence import ProvenLine
+
+__all__ = ["KINDS", "overview", "persona", "scene", "scene_names", "tell"]
+
+KINDS = get_args(Kind)
+_WAITING = 100
+_FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
+
+
+def scene_names(scenes: Iterable[Scene]) -> dict[str, str]:
+    """Return the slug of each scene by its slug and by its title, in lower case, as `markdown` takes them."""
+    known = list(scenes)
+    return {one.title.lower(): one.slug for one in known} | {one.slug.lower(): one.slug for one in known}
+
+
+# --- the overview -----------------------------------------------------------------------------------
+
+
+async def overview(view: View) -> Page:
+    """Who the user is, what the conversations are about, and every statement; of an empty memory, what to do first."""
+    memory = view.memory
+    scenes, lines = await memory.scenes(), await memory.persona_lines()
+    listed = await _listed(view)
+    known = isinstance(listed, str) or listed.atoms or view.query
+    if not known and not scenes and not await memory.sessions(limit=1):
+        return Page(title=t("memory.title"), here="memory", body=tuple(_first_steps(view)))
+    return Page(
+        title=t("memory.title"),
+        here="memory",
+        body=(
+            *_to_review(len(await memory.waiting(limit=_WAITING + 1))),
+            ui.columns(_persona_part(lines, scenes), _scenes_part(scenes)),
+            _statements(view, listed),
+            *tell(view),
+        ),
+    )
+
+
+async def _listed(view: View) -> StatementPage | str:
+    """Return the page of statements that the filters ask for, or what is wrong with them."""
+    given = {name: value for name in _FILTERS[1:-1] if (value := view.query.get(name, "").strip())}
+    kind = view.query.get("kind")
+    try:
+        return await view.memory.statements(
+            kind=cast("Kind", kind) if kind in KINDS else None,
+            ended="ended" in view.query,
+            cursor=view.query.get("cursor"),
+            **given,
+        )
+    except (InvalidInput, NotFound) as wrong:
+        return str(wrong)
+
+
+def _to_review(many: int) -> Iterator[Element]:
+    if many:
+        text = t("memory.waiting_many", most=_WAITING) if many > _WAITING else t("memory.waiting", count=many)
+        yield ui.note(text, " ", ui.link("/review", t("memory.to_review")), kind="warn")
+
+
+def _persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Element:
+    text = "\n".join(line.text for line in lines)
+    more = ui.link("/persona", t("memory.persona_more"))
+    if not any(line.is_claim for line in lines):
+        return ui.section(t("persona.title"), ui.empty(t("persona.none")), beside=more)
+    return ui.section(
+        t("persona.title"), markdown(text, scenes=scene_names(scenes), title="Persona", top=2), beside=more
+    )
+
+
+def _scenes_part(scenes: Sequence[Scene]) -> Element:
+    rows = ui.rows(map(_scene_row, scenes)) if scenes else ui.empty(t("memory.no_scenes"))
+    return ui.section(t("memory.scenes"), rows, beside=t("memory.scene_count", count=len(scenes)))
+
+
+def _scene_row(one: Scene) -> Element:
+    return el(
+        "div",
+        el("p", ui.link(f"/scene/{ui.part(one.slug)}", ui.words_of(one.title)), class_="said"),
+        el("p", ui.words_of(one.summary)),
+        ui.gap(
+            el("span", t("scene.heat", heat=one.heat)),
+            el("span", t("scene.statements", count=len(one.atoms))),
+            el("span", t("scene.written"), " ", ui.moment(one.updated)),
+        ),
+        class_="statement",
+    )
+
+
+def _statements(view: View, listed: StatementPage | str) -> Element:
+    form = _filters(view)
+    if isinstance(listed, str):
+        return ui.section(t("memory.statements"), form, ui.note(revealed(listed), kind="bad"))
+    total = None if listed.total is None else t("memory.statement_count", count=listed.total)
+    given = {name: view.query.get(name) for name in _FILTERS}
+    return ui.section(
+        t("memory.statements"),
+        form,
+        ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
+        ui.pager("/", listed.cursor, t("memory.more"), **given),
+        beside=total,
+        id="statements",
+    )
+
+
+def _none(view: View) -> str:
+    return t("memory.none_so") if any(view.query.get(name) for name in _FILTERS) else t("memory.none_yet")
+
+
+def _filters(view: View) -> Element:
+    query = view.query
+    kinds = [("", t("memory.any_kind")), *((kind, kind) for kind in KINDS)]
+    return el(
+        "form",
+        ui.choice(t("memory.kind"), "kind", kinds, query.get("kind", "")),
+        ui.field(t("memory.entity"), "entity", query.get("entity", "")),
+        ui.field(t("memory.since"), "since", query.get("since", ""), hint=t("memory.time_hint")),
+        ui.field(t("memory.until"), "until", query.get("until", "")),
+        ui.field(t("memory.as_of"), "as_of", query.get("as_of", "")),
+        ui.tick(t("memory.ended"), "ended", checked="ended" in query),
+        el("input", type="hidden", name="scene", value=query["scene"]) if query.get("scene") else None,
+        el("button", t("memory.show")),
+        ui.link("/", t("memory.show_all")) if any(query.get(name) for name in _FILTERS) else None,
+        method="get",
+        action="/",
+    )
+
+
+def tell(view: View) -> Iterator[Element]:
+    """Yield the form that stores a statement; nothing for a reader who may not."""
+    form = ui.form(
+        view,
+        "remember",
+        el("textarea", name="text", required=True, rows=3, aria_label=t("memory.tell_words"), dir="auto"),
+        ui.choice(t("memory.kind"), "kind", [(kind, t(f"memory.kind_{kind}")) for kind in KINDS], "persona"),
+        el("button", t("memory.tell_do"), class_="main"),
+        needs="write",
+        supersedes="",
+    )
+    if form:
+        yield ui.section(t("memory.tell"), el("p", t("memory.tell_about")), form)
+
+
+def _first_steps(view: View) -> Iterator[Element]:
+    """Yield what to do with a memory in which nothing is."""
+    steps = [
+        (t("memory.first_connect"), "mcp-memory install"),
+        (t("memory.first_import"), "mcp-memory import"),
+        (t("memory.first_demo"), "mcp-memory demo"),
+    ]
+    yield ui.note(t("memory.empty"))
+    lines = (el("li", el("p", words), el("pre", el("code", command))) for words, command in steps)
+    yield ui.section(t("memory.first"), el("ol", lines))
+    yield from tell(view)
+
+
+# --- the persona ------------------------------------------------------------------------------------
+
+
+async def persona(view: View) -> Page:
+    """The page about the user, the statements that each of its lines names, its versions, and what changed."""
+    memory = view.memory
+    versions, names = await memory.persona_history(), scene_names(await memory.scenes())
+    chosen = next((one for one in versions if str(one.version) == view.query.get("version")), None)
+    lines = [] if chosen else await memory.persona_lines()
+    text = chosen.text if chosen else "\n".join(line.text for line in lines)
+    body = [_which(versions, chosen, anything=any(line.is_claim for line in lines))]
+    if {"old", "new"} & view.query.keys():
+        body.append(await _compared(view))
+    body.append(ui.section(t("persona.page"), markdown(text, scenes=names, title="Persona", top=2)))
+    if claims := [line for line in lines if line.is_claim]:
+        body.append(
+            ui.section(t("persona.proof"), el("p", t("persona.proof_about")), *map(_proof, claims), id="evidence")
+        )
+    if versions:
+        body.append(_versions(versions))
+    return Page(title=t("persona.title"), here="memory", body=tuple(body))
+
+
+def _which(versions: Sequence[PersonaVersion], chosen: PersonaVersion | None, *, anything: bool) -> Element:
+    if chosen:
+        back = ui.link("/persona", t("persona.current"))
+        return ui.note(t("persona.old", version=chosen.version), " ", ui.moment(chosen.at), " ", back, kind="warn")
+    if versions and versions[0].by_model:
+        newest = versions[0]
+        return el("p", t("persona.by_model", version=newest.version), " ", ui.moment(newest.at))
+    return el("p", t("persona.listed" if anything else "persona.none"))
+
+
+def _proof(line: ProvenLine) -> Element:
+    """Return a line with the statements that it names; each leads on to the words it is based on."""
+    if line.atoms:
+        return el(
+            "details",
+            el("summary", revealed(line.text.strip(" -*")), dir="auto"),
+            ui.rows(map(ui.statement_row, line.atoms)),
+        )
+    unproven = None if line.scenes else [" ", ui.badge(t("persona.unproven"), "warn")]
+    return el("p", inline(line.text.strip(" -*")), unproven, dir="auto")
+
+
+async def _compared(view: View) -> Element:
+    old, new = (_number(view.query.get(name)) for name in ("old", "new"))
+    try:
+        diff = await view.memory.persona_diff(old, new)
+    except NotFound as unknown:
+        return ui.note(str(unknown), kind="bad")
+    return ui.section(t("persona.changes"), *_diff(diff), id="changes")
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _diff(unified: str) -> Iterator[Element]:
+    """Yield the lines of a unified diff: what is new and what is gone are marked by more than a colour."""
+    lines = [line for line in unified.splitlines() if not line.startswith(("--- ", "+++ "))]
+    if not lines:
+        yield ui.empty(t("persona.no_changes"))
+        return
+    yield el("div", map(_diff_line, lines), class_="diff")
+
+
+def _diff_line(line: str) -> Element | None:
+    words = inline(line[1:])
+    match line[:1]:
+        case "+":
+            return el("p", el("ins", "+ ", words), dir="auto")
+        case "-":
+            return el("p", el("del", "− ", words), dir="auto")
+        case "@":
+            return el("hr")
+        case _:
+            return el("p", words, dir="auto")
+
+
+def _versions(versions: Sequence[PersonaVersion]) -> Element:
+    numbers = [(str(one.version), str(one.version)) for one in versions]
+    newest = versions[0].version
+    form = el(
+        "form",
+        ui.choice(t("persona.from"), "old", [*numbers, ("0", t("persona.nothing"))], str(max(0, newest - 1))),
+        ui.choice(t("persona.to"), "new", numbers, str(newest)),
+        el("button", t("persona.compare")),
+        method="get",
+        action="/persona",
+    )
+    return ui.section(t("persona.versions"), form, ui.rows(map(_version, versions)))
+
+
+def _version(one: PersonaVersion) -> Element:
+    return ui.gap(
+        ui.link("/persona", t("persona.version", version=one.version), version=one.version),
+        ui.moment(one.at),
+        ui.words_of(one_line(one.reason, 200)),
+        ui.link("/persona", t("persona.what_changed"), old=one.version - 1, new=one.version),
+    )
+
+
+# --- a scene ----------------------------------------------------------------------------------------
+
+
+async def scene(view: View) -> Page:
+    """A scene as it is read, the statements that it is based on, and its versions."""
+    memory, slug = view.memory, view.parts["slug"]
+    history = await memory.scene_history(slug)
+    newest = history[0]
+    chosen = next((one for one in history if str(one.version) == view.query.get("version")), newest)
+    is_current = chosen is newest and newest.action != "delete"
+    text = await memory.scene_page(slug) if is_current else chosen.body
+    atoms = await memory.statements_by_id(chosen.atoms)
+    names = scene_names(await memory.scenes())
+    return Page(
+        title=revealed(one_line(chosen.title, 120)),
+        here="memory",
+        body=(
+            _scene_state(chosen, newest),
+            markdown(text, scenes=names, title=chosen.title, top=1) if text.strip() else ui.empty(t("scene.nothing")),
+            ui.section(
+                t("scene.based_on"),
+                ui.rows(map(ui.statement_row, atoms)) if atoms else ui.empty(t("shared.none")),
+                id="evidence",
+            ),
+            ui.section(t("scene.versions"), ui.rows(_scene_version(view, one, newest) for one in history)),
+        ),
+    )
+
+
+def _scene_state(chosen: Scene, newest: Scene) -> Any:
+    path = f"/scene/{ui.part(newest.slug)}"
+    facts = ui.gap(
+        ui.badge(t("scene.heat", heat=chosen.heat), "kind"),
+        el("span", t("scene.version", version=chosen.version)),
+        el("span", t("scene.written"), " ", ui.moment(chosen.updated)),
+        (ui.link(f"/entity/{ui.part(name)}", ui.words_of(name), class_="entity") for name in chosen.entities),
+    )
+    if newest.action == "delete":
+        reason = ui.words_of(one_line(newest.reason, 200))
+        return el("div", ui.note(t("scene.deleted"), " ", reason, kind="warn"), facts)
+    if chosen is not newest:
+        return el("div", ui.note(t("scene.old"), " ", ui.link(path, t("scene.current")), kind="warn"), facts)
+    return facts
+
+
+def _scene_version(view: View, one: Scene, newest: Scene) -> Element:
+    restorable = one is not newest and bool(one.body)
+    return ui.gap(
+        ui.link(f"/scene/{ui.part(one.slug)}", t("scene.version", version=one.version), version=one.version),
+        ui.badge(t(f"scene.{one.action}"), "kind"),
+        ui.moment(one.updated),
+        ui.words_of(one_line(one.reason, 200)),
+        ui.action(view, "restore_scene", t("scene.restore_this"), slug=one.slug, version=one.version)
+        if restorable
+        else None,
+    )
