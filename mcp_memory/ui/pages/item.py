@@ -1,0 +1,381 @@
+"""Item: a statement with its proof and its history, a turn with what was made from it, and what was forgotten.
+
+A claim is followed by the very words that it is based on, marked in the turn in which they were said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.types import SAID_BY, Atom, CitedResult, Evidence, Fact, ResultHit, Turn, Why
+from mcp_memory.longterm.verification.trust import REASONS
+from mcp_memory.store.citations import address as at_lines
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.pages.memory import KINDS
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory.evidence import Mention
+    from mcp_memory.store.values import Tombstone
+
+__all__ = ["forget", "result_row", "statement", "tombstone", "turn"]
+
+_AROUND = 3
+_MADE = 50
+_LISTED = 200
+
+
+# --- a statement ------------------------------------------------------------------------------------
+
+
+async def statement(view: View) -> Page:
+    """What it says, the words that it is based on, what names it, and what it replaced or what replaced it."""
+    memory, id = view.memory, view.parts["id"]
+    atom = await memory.atom(id)
+    evidence = [Evidence(turn=atom.evidence, span=atom.span, quote=""), *atom.also]
+    turns = await memory.turns(list(dict.fromkeys(one.turn for one in evidence)))
+    newer = await memory.statements_by_id([atom.superseded_by]) if atom.superseded_by else []
+    facts = await memory.facts_about(atom.fact.entity) if atom.fact else []
+    return Page(
+        title=t("item.statement", id=id),
+        here="memory",
+        body=(
+            ui.words_of(atom.text, tag="p", class_="said"),
+            *_quarantined(view, atom.id, atom.held),
+            *_ended(atom, newer),
+            _about(atom),
+            ui.section(t("item.based_on"), *_quotes(evidence, turns), id="evidence"),
+            _support(await memory.why(id)),
+            _named_by(await memory.mentions(id)),
+            *_replaced(await memory.superseded_by([id])),
+            *_history(atom, facts),
+            *_actions(view, atom),
+        ),
+    )
+
+
+def _about(atom: Atom) -> Element:
+    fact = atom.fact
+    entities = ui.gap(ui.link(f"/entity/{ui.part(name)}", ui.words_of(name), class_="entity") for name in atom.entities)
+    return ui.facts_of(
+        (
+            (t("item.kind"), ui.badge(t(f"memory.kind_{atom.kind}"), "kind")),
+            (t("item.true_since"), ui.moment(atom.valid_from)),
+            (t("item.true_until"), ui.moment(atom.valid_to) if atom.valid_to else None),
+            (t("item.learned"), ui.moment(atom.learned_at)),
+            (t("item.confidence"), f"{atom.confidence:.0%}"),
+            (t("item.whose"), SAID_BY[atom.source]),
+            (t("item.about"), entities if atom.entities else None),
+            (t("item.fact"), ui.words_of(f"{fact.entity} · {fact.relation} · {fact.value}") if fact else None),
+        )
+    )
+
+
+def _quarantined(view: View, id: str, reasons: Sequence[str]) -> Iterator[Element]:
+    if reasons:
+        yield ui.note(t("item.quarantined"), " ", _reasons(reasons), kind="warn")
+        buttons = [
+            ui.action(view, "review", t("item.release"), ids=id, verdict="released", back=f"/{id}"),
+            ui.action(view, "review", t("item.keep"), ids=id, verdict="kept", back=f"/{id}"),
+        ]
+        if any(buttons):
+            yield ui.gap(buttons)
+
+
+def _reasons(reasons: Iterable[str]) -> str:
+    return revealed("; ".join(REASONS.get(reason, reason) for reason in reasons))
+
+
+def _ended(atom: Atom, newer: Sequence[Atom]) -> Iterator[Element]:
+    if atom.valid_to is None:
+        return
+    because = [t("item.ended_because"), " ", ui.words_of(atom.closed_because)] if atom.closed_because else None
+    yield ui.note(because or t("item.ended"), kind="warn")
+    if newer:
+        yield ui.section(t("item.superseded"), ui.rows(map(ui.statement_row, newer)))
+
+
+def _quotes(evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Iterator[Element]:
+    """Yield each turn that is evidence, with all words in it that are quoted marked."""
+    for turn in turns:
+        yield ui.quoted(turn, [one.span for one in evidence if one.turn == turn.id])
+    if {one.turn for one in evidence} - {turn.id for turn in turns}:
+        yield ui.note(t("item.evidence_gone"), kind="warn")
+
+
+def _support(found: Why) -> Element:
+    if found.cites:
+        return ui.section(t("item.result"), map(_cited, found.cites))
+    if found.likely:
+        return ui.section(t("item.result"), el("p", t("item.result_likely")), map(result_row, found.likely))
+    return ui.section(t("item.result"), ui.empty(t("item.result_none")))
+
+
+def _cited(one: CitedResult) -> Element:
+    by = [" · ", t("item.named_by"), " ", ui.link(f"/{one.by}", one.by)]
+    return _lines(one.at, one.call, one.content, one.node, ui.moment(one.taken), by)
+
+
+def result_row(hit: ResultHit, *more: Any) -> Element:
+    """Return lines of a tool result as evidence, with the call that they are of."""
+    return _lines(at_lines(hit.ref, hit.lines), hit.call, hit.text, hit.node, ui.moment(hit.at), more)
+
+
+def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more: Any) -> Element:
+    return el(
+        "figure",
+        el("pre", el("code", revealed(text)), tabindex="0"),
+        el(
+            "figcaption",
+            inline(at),
+            " · ",
+            ui.words_of(one_line(call, 200), tag="code"),
+            [" · ", ui.link(f"/{node}", node)] if node else None,
+            " · ",
+            taken,
+            more,
+        ),
+        class_="code",
+    )
+
+
+def _named_by(found: Sequence[Mention]) -> Element:
+    def row(one: Mention) -> list[Node]:
+        path = "/persona" if one.slug is None else f"/scene/{ui.part(one.slug)}"
+        title = t("persona.title") if one.slug is None else one.title
+        return [el("p", ui.link(path, ui.words_of(title))), el("p", inline(one.line.lstrip("-* ")), dir="auto")]
+
+    rows = ui.rows(map(row, found)) if found else ui.empty(t("item.cited_by_none"))
+    return ui.section(t("item.cited_by"), rows)
+
+
+def _replaced(older: Sequence[Atom]) -> Iterator[Element]:
+    if older:
+        yield ui.section(t("item.supersedes"), ui.rows(map(ui.statement_row, older)))
+
+
+def _history(atom: Atom, facts: Sequence[Fact]) -> Iterator[Element]:
+    """Yield the values that the fact of a statement had, where there were others."""
+    if atom.fact is None:
+        return
+    known = [one for one in facts if one.relation == atom.fact.relation]
+    if len(known) < 2:
+        return
+    entity, relation = revealed(atom.fact.entity), revealed(atom.fact.relation)
+    head = (t("item.value"), t("item.true_since"), t("item.true_until"), t("item.whose"), t("item.statement_column"))
+    lines = (
+        (
+            ui.words_of(one.value),
+            ui.moment(one.valid_from, day=True),
+            ui.moment(one.valid_to, day=True) if one.valid_to else t("shared.now"),
+            SAID_BY[one.source],
+            ui.link(f"/{one.atom}", one.atom, class_="id"),
+        )
+        for one in known
+    )
+    caption = t("item.history_of", relation=relation, entity=entity)
+    more = ui.link(f"/entity/{ui.part(atom.fact.entity)}", ui.words_of(atom.fact.entity))
+    yield ui.section(t("item.history"), ui.table(caption, head, lines), beside=more, id="history")
+
+
+def _actions(view: View, atom: Atom) -> Iterator[Element]:
+    """Yield how to correct and to forget a statement, as far as the reader may."""
+    form = ui.form(
+        view,
+        "remember",
+        el("textarea", revealed(atom.text), name="text", required=True, rows=3, dir="auto",
+           aria_label=t("item.correct_words")),
+        ui.choice(t("memory.kind"), "kind", [(kind, t(f"memory.kind_{kind}")) for kind in KINDS], atom.kind),
+        el("button", t("item.correct_do"), class_="main"),
+        needs="write",
+        supersedes=atom.id,
+    )  # fmt: skip
+    if form:
+        yield ui.section(t("item.correct"), el("p", t("item.correct_about")), form, id="correct")
+    yield from _forget_link(view, atom.id)
+
+
+def _forget_link(view: View, id: str) -> Iterator[Element]:
+    if view.may("admin"):
+        yield el("p", ui.link("/forget", t("item.forget_it"), ids=id))
+
+
+# --- a turn -----------------------------------------------------------------------------------------
+
+
+async def turn(view: View) -> Page:
+    """The words as they were said, between those before and after, and the statements that are based on them."""
+    memory, id = view.memory, view.parts["id"]
+    found = next(iter(await memory.turns([id])), None)
+    if found is None:
+        raise NotFound(f"There is no turn {id} in this space. Find one with a search.")
+    atoms = (await memory.statements_about(id))[:_MADE]
+    start = max(0, found.position - _AROUND)
+    near = await memory.session_turns(found.session, start=start, limit=2 * _AROUND + 1)
+    before = [one for one in near if one.position < found.position]
+    after = [one for one in near if one.position > found.position][:_AROUND]
+    held = await memory.why_held([id])
+    return Page(
+        title=t("item.turn", id=id),
+        here="conversations",
+        body=(
+            *_quarantined(view, id, held.get(id, ())),
+            ui.section(
+                t("item.words"),
+                ui.rows(ui.turn_row(one) for one in before) if before else None,
+                el("div", ui.turn_row(found, [span for atom in atoms for span in _spans(atom, id)]), class_="card"),
+                ui.rows(ui.turn_row(one) for one in after) if after else None,
+            ),
+            _turn_facts(found, is_intact=await memory.is_intact(id)),
+            ui.section(t("item.made"), *_made(found, atoms)),
+            *_cites(await memory.cites(id)),
+            *_forget_link(view, id),
+        ),
+    )
+
+
+def _spans(atom: Atom, turn: str) -> list[tuple[int, int]]:
+    """Return which words of a turn a statement is based on."""
+    first = [atom.span] if atom.evidence == turn else []
+    return [*first, *(one.span for one in atom.also if one.turn == turn)]
+
+
+def _turn_facts(found: Turn, *, is_intact: bool) -> Element:
+    verdict = ui.badge(t("item.intact"), "ok") if is_intact else ui.badge(t("item.changed"), "bad")
+    session = ui.link(
+        f"/session/{ui.part(found.session)}", ui.words_of(found.session), start=max(0, found.position - _AROUND) or None
+    )
+    return ui.facts_of(
+        (
+            (t("item.who"), ui.speaker(found)),
+            (t("item.said"), ui.moment(found.said_at)),
+            (t("item.stored"), ui.moment(found.learned_at)),
+            (t("item.session"), session),
+            (t("item.place"), ui.count(found.position + 1)),
+            (t("item.hash"), [el("code", found.sha256), " ", verdict]),
+        )
+    )
+
+
+def _made(found: Turn, atoms: Sequence[Atom]) -> Iterator[Element]:
+    if not atoms:
+        yield ui.empty(t("item.made_none"))
+        return
+    yield ui.rows(
+        [
+            ui.statement_row(atom),
+            el("blockquote", ui.marked(found.content, _spans(atom, found.id), around=60), dir="auto"),
+        ]
+        for atom in atoms
+    )
+
+
+def _cites(found: Sequence[CitedResult]) -> Iterator[Element]:
+    if found:
+        yield ui.section(t("item.cites"), map(_cited, found))
+
+
+# --- what was forgotten -----------------------------------------------------------------------------
+
+
+async def tombstone(view: View) -> Page:
+    """What was forgotten together, when, why and how, and the way back."""
+    id = view.parts["id"]
+    found = next((one for one in await view.memory.tombstones() if one.id == id), None)
+    if found is None:
+        raise NotFound(t("item.no_tombstone", id=id))
+    return Page(
+        title=t("item.tombstone", id=id),
+        here="home",
+        body=(
+            _state(found),
+            ui.facts_of(
+                (
+                    (t("item.gone"), ", ".join(_kinds(found.ids))),
+                    (t("item.when"), ui.moment(found.at)),
+                    (t("item.why"), ui.words_of(found.reason) if found.reason else t("item.no_reason")),
+                    (t("item.how"), t(f"item.how_{found.how}")),
+                    (t("item.ids"), ui.gap(_id(one, there=found.undone) for one in found.ids[:_LISTED])),
+                )
+            ),
+            None if found.undone or found.purged else _undo(view, found),
+        ),
+    )
+
+
+def _undo(view: View, found: Tombstone) -> Element | None:
+    return ui.action(view, "undo", t("item.undo"), kind="main", tombstone=found.id, back=f"/{found.id}")
+
+
+def _state(found: Tombstone) -> Element:
+    if found.purged:
+        return ui.note(t("item.purged"), kind="bad")
+    if found.undone:
+        return ui.note(t("item.undone"), kind="ok")
+    return ui.note(t("item.can_undo"))
+
+
+def _kinds(ids: Iterable[str]) -> Iterator[str]:
+    words = {"t": "item.gone_turns", "a": "item.gone_statements", "r": "item.gone_results"}
+    many = Counter(id[0] for id in ids)
+    return (t(text, count=many[letter]) for letter, text in words.items() if many[letter])
+
+
+def _id(id: str, *, there: bool) -> Element:
+    return ui.link(f"/{id}", id, class_="id") if there else el("span", id, class_="id")
+
+
+# --- forgetting -------------------------------------------------------------------------------------
+
+
+async def forget(view: View) -> Page:
+    """What would be forgotten with these ids, all that goes along, and the form that does it."""
+    given = view.query.get("ids", "").replace(",", " ").split()
+    ask = el(
+        "form",
+        ui.field(t("forget.ids"), "ids", " ".join(given), hint="a14 t3"),
+        el("button", t("forget.look")),
+        method="get",
+        action="/forget",
+    )
+    body: list[Element | None] = [el("p", t("forget.about")), ask]
+    if given:
+        body += await _preview(view, given)
+    return Page(title=t("item.forget"), here="home", body=tuple(one for one in body if one is not None))
+
+
+async def _preview(view: View, ids: Sequence[str]) -> list[Element | None]:
+    try:
+        would = await view.memory.forget(ids, dry_run=True)
+    except (InvalidInput, NotFound) as wrong:
+        return [ui.note(str(wrong), kind="bad")]
+    if not would.ids:
+        return [ui.empty(t("forget.nothing"))]
+    rows = [_preview_row(id, line) for id, line in zip(would.ids, would.previews, strict=True)]
+    cut = el("p", t("forget.first", count=len(rows))) if would.total > len(rows) else None
+    along = el("ul", (el("li", inline(sentence), dir="auto") for sentence in would.along)) if would.along else None
+    form = ui.form(
+        view,
+        "forget",
+        ui.field(t("forget.reason"), "reason", ""),
+        el("button", t("forget.do"), class_="danger"),
+        el("span", t("forget.undoable")),
+        ids=" ".join(ids),
+        back="/",
+    )
+    return [
+        ui.section(t("forget.goes"), ui.rows(rows), cut, beside=t("forget.count", count=would.total)),
+        ui.section(t("forget.along"), along) if along else None,
+        form or ui.note(t("forget.reader")),
+    ]
+
+
+def _preview_row(id: str, line: str) -> list[Node]:
+    return [ui.link(f"/{id}", id, class_="id"), " ", ui.words_of(line.removeprefix(f"{id}: "))]

@@ -1,0 +1,316 @@
+"""Search: what is found and why, what just missed, and what recall would bring of it.
+
+Without a layer the first page of a search is explained; with one its hits can be paged through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import anyio
+
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.types import AtomHit, MemoryResults, Role, SceneHit, Signals, TurnHit, TurnResults
+from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.language.words import query_terms
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.pages.item import result_row
+from mcp_memory.ui.pages.memory import KINDS
+from mcp_memory.ui.pictures import charts
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import WORDS, t
+
+if TYPE_CHECKING:
+    from mcp_memory.longterm.recall import Recalled, RowVerdict
+    from mcp_memory.longterm.search.explain import Explained, ExplainedRow, SearchLeg
+
+__all__ = ["search"]
+
+_ROLES = get_args(Role)
+_ID = re.compile(r"[atx][1-9]\d{0,17}|r-[0-9a-f]{12}|\d{3,9}(?:-[NF]\d{1,9}(?:-\d{1,9})?)?", re.ASCII)
+_LAYERS = ("", "memories", "turns")
+_OF_MEMORIES, _OF_TURNS, _OF_BOTH = ("kind", "entity", "as_of"), ("session", "role"), ("since", "until")
+_LIMIT = 20
+_EXPLAINED = 10
+_EXCERPT = 600
+_VERDICTS = 8
+_EXAMPLES = (
+    ("search.how_words", "night boat Hellesund"),
+    ("search.how_meaning", "who looks after bookings?"),
+    ("search.how_time", "what did we decide last week?"),
+    ("search.how_exact", "TRF-90457"),
+    ("search.how_id", "a1"),
+)
+
+
+async def search(view: View) -> Page:
+    """The hits of a query with the share of each signal; without one, what can be asked."""
+    query = view.query.get("q", "").strip()
+    given = {name: value for name, value in view.query.items() if value.strip()}
+    layer = _layer(given)
+    if not query:
+        return Page(title=t("search.title"), body=(_form(view, query, layer), _how()))
+    body: list[Any] = [_form(view, query, layer)]
+    if _ID.fullmatch(query):
+        body.append(el("p", ui.link(f"/{query}", t("search.open", id=query))))
+    try:
+        match layer:
+            case "memories":
+                body += await _memories(view, query, given)
+            case "turns":
+                body += await _turns(view, query, given)
+            case _:
+                body += await _explained(view, query, given)
+    except (InvalidInput, NotFound) as wrong:
+        body.append(ui.note(revealed(str(wrong)), kind="bad"))
+    title = t("search.title_of", query=revealed(one_line(query, 60)))
+    return Page(title=title, body=tuple(one for one in body if one is not None))
+
+
+def _layer(given: Mapping[str, str]) -> str:
+    """Return the layer that is searched: the one chosen, else the one that knows the filters."""
+    chosen = given.get("in", "")
+    if chosen in _LAYERS[1:]:
+        return chosen
+    if any(name in given for name in _OF_TURNS):
+        return "turns"
+    return "memories" if "as_of" in given else ""
+
+
+# --- asking -----------------------------------------------------------------------------------------
+
+
+def _form(view: View, query: str, layer: str) -> Element:
+    asked = view.query
+    layers = [(name, t(f"search.in_{name or 'all'}")) for name in _LAYERS]
+    kinds = [("", t("memory.any_kind")), *((kind, kind) for kind in KINDS)]
+    roles = [("", t("search.anyone")), *((role, role) for role in _ROLES)]
+    filters = [
+        ui.choice(t("search.in"), "in", layers, layer),
+        ui.choice(t("memory.kind"), "kind", kinds, asked.get("kind", "")),
+        ui.field(t("memory.entity"), "entity", asked.get("entity", "")),
+        ui.field(t("memory.since"), "since", asked.get("since", ""), hint=t("memory.time_hint")),
+        ui.field(t("memory.until"), "until", asked.get("until", "")),
+        ui.field(t("memory.as_of"), "as_of", asked.get("as_of", "")),
+        ui.field(t("search.session"), "session", asked.get("session", "")),
+        ui.choice(t("search.role"), "role", roles, asked.get("role", "")),
+    ]
+    chosen = any(asked.get(name) for name in (*_OF_MEMORIES, *_OF_TURNS, *_OF_BOTH, "in"))
+    return el(
+        "form",
+        el("input", type="search", name="q", value=query, aria_label=t("search.query"), dir="auto"),
+        el("button", t("search.do"), class_="main"),
+        el("details", el("summary", t("search.filters")), ui.gap(filters), open=chosen),
+        method="get",
+        action="/search",
+        role="search",
+    )
+
+
+def _how() -> Element:
+    lines = (el("li", t(text), " ", ui.link("/search", example, q=example)) for text, example in _EXAMPLES)
+    return ui.section(t("search.how"), el("ul", lines))
+
+
+# --- everything, explained --------------------------------------------------------------------------
+
+
+async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[Any]:
+    """Return the first page of a search taken apart, with what stands beside it and what recall would bring."""
+    filters = _filters(given, "kind", "entity", *_OF_BOTH)
+    found = dict[str, Any]()
+
+    async def explain() -> None:
+        found["explained"] = await view.memory.explain(query, limit=_EXPLAINED, **filters)
+
+    async def beside() -> None:
+        found["beside"] = await view.memory.memory_search(query, limit=1, **filters)
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(explain)
+            tasks.start_soon(beside)
+    except* (InvalidInput, NotFound) as group:
+        raise group.exceptions[0] from None
+    explained, recall = cast("tuple[Explained, Recalled]", found["explained"])
+    beside_it = cast("MemoryResults", found["beside"])
+    most = max((part.points for row in explained.shown for part in row.parts), default=0.0)
+    words = set(explained.words)
+
+    def rows(listed: Iterable[ExplainedRow]) -> Element:
+        return ui.rows(_row(row, words, most) for row in listed)
+
+    return [
+        ui.note(explained.note) if explained.note else None,
+        ui.section(t("search.hits"), el("p", t("search.by_place")), rows(explained.shown))
+        if explained.shown
+        else ui.empty(t("search.none")),
+        ui.section(t("search.missed"), rows(explained.missed)) if explained.missed else None,
+        ui.section(t("search.left_out"), rows(explained.left_out)) if explained.left_out else None,
+        *_beside(beside_it),
+        _recall(recall),
+        _asked(explained),
+    ]
+
+
+def _row(row: ExplainedRow, words: set[str], most: float) -> list[Node | None]:
+    return [
+        el("p", ui.link(f"/{row.id}", ui.marked(row.text, _places(row.text, words))), class_="said", dir="auto"),
+        ui.gap(
+            el("span", row.id, class_="id"),
+            el("strong", t("search.score", score=f"{row.score:.3f}")),
+            el("span", t("search.cosine", cosine=f"{row.cosine:.2f}")) if row.cosine is not None else None,
+            el("span", t("search.behind", behind=f"{row.behind:.3f}")) if row.behind else None,
+            ui.badge(t("shared.held"), "warn") if row.held else None,
+            el("span", revealed(row.left_out)) if row.left_out else None,
+        ),
+        charts.signals({_name(part.signal): part.points for part in row.parts}, most=most) if row.parts else None,
+    ]
+
+
+def _places(text: str, words: set[str]) -> list[tuple[int, int]]:
+    """Return where words of the question stand in a text, each to its end."""
+    return [(one.start, _end(text, one.end) if one.term.isascii() else one.end) for one in matches(text, words)]
+
+
+def _end(text: str, at: int) -> int:
+    while at < len(text) and text[at].isalnum():
+        at += 1
+    return at
+
+
+def _name(signal: str) -> str:
+    return WORDS.get(f"search.signal_{signal}", signal)
+
+
+def _beside(found: MemoryResults) -> Iterator[Element]:
+    """Yield what a search shows beside its rows, on its first page."""
+    if found.scenes:
+        yield ui.section(t("search.scenes"), ui.rows(map(_scene, found.scenes)))
+    if found.facts:
+        facts = (
+            [ui.link(f"/{fact.atom}", fact.atom, class_="id"), " ",
+             ui.words_of(f"{fact.entity} · {fact.relation} · {fact.value}")] for fact in found.facts
+        )  # fmt: skip
+        yield ui.section(t("search.facts"), ui.rows(facts))
+    if found.results:
+        yield ui.section(t("search.results"), ui.rows(result_row(hit) for hit in found.results))
+
+
+def _scene(hit: SceneHit) -> list[Node]:
+    scene = hit.scene
+    return [
+        el("p", ui.link(f"/scene/{ui.part(scene.slug)}", ui.words_of(scene.title)), class_="said"),
+        el("p", ui.words_of(scene.summary)),
+        _bars(hit.found_by),
+    ]
+
+
+def _bars(found_by: Signals) -> Element:
+    return charts.signals({_name(name): value for name, value in found_by.items()}, most=1.0)
+
+
+def _recall(recall: Recalled) -> Element:
+    brought = [one for one in recall.verdicts if one.brought]
+    others = [one for one in recall.verdicts if not one.brought]
+    text = el("pre", revealed(recall.brought), dir="auto", tabindex="0") if recall.brought.strip() else None
+    return ui.section(
+        t("search.recall"),
+        ui.rows(map(_verdict, brought)) if brought else ui.empty(t("search.recall_none")),
+        el("details", el("summary", t("search.recall_text")), text) if text else None,
+        el("details", el("summary", t("search.recall_not")), ui.rows(map(_verdict, others[:_VERDICTS])))
+        if others
+        else None,
+        beside=t("search.recall_size", count=recall.tokens),
+    )
+
+
+def _verdict(one: RowVerdict) -> Element:
+    weight = el("span", t("search.weight", weight=f"{one.weight:.2f}"))
+    return ui.gap(ui.link(f"/{one.id}", one.id, class_="id"), weight, el("span", inline(one.why)))
+
+
+def _asked(search: Explained) -> Element:
+    speaker = t("search.speaker_of", role=search.asks_for) if search.asks_for else None
+    facts = ui.facts_of(
+        (
+            (t("search.words"), ui.words_of(", ".join(search.words) or t("search.no_words"))),
+            (t("search.related"), ui.words_of(one_line(", ".join(search.related), 300)) if search.related else None),
+            (t("search.speaker"), speaker),
+            (t("search.times"), "; ".join(search.times) or None),
+            *((WORDS.get(f"search.layer_{leg.layer}", leg.layer), _leg(leg)) for leg in search.legs),
+        )
+    )
+    return ui.section(None, el("details", el("summary", t("search.asked")), facts))
+
+
+def _leg(leg: SearchLeg) -> str:
+    return t(
+        "search.leg",
+        words=ui.count(leg.by_words),
+        meaning=ui.count(leg.by_meaning),
+        candidates=ui.count(leg.candidates),
+    )
+
+
+# --- one layer, page by page ------------------------------------------------------------------------
+
+
+def _filters(given: Mapping[str, str], *names: str) -> dict[str, Any]:
+    """Return these filters as the verbs take them; a kind or a role that there is not is no filter."""
+    known = {"kind": KINDS, "role": _ROLES}
+    return {name: given[name] for name in names if name in given and given[name] in known.get(name, (given[name],))}
+
+
+async def _memories(view: View, query: str, given: Mapping[str, str]) -> list[Any]:
+    found = await view.memory.memory_search(
+        query, limit=_LIMIT, cursor=given.get("cursor"), **_filters(given, *_OF_MEMORIES, *_OF_BOTH)
+    )
+    rows: list[Any] = [*map(_statement, found.atoms), *(_turn(hit, query) for hit in found.turns)]
+    nothing = not (rows or found.scenes or found.facts or found.results)
+    return [
+        ui.note(found.note) if found.note else None,
+        ui.empty(t("search.none")) if nothing else None,
+        ui.section(t("search.hits"), ui.rows(rows)) if rows else None,
+        _more(view, query, found),
+        *_beside(found),
+    ]
+
+
+def _statement(hit: AtomHit) -> list[Element]:
+    return [ui.statement_row(hit.atom), _bars(hit.found_by)]
+
+
+async def _turns(view: View, query: str, given: Mapping[str, str]) -> list[Any]:
+    found = await view.memory.conversation_search(
+        query, limit=_LIMIT, cursor=given.get("cursor"), **_filters(given, *_OF_TURNS, *_OF_BOTH)
+    )
+    return [
+        ui.note(found.note) if found.note else None,
+        ui.section(t("search.hits"), ui.rows(_turn(hit, query) for hit in found.hits))
+        if found.hits
+        else ui.empty(t("search.none")),
+        _more(view, query, found),
+        ui.section(t("search.results"), ui.rows(result_row(hit) for hit in found.results)) if found.results else None,
+    ]
+
+
+def _turn(hit: TurnHit, query: str) -> list[Element]:
+    turn, words = hit.turn, set(query_terms(query))
+    text = snippet(turn.content, _EXCERPT, matches(turn.content, words))[0]
+    head = (ui.link(f"/{turn.id}", turn.id, class_="id"), ui.speaker(turn), ui.moment(turn.said_at))
+    said = el("div", ui.marked(text, _places(text, words)), dir="auto", class_="verbatim")
+    held = ui.badge(t("shared.held"), "warn") if turn.id in hit.held else None
+    return [el("div", ui.gap(*head, held), said, class_=f"turn {turn.role}"), _bars(hit.found_by)]
+
+
+def _more(view: View, query: str, found: MemoryResults | TurnResults) -> Element | None:
+    names = (*_OF_MEMORIES, *_OF_TURNS, *_OF_BOTH, "in")
+    return ui.pager(
+        "/search", found.cursor, t("search.more"), q=query, **{name: view.query.get(name) for name in names}
+    )
