@@ -18,7 +18,7 @@ from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
 __all__ = [
-    "action", "address", "badge", "card", "choice", "columns", "count", "empty", "facts_of", "field", "form",
+    "action", "address", "badge", "body", "card", "choice", "columns", "count", "empty", "facts_of", "field", "form",
     "gap", "hidden", "link", "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows",
     "section", "size", "statement_row", "table", "tick", "turn_row", "words_of",
 ]  # fmt: skip
@@ -90,6 +90,11 @@ def name_of_source(source: Source) -> Node | None:
 
 
 # --- boxes ------------------------------------------------------------------------------------------
+
+
+def body(*children: Any) -> tuple[Node, ...]:
+    """Return what is under the title of a page; parts that are None are left out."""
+    return el("main", *children).children
 
 
 def section(title: str | None, *children: Any, id: str | None = None, beside: Any = None) -> Element:

@@ -35,7 +35,7 @@ async def conversations(view: View) -> Page:
     return Page(
         title=t("conversations.title"),
         here="conversations",
-        body=(
+        body=ui.body(
             ui.section(
                 t("conversations.sessions"),
                 ui.rows(map(_session_row, shown)) if shown else ui.empty(t("conversations.none")),
@@ -63,7 +63,7 @@ async def session(view: View) -> Page:
     return Page(
         title=t("session.title", name=revealed(one_line(name, 80))),
         here="conversations",
-        body=(
+        body=ui.body(
             el("p", ui.link("/conversations", t("session.all")), " · ", _extent(about)) if about else None,
             ui.rows((_said(turn, statements[turn.id]) for turn in shown), ordered=True)
             if shown

@@ -34,7 +34,7 @@ async def home(view: View) -> Page:
     return Page(
         title=t("home.title"),
         here="home",
-        body=(
+        body=ui.body(
             ui.columns(_contents(view, status), _health(view, status, await _found(view) if checked else None)),
             keeping.forgotten(view, await memory.tombstones()),
             ui.columns(keeping.retention(await memory.retention()), keeping.export(view, memory.space)),

@@ -27,7 +27,8 @@ def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
     """Return what was forgotten, the last first, with its undo, and the form that erases what is ticked."""
     found = sorted(tombstones, key=lambda one: int(one.id[1:]), reverse=True)
     shown = found[:_TOMBSTONES]
-    purge = ui.form(
+    can_erase = view.is_owner and any(_is_open(one) for one in shown)
+    purge = can_erase and ui.form(
         view,
         "purge",
         el("p", t("forgotten.purge_about")),
@@ -35,12 +36,11 @@ def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
         el("button", t("forgotten.purge"), class_="danger"),
         id_=_PURGE,
     )
-    can_be = any(_is_open(one) for one in shown)
     return ui.section(
         t("forgotten.title"),
         ui.rows(_tombstone(view, one) for one in shown) if shown else ui.empty(t("forgotten.none")),
         el("p", t("forgotten.more", count=len(found) - len(shown))) if len(found) > len(shown) else None,
-        el("details", el("summary", t("forgotten.erase")), purge) if purge and can_be else None,
+        el("details", el("summary", t("forgotten.erase")), purge) if purge else None,
         id="forgotten",
     )
 
@@ -53,7 +53,8 @@ def _tombstone(view: View, one: Tombstone) -> Element:
     tick = undo = None
     if _is_open(one) and view.may("admin"):
         label = t("forgotten.tick", id=one.id)
-        tick = el("input", type="checkbox", name="tombstones", value=one.id, form=_PURGE, aria_label=label)
+        if view.is_owner:
+            tick = el("input", type="checkbox", name="tombstones", value=one.id, form=_PURGE, aria_label=label)
         undo = ui.action(view, "undo", t("shared.undo"), key="u", tombstone=one.id, back="/home")
     state = t("forgotten.purged") if one.purged else t("forgotten.undone") if one.undone else None
     more = f" … {ui.count(len(one.ids) - _IDS)}" if len(one.ids) > _IDS else ""

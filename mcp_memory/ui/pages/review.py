@@ -32,7 +32,7 @@ async def review(view: View) -> Page:
     return Page(
         title=t("review.title"),
         here="review",
-        body=(
+        body=ui.body(
             ui.note(t("review.about")),
             ui.section(
                 t("review.waiting"),

@@ -1,0 +1,51 @@
+"""What a page shows: its text, its links, its forms with their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mcp_memory.ui.elements import Element, text_of
+from mcp_memory.ui.views import Page
+
+__all__ = ["Form", "elements", "forms", "links", "text"]
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where a form goes, and the values that it has: hidden ones, and fields elsewhere that name it."""
+
+    action: str
+    values: dict[str, list[str]]
+    words: str
+
+
+def elements(page: Page) -> Iterator[Element]:
+    """Yield every element of a page, in order."""
+    waiting = [node for node in reversed(page.body) if isinstance(node, Element)]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting += [child for child in reversed(one.children) if isinstance(child, Element)]
+
+
+def text(page: Page) -> str:
+    return "\n".join(text_of(node) for node in page.body)
+
+
+def links(page: Page) -> list[str]:
+    return [one.attributes["href"] for one in elements(page) if "href" in one.attributes]
+
+
+def forms(page: Page) -> list[Form]:
+    return [_form(one, page) for one in elements(page) if one.tag == "form"]
+
+
+def _form(form: Element, page: Page) -> Form:
+    inside = [one for one in elements(Page(title="", body=(form,))) if "name" in one.attributes]
+    name = form.attributes.get("id")
+    outside = [one for one in elements(page) if name and one.attributes.get("form") == name]
+    values: dict[str, list[str]] = {}
+    for field in (*inside, *outside):
+        values.setdefault(field.attributes["name"], []).append(field.attributes.get("value", ""))
+    return Form(action=form.attributes["action"], values=values, words=text_of(form))

@@ -1,0 +1,148 @@
+"""Home: the numbers of the status, what can be undone, and what only the owner of the machine sees."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.testing import FixedClock
+from mcp_memory.ui.pages import page_at
+from mcp_memory.ui.views import Page, View
+from tests.ui.shown import elements, forms, links, text
+
+
+@pytest.fixture
+async def memory(home: Path) -> AsyncIterator[Memory]:
+    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
+        await opened.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
+        await opened.remember("Keeps bees", session="s", entity="user", relation="keeps", value="bees")
+        yield opened
+
+
+async def home_page(memory: Memory, address: str = "/home", **more: Any) -> Page:
+    return await page_at(address, View(memory=memory, **{"form_token": "t", "is_owner": True, **more}))
+
+
+def actions(page: Page) -> list[str]:
+    return [one.action for one in forms(page)]
+
+
+async def test_the_numbers_are_those_of_the_status(memory: Memory) -> None:
+    await memory.offload_tool_result("bash", "line\n" * 2_000, arguments={"command": "make"}, session="s")
+    status, shown = await memory.status(), text(await home_page(memory))
+    counts = status["counts"]
+    assert (counts["turns"], counts["current"], counts["facts"], counts["records"]) == (1, 1, 1, 1)
+    assert "1 turn in 1 session" in shown
+    assert "1 held true, 0 past" in shown
+    assert "1 on 1 task · 10.0 kB" in shown
+    for many in status["disk"]["kinds"].values():
+        assert f"{many:,}" in shown
+    assert f"{sum(status['disk']['kinds'].values()):,}" in shown
+    assert status["version"] in shown
+    assert status["schema"] in shown
+
+
+async def test_what_was_forgotten_can_be_undone_and_erased(memory: Memory) -> None:
+    await memory.forget(["t1"], reason="moved away")
+    shown = await home_page(memory)
+    assert "x12026-11-20 12:00by name1 item: t1moved away" in text(shown)
+    undo = next(one for one in forms(shown) if one.action == "/do/undo")
+    assert undo.values == {"form_token": ["t"], "tombstone": ["x1"], "back": ["/home"]}
+    purge = next(one for one in forms(shown) if one.action == "/do/purge")
+    assert (purge.values["tombstones"], purge.values["word"]) == (["x1"], [""])
+    assert "Type PURGE to go on" in purge.words
+
+
+async def test_what_was_brought_back_has_no_forms(memory: Memory) -> None:
+    await memory.forget(["t1"])
+    await memory.forget(undo="x1")
+    shown = await home_page(memory)
+    assert "brought back" in text(shown)
+    assert not {"/do/undo", "/do/purge"} & set(actions(shown))
+
+
+async def test_only_the_owner_sees_the_machine(memory: Memory, home: Path) -> None:
+    await memory.create_token("laptop", right="read")
+    other = memory.in_space("elsewhere")
+    await other.record_turns([NewTurn(role="user", content="Hello.")], session="s")
+    await memory.forget(["t1"])
+    mine, theirs = await home_page(memory), await home_page(memory, is_owner=False)
+    for words in ("laptop", "elsewhere", str(home), "On disk", "Backups", "Connected"):
+        assert words in text(mine), words
+        assert words not in text(theirs), words
+    assert set(actions(mine)) == {
+        "/space", "/do/undo", "/do/purge", "/do/backup", "/do/create_token", "/do/revoke_token",
+    }  # fmt: skip
+    assert actions(theirs) == ["/do/undo"]
+
+
+async def test_inside_a_conversation_nothing_can_be_changed(memory: Memory) -> None:
+    await memory.create_token("laptop")
+    await memory.forget(["t1"])
+    assert forms(await home_page(memory, form_token="")) == []
+
+
+async def test_other_spaces_are_entered_by_a_form(memory: Memory) -> None:
+    await memory.in_space("work & play").record_turns([NewTurn(role="user", content="Hello.")], session="s")
+    shown = await home_page(memory)
+    form = next(one for one in elements(shown) if one.tag == "form" and one.attributes["action"] == "/space")
+    assert form.attributes["method"] == "get"
+    options = [one.attributes["value"] for one in elements(shown) if one.tag == "option"]
+    assert "work & play" in options
+
+
+async def test_tokens_are_listed_made_and_revoked(memory: Memory) -> None:
+    token, secret = await memory.create_token("laptop", right="read", expires=timedelta(days=9))
+    gone, _ = await memory.create_token("old")
+    await memory.revoke_token(gone.id)
+    shown = await home_page(memory)
+    assert "laptopdefaultreadnever2026-11-29" in text(shown)
+    assert "olddefaultwriteneverrevoked 2026-11-20" in text(shown)
+    assert secret.rpartition("_")[2] not in text(shown)
+    assert [one.values["which"] for one in forms(shown) if one.action == "/do/revoke_token"] == [[token.id]]
+    assert set(next(one for one in forms(shown) if one.action == "/do/create_token").values) == {
+        "form_token", "name", "right", "days",
+    }  # fmt: skip
+
+
+async def test_backups_are_listed(memory: Memory) -> None:
+    assert "There is no backup." in text(await home_page(memory))
+    made = await memory.back_up()
+    shown = text(await home_page(memory))
+    assert made.path.name in shown
+    assert "2 turns · 1 statement · 1 space" in shown
+
+
+async def test_policies_say_what_they_will_take(memory: Memory) -> None:
+    assert "Everything is kept." in text(await home_page(memory))
+    await memory.set_retention({"turns": 365})
+    assert "Turns365 days00not yet" in text(await home_page(memory))
+
+
+async def test_the_checks_run_where_they_are_asked_for(memory: Memory) -> None:
+    assert "/home?check=1" in links(await home_page(memory))
+    shown = text(await home_page(memory, "/home?check=1"))
+    assert "0 personas · 0 scenes · 1 statement · 1 quote · 1 turn" in shown
+    assert "All of it holds." in shown
+
+
+async def test_damage_is_named_by_the_checks(memory: Memory, home: Path) -> None:
+    done = await memory.offload_tool_result("bash", "line\n" * 2_000, arguments={}, session="s")
+    (path,) = (home / "spaces/default/refs").glob("*")
+    path.chmod(0o600)
+    path.write_bytes(b"other bytes")
+    shown = text(await home_page(memory, "/home?check=1"))
+    assert "These rows or files are damaged" in shown
+    assert done.ref in shown
+    assert "All of it holds." not in shown
+
+
+async def test_a_pause_is_told(memory: Memory) -> None:
+    await memory.pause("saving tokens")
+    assert "No model is asked: saving tokens" in text(await home_page(memory))
