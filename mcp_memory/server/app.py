@@ -43,6 +43,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.logs import SafeText, event
 from mcp_memory.core.secrets.masking import mask, mask_values
 from mcp_memory.core.text import one_line
+from mcp_memory.server.apps import APP, EXTENSION, UNSEEN, offered_to, read_app, tools_of_the_app
 from mcp_memory.server.authorization import current, needed, needed_by, of_request, shown, using
 from mcp_memory.server.prompts import PROMPTS, get_prompt
 from mcp_memory.server.resources import FIXED, TEMPLATES, Updates, list_resources, read_resource
@@ -93,6 +94,7 @@ class MemoryServer(MCPServer[None]):
                 "server/discover": _CACHED,
             },
             subscriptions=self.updates,
+            extensions=[EXTENSION],
             middleware=[self._prepare],
         )
         self.updates.attach(self)
@@ -108,7 +110,7 @@ class MemoryServer(MCPServer[None]):
 
         Other requests than those that open a connection start to open the store too.
         """
-        with using(of_request(ctx.request)):
+        with using(of_request(ctx.request)), offered_to(ctx):
             try:
                 return await self._prepared(ctx, call_next)
             except MCPError as error:  # it repeats what it was asked for: a name, a method, an address
@@ -142,13 +144,14 @@ class MemoryServer(MCPServer[None]):
     # --- tools --------------------------------------------------------------------------------------
 
     async def list_tools(self) -> list[wire.Tool]:
-        own = await anyio.to_thread.run_sync(lambda: [tool.definition for tool in TOOLS])
+        offered = [*TOOLS, *tools_of_the_app()]
+        own = await anyio.to_thread.run_sync(lambda: [tool.definition for tool in offered])
         return shown([*own, *await super().list_tools()], current())
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> wire.CallToolResult | wire.InputRequiredResult:
-        tool = _TOOLS.get(name)
+        tool = _TOOLS.get(name) or next((one for one in tools_of_the_app() if one.name == name), None)
         if tool is None:
             known = await self.list_tools()
             added = next((one for one in await super().list_tools() if one.name == name), None)
@@ -193,7 +196,7 @@ class MemoryServer(MCPServer[None]):
             own = await list_resources(await self._memory())
         except McpMemoryError:
             own = [*FIXED]  # a home that cannot be opened still has its addresses; reading one says what is wrong
-        return [*own, *await super().list_resources()]
+        return [*own, *([APP] if tools_of_the_app() else []), *await super().list_resources()]
 
     async def list_resource_templates(self) -> list[wire.ResourceTemplate]:
         return [*TEMPLATES, *await super().list_resource_templates()]
@@ -201,6 +204,8 @@ class MemoryServer(MCPServer[None]):
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[None, Any] | None = None
     ) -> Iterable[ReadResourceContents] | wire.InputRequiredResult:
+        if app := await read_app(str(uri)):
+            return [app]
         if not str(uri).startswith("memory://"):
             return await super().read_resource(uri, context)
         try:
@@ -285,7 +290,7 @@ def for_reader(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> Ha
     match result:
         case {"tools": [*tools]}:
             return result | {"tools": [_without(tool, "outputSchema") for tool in tools]}
-        case {"content": _, "structuredContent": _}:
+        case {"content": _, "structuredContent": _} if (ctx.params or {}).get("name") not in UNSEEN:
             return _without(result, "structuredContent")
         case _:
             return result

@@ -1,0 +1,165 @@
+"""The MCP App: two tools and a resource, for the clients that declare the extension `io.modelcontextprotocol/ui`.
+
+For all others they do not exist: the lists are byte for byte what they are without them, and a call or a read is
+answered as one of an unknown name. The SDK's `Apps` would list its tools to everybody.
+
+`show_memory` is for the model, `memory_view` for the App alone. Both only read: hosts have shown tools of an app to
+the model. So nothing that approves, changes or erases, and nothing that makes tokens, is ever a tool here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio.to_thread
+import mcp.types as wire
+from mcp.server.apps import APP_MIME_TYPE, Apps, Visibility, client_supports_apps
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from pydantic import BaseModel, Field
+
+from mcp_memory.core.text import one_line
+from mcp_memory.server.arguments import argument_model, input_schema, parse_arguments
+from mcp_memory.server.authorization import current
+from mcp_memory.service.jsonrpc import sendable
+from mcp_memory.ui.app_file import app_file
+from mcp_memory.ui.app_view import AppView, app_view, path_of
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+
+__all__ = [
+    "APP", "APP_TOOLS", "EXTENSION", "PATH", "UNSEEN", "URI", "AppTool", "offered_to", "read_app", "tools_of_the_app",
+]  # fmt: skip
+
+URI = "ui://mcp-memory/app.html"
+PATH = "mcp-memory/path"
+"""Where the answer of `show_memory` has the path for the App, since some clients take out its structured content."""
+
+EXTENSION = Apps()
+"""Announces the extension; it has no tools, since these are not for all."""
+
+APP = wire.Resource(
+    uri=URI,
+    name="app",
+    title="Memory",
+    description="The memory as pages inside a conversation",
+    mime_type=APP_MIME_TYPE,
+    _meta={"ui": {"prefersBorder": True}},
+)
+
+_offered: ContextVar[bool] = ContextVar("mcp_memory_app_offered", default=False)
+
+
+@contextmanager
+def offered_to(ctx: ServerRequestContext[Any, Any]) -> Generator[None]:
+    """Note whether the client of this request shows Apps."""
+    token = _offered.set(client_supports_apps(ctx))
+    try:
+        yield
+    finally:
+        _offered.reset(token)
+
+
+# --- tools ------------------------------------------------------------------------------------------
+
+
+def show_memory(
+    what: Annotated[
+        str, Field(description="a14, t3, r-…, 003, persona, tasks, review, savings, or words to search")
+    ] = "",
+) -> None:
+    """Show the user the memory as a page in this conversation, when they want to see or check it. You see nothing of
+    it."""
+
+
+def memory_view(path: str) -> None:
+    """For the App alone: a page of the memory."""
+
+
+async def _show(memory: Memory, what: str) -> wire.CallToolResult:
+    path = path_of(what)
+    if not path.startswith("/search"):  # a search finds something or not; what has an address exists or not
+        await _page(memory, path)
+    text = f"The user sees {one_line(path, 60)} of the memory, with its evidence. To read it yourself, use recall."
+    return _answer(text, {"path": path}, _meta={PATH: path})
+
+
+async def _view(memory: Memory, path: str) -> wire.CallToolResult:
+    page = await _page(memory, path_of(path))
+    return _answer("Shown in the App.", {"title": page.title, "tree": page.tree, "path": page.path})
+
+
+async def _page(memory: Memory, path: str) -> AppView:
+    grant = current()
+    return await app_view(memory, path, right=grant.right, is_owner=grant.is_owner)
+
+
+def _answer(text: str, content: dict[str, Any], **more: Any) -> wire.CallToolResult:
+    return wire.CallToolResult(
+        content=[wire.TextContent(text=sendable(text))], structured_content=sendable(content), **more
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppTool:
+    """A tool that opens the App or feeds it; `declared` is its schema and description, `answer` what it does."""
+
+    declared: Callable[..., None]
+    answer: Callable[..., Awaitable[wire.CallToolResult]]
+    title: str
+    visibility: tuple[Visibility, ...]
+    read_only: bool = True
+    destructive: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.declared.__name__
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        return argument_model(self.declared)
+
+    @cached_property
+    def definition(self) -> wire.Tool:
+        return wire.Tool(
+            name=self.name,
+            title=self.title,
+            description=" ".join((self.declared.__doc__ or "").split()),
+            input_schema=input_schema(self.model),
+            annotations=wire.ToolAnnotations(
+                read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+            ),
+            _meta={"ui": {"resourceUri": URI, "visibility": list(self.visibility)}},
+        )
+
+    async def call(self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any]) -> wire.CallToolResult:
+        arguments = parse_arguments(self.name, self.model, given)
+        return await self.answer(await memory(), **arguments)
+
+
+APP_TOOLS = (
+    AppTool(declared=show_memory, answer=_show, title="Show the memory", visibility=("model", "app")),
+    AppTool(declared=memory_view, answer=_view, title="A page for the App", visibility=("app",)),
+)
+
+
+UNSEEN = frozenset(tool.name for tool in APP_TOOLS if "model" not in tool.visibility)
+"""The tools whose answers no model reads."""
+
+
+def tools_of_the_app() -> tuple[AppTool, ...]:
+    """Return the tools that the client of this request gets besides the others."""
+    return APP_TOOLS if _offered.get() else ()
+
+
+async def read_app(uri: str) -> ReadResourceContents | None:
+    """Return the file of the App; None where the client does not show Apps, or asks for something else."""
+    if uri != URI or not _offered.get():
+        return None
+    return ReadResourceContents(await anyio.to_thread.run_sync(app_file), mime_type=APP_MIME_TYPE, meta=APP.meta)
