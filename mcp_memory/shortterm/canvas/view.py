@@ -325,7 +325,7 @@ def _columns(canvas: Canvas, phases: Sequence[Sequence[str]]) -> Iterator[str]:
         into.setdefault(edge.target, []).append(edge)
     drawn: list[Edge] = []
     for at, ids in enumerate(phases):
-        called = " · ".join(filter(None, [str(at + 1), _called([nodes[id_] for id_ in ids])]))
+        called = " · ".join(filter(None, [str(at + 1), phase_title([nodes[id_] for id_ in ids])]))
         yield f'    subgraph column-{at}["{encode(called)}"]'
         yield "        direction TB"
         for id_ in ids:
@@ -346,7 +346,8 @@ def _columns(canvas: Canvas, phases: Sequence[Sequence[str]]) -> Iterator[str]:
     yield f"    class {','.join(f'column-{at}' for at in range(len(phases)))} column"
 
 
-def _called(nodes: Sequence[Node]) -> str:
+def phase_title(nodes: Sequence[Node]) -> str:
+    """Return what to call the boxes of a column; "" for a single step, which says it itself."""
     if any(node.id.count("-") > 1 for node in nodes):  # stretches
         return "earlier"
     return title_of(nodes, room=60) if len(nodes) > 1 else ""

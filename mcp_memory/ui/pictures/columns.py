@@ -1,0 +1,186 @@
+"""Where the boxes of a long flowchart stand, and the paths between them: a column for each phase, left to right.
+
+The guarantees of `layers` hold. An edge to the box below is a straight line. Others leave a box at its side and run in
+lanes between columns; those to a column that is not the next one pass below all boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from mcp_memory.ui.pictures.layers import LABEL, MARGIN, Box, Drawing, Label, Size, Wire
+
+__all__ = ["beside"]
+
+TITLE, GAP, LANE, SIDE = 26.0, 30.0, 8.0, 16.0
+"""Pixels: a column's title; between two boxes; a lane; what is free beside lanes, for the tips of edges."""
+ROUND = 5.0
+ASIDE = 7.0
+"""How far from the middle of a side edges come in, above, and go out, below, so that they are told apart."""
+
+Point = tuple[float, float]
+
+
+@dataclass(slots=True)
+class _Route:
+    """An edge that is no straight line: its ends, and its lanes as (gutter, lane), and its track below the boxes."""
+
+    source: str
+    target: str
+    out: int
+    into: int
+    from_left: bool
+    lanes: tuple[int, int] = (0, 0)
+    track: int = 0
+
+    @property
+    def is_short(self) -> bool:
+        return self.out == self.into
+
+
+def beside(
+    sizes: Mapping[str, Size],
+    edges: Sequence[tuple[str, str]],
+    labels: Mapping[tuple[str, str], Size],
+    phases: Sequence[Sequence[str]],
+    titles: Sequence[str],
+) -> Drawing:
+    """Return the drawing of boxes in columns; `phases` holds each box once, `titles` a title for each of them."""
+    column = {id_: at for at, ids in enumerate(phases) for id_ in ids}
+    into: dict[str, int] = {}
+    rows = {edge: into.setdefault(edge[1], 0) for edge in labels}
+    for edge in labels:
+        rows[edge] = into[edge[1]]
+        into[edge[1]] += 1
+    tops = {id_: y for ids in phases for id_, y in _tops(ids, sizes, into)}
+    straight = {pair for ids in phases for pair in pairwise(ids)}
+    routes = [_route(edge, column) for edge in edges if edge not in straight]
+    low = max((tops[id_] + sizes[id_].height for id_ in tops), default=MARGIN)
+    tracks = _take_tracks(routes)
+    gutters = _take_lanes(routes, {id_: tops[id_] + sizes[id_].height / 2 for id_ in tops}, low, len(phases) + 1)
+    widths = [max(sizes[id_].width for id_ in ids) for ids in phases]
+    lefts = _lefts(widths, gutters)
+    boxes = {id_: Box(lefts[column[id_]], tops[id_], sizes[id_].width, sizes[id_].height) for id_ in tops}
+    places = {edge: Label("", boxes[edge[1]].x, tops[edge[1]] - 6 - LABEL * row, "start") for edge, row in rows.items()}
+    lines = {(route.source, route.target): route for route in routes}
+    starts = [left - _wide(lanes) for left, lanes in zip(lefts, gutters, strict=True)]
+    wires = [
+        _bent(lines[edge], boxes, starts, low, places.get(edge))
+        if edge in lines
+        else _straight(edge, boxes, places.get(edge))
+        for edge in edges
+    ]
+    told = [Label(title, left, MARGIN + 12, "start") for title, left in zip(titles, lefts, strict=False)]
+    height = low + MARGIN + (LANE * tracks + MARGIN if tracks else 0)
+    return Drawing(width=lefts[-1] + MARGIN, height=height, boxes=boxes, wires=wires, titles=told)
+
+
+def _tops(ids: Sequence[str], sizes: Mapping[str, Size], labels: Mapping[str, int]) -> list[tuple[str, float]]:
+    """The boxes of a column, each with its y; there is room for labels above them."""
+    found: list[tuple[str, float]] = []
+    y = MARGIN + TITLE
+    for place, id_ in enumerate(ids):
+        y += LABEL * labels.get(id_, 0) + (GAP if place else 0)
+        found.append((id_, y))
+        y += sizes[id_].height
+    return found
+
+
+def _route(edge: tuple[str, str], column: Mapping[str, int]) -> _Route:
+    """Which gutters an edge uses; gutter 2 is on the left of column 2."""
+    source, target = edge
+    same = column[source] == column[target]
+    return _Route(source, target, column[source] + (0 if same else 1), column[target], from_left=same)
+
+
+def _lefts(widths: Sequence[float], gutters: Sequence[int]) -> list[float]:
+    """The x of each column, and the end of the last gutter."""
+    lefts, x = list[float](), MARGIN
+    for lanes, width in zip(gutters, [*widths, 0.0], strict=True):
+        x += _wide(lanes)
+        lefts.append(x)
+        x += width
+    return lefts
+
+
+def _wide(lanes: int) -> float:
+    return 2 * SIDE + LANE * max(0, lanes - 1) if lanes else SIDE
+
+
+# --- lanes ------------------------------------------------------------------------------------------
+
+
+def _take_lanes(routes: Sequence[_Route], middles: Mapping[str, float], low: float, gutters: int) -> list[int]:
+    """Give each route its lanes, so that no two cover each other; return how many each gutter has."""
+    spans: list[tuple[int, float, float, _Route, int]] = []
+    for route in routes:
+        start, end = middles[route.source], middles[route.target]
+        if route.is_short:
+            spans.append((route.out, min(start, end), max(start, end), route, 0))
+        else:
+            spans += [(route.out, start, low + LANE, route, 0), (route.into, end, low + LANE, route, 1)]
+    taken: list[list[float]] = [[] for _ in range(gutters)]
+    for gutter, first, last, route, which in sorted(spans, key=lambda span: span[:3]):
+        lanes = taken[gutter]
+        lane = next((at for at, until in enumerate(lanes) if until < first - 2 * ASIDE), len(lanes))
+        lanes[lane:] = [last] if lane == len(lanes) else [last, *lanes[lane + 1 :]]
+        route.lanes = (
+            (lane, lane) if route.is_short else (lane, route.lanes[1]) if not which else (route.lanes[0], lane)
+        )
+    return [len(lanes) for lanes in taken]
+
+
+def _take_tracks(routes: Sequence[_Route]) -> int:
+    """Give each long route a track below the boxes; return how many there are."""
+    taken: list[int] = []
+    for route in sorted(routes, key=lambda route: min(route.out, route.into)):
+        if route.is_short:
+            continue
+        first, last = sorted((route.out, route.into))
+        route.track = next((at for at, until in enumerate(taken) if until < first), len(taken))
+        taken[route.track :] = [last, *taken[route.track + 1 :]]
+    return len(taken)
+
+
+# --- paths ------------------------------------------------------------------------------------------
+
+
+def _straight(edge: tuple[str, str], boxes: Mapping[str, Box], label: Label | None) -> Wire:
+    one, other = boxes[edge[0]], boxes[edge[1]]
+    x = round(one.x + min(one.width, other.width) / 2)
+    end = (x, other.y)
+    return Wire(edge[0], edge[1], f"M{x:g} {one.y + one.height:g}V{other.y:g}", end, "down", label)
+
+
+def _bent(route: _Route, boxes: Mapping[str, Box], gutters: Sequence[float], low: float, label: Label | None) -> Wire:
+    """The path of an edge in its lanes, with round corners; `gutters` are where they begin."""
+    one, other = boxes[route.source], boxes[route.target]
+    start = (one.x if route.from_left else one.x + one.width, round(one.y + one.height / 2 + ASIDE))
+    end = (other.x, round(other.y + other.height / 2 - ASIDE))
+    lanes = [gutters[gutter] + SIDE + LANE * lane
+             for gutter, lane in zip((route.out, route.into), route.lanes, strict=True)]  # fmt: skip
+    points: list[Point] = [start, (lanes[0], start[1])]
+    if route.is_short:
+        points += [(lanes[0], end[1]), end]
+    else:
+        below = low + MARGIN + LANE * route.track
+        points += [(lanes[0], below), (lanes[1], below), (lanes[1], end[1]), end]
+    return Wire(route.source, route.target, _rounded(points), end, "right", label)
+
+
+def _rounded(points: Sequence[Point]) -> str:
+    """A path along these points, each corner of which is rounded within it."""
+    path = [f"M{points[0][0]:g} {points[0][1]:g}"]
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        one, other = _toward(corner, before), _toward(corner, after)
+        path.append(f"L{one[0]:g} {one[1]:g}Q{corner[0]:g} {corner[1]:g} {other[0]:g} {other[1]:g}")
+    return f"{''.join(path)}L{points[-1][0]:g} {points[-1][1]:g}"
+
+
+def _toward(corner: Point, point: Point) -> Point:
+    """A point near a corner, at most half of the way to another one."""
+    far = abs(point[0] - corner[0]) + abs(point[1] - corner[1])
+    part = min(ROUND, far / 2) / far if far else 0.0
+    return corner[0] + (point[0] - corner[0]) * part, corner[1] + (point[1] - corner[1]) * part

@@ -1,0 +1,352 @@
+"""Where the boxes of a flowchart stand, and the paths between them: from top to bottom, in layers.
+
+Guarantees, for any nodes and edges, cycles too: no two boxes overlap, no path passes a box but the two it joins, and
+all is inside `width` × `height`. Each edge leads to a lower layer; where it spans several it holds a place in each of
+those between, beside their boxes, and between two layers it bends in the gap alone. Method: K. Sugiyama, S. Tagawa,
+M. Toda (1981), with the places in a layer found by isotonic regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+__all__ = ["Box", "Drawing", "Label", "Size", "Wire", "upright"]
+
+WIDE = 4
+"""Boxes in a layer; more go into the next one."""
+MARGIN, BESIDE, GAP, LANE = 12.0, 28.0, 44.0, 14.0
+"""Pixels: around all, between boxes, between layers, and what a passing edge takes."""
+LABEL = 16.0
+"""The height of a label, for which the gap that it stands in grows."""
+SWEEPS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Words at the middle of their lower edge, or at its start."""
+
+    text: str
+    x: float
+    y: float
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """An edge: its path, the way its tip points (`down`, `up`, `right`, `left`) at the path's end, and its label."""
+
+    source: str
+    target: str
+    path: str
+    end: tuple[float, float]
+    way: str
+    label: Label | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Boxes by id, and wires; `titles` are words over columns."""
+
+    width: float
+    height: float
+    boxes: Mapping[str, Box]
+    wires: Sequence[Wire]
+    titles: Sequence[Label] = field(default=())
+
+
+@dataclass(slots=True)
+class _Place:
+    """A box, or the place of an edge that passes a layer; `x` is its middle."""
+
+    width: float
+    height: float
+    above: list[_Place] = field(default_factory=list["_Place"])
+    below: list[_Place] = field(default_factory=list["_Place"])
+    x: float = 0.0
+    order: float = 0.0
+    is_box: bool = True
+
+
+def upright(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], labels: Mapping[tuple[str, str], Size]
+            ) -> Drawing:  # fmt: skip
+    """Return the drawing of boxes of these sizes; `labels` are the sizes of the words at edges, which are left empty.
+
+    Edges join different boxes and are there once.
+    """
+    ranks, turned = ranked(list(sizes), edges)
+    boxes = {id_: _Place(size.width, size.height) for id_, size in sizes.items()}
+    layers: list[list[_Place]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
+    for id_, place in boxes.items():
+        layers[ranks[id_]].append(place)
+    chains = {edge: _chain(edge, boxes, ranks, layers, turned=edge in turned) for edge in edges}
+    _order(layers)
+    width = _spread(layers)
+    rows, told = _label_rows(layers, chains, labels, width)
+    levels = _heights(layers, rows)
+
+    def wire(edge: tuple[str, str]) -> Wire:
+        first, last = sorted(ranks[id_] for id_ in edge)
+        return _wire(edge, chains[edge], levels[first : last + 1], told.get(edge), turned=edge in turned)
+
+    drawn = {
+        id_: Box(round(each.x - each.width / 2), levels[ranks[id_]][0], each.width, each.height)
+        for id_, each in boxes.items()
+    }
+    height = (levels[-1][1] if levels else MARGIN) + MARGIN
+    return Drawing(width=width, height=height, boxes=drawn, wires=[wire(edge) for edge in edges])
+
+
+# --- which layer ------------------------------------------------------------------------------------
+
+
+def ranked(ids: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[dict[str, int], set[tuple[str, str]]]:
+    """Return the layer of each box, and the edges to draw upwards, so that none leads round in a circle.
+
+    A box without any edge stands below the one made before it.
+    """
+    after: dict[str, list[str]] = {id_: [] for id_ in ids}
+    for source, target in edges:
+        after[source].append(target)
+    done, turned = _sorted(ids, after)
+    before: dict[str, list[str]] = {id_: [] for id_ in ids}
+    for source, target in edges:
+        source, target = (target, source) if (source, target) in turned else (source, target)
+        before[target].append(source)
+    joined = {id_ for edge in edges for id_ in edge}
+    ranks: dict[str, int] = {}
+    taken: dict[int, int] = {}
+    previous = dict(zip(ids[1:], ids, strict=False))
+    for id_ in done:
+        above = before[id_] or ([] if id_ in joined else [previous[id_]] if id_ in previous else [])
+        rank = max((ranks[each] + 1 for each in above if each in ranks), default=0)
+        while taken.get(rank, 0) >= WIDE:
+            rank += 1
+        ranks[id_] = rank
+        taken[rank] = taken.get(rank, 0) + 1
+    return ranks, turned
+
+
+def _sorted(ids: Sequence[str], after: Mapping[str, Sequence[str]]) -> tuple[list[str], set[tuple[str, str]]]:
+    """The boxes in an order in which every edge leads on, but for those that close a circle."""
+    done: list[str] = []
+    state: dict[str, int] = {}
+    turned: set[tuple[str, str]] = set()
+    for start in ids:
+        stack = [] if start in state else [(start, iter(after[start]))]
+        while stack:
+            id_, rest = stack[-1]
+            state[id_] = 1
+            for target in rest:
+                if state.get(target) == 1:
+                    turned.add((id_, target))
+                elif target not in state:
+                    stack.append((target, iter(after[target])))
+                    break
+            else:
+                state[id_] = 2
+                done.append(id_)
+                stack.pop()
+    place = {id_: at for at, id_ in enumerate(ids)}
+    return _stable(list(reversed(done)), after, turned, place), turned
+
+
+def _stable(
+    done: list[str], after: Mapping[str, Sequence[str]], turned: set[tuple[str, str]], place: Mapping[str, int]
+) -> list[str]:
+    """The same, the ones made first as early as edges allow."""
+    waits = dict.fromkeys(done, 0)
+    onward: dict[str, list[str]] = {id_: [] for id_ in done}
+    for source in done:
+        for target in after[source]:
+            first, second = (target, source) if (source, target) in turned else (source, target)
+            onward[first].append(second)
+            waits[second] += 1
+    ready = sorted((id_ for id_ in done if not waits[id_]), key=place.__getitem__)
+    ordered: list[str] = []
+    while ready:
+        ordered.append(id_ := ready.pop(0))
+        for target in onward[id_]:
+            waits[target] -= 1
+            if not waits[target]:
+                ready.append(target)
+        ready.sort(key=place.__getitem__)
+    return ordered
+
+
+def _chain(
+    edge: tuple[str, str],
+    boxes: Mapping[str, _Place],
+    ranks: Mapping[str, int],
+    layers: Sequence[list[_Place]],
+    *,
+    turned: bool,
+) -> list[_Place]:
+    """The places that an edge passes, from the upper box to the lower one."""
+    upper, lower = reversed(edge) if turned else edge
+    between = [_Place(LANE, 0.0, is_box=False) for _ in range(ranks[upper] + 1, ranks[lower])]
+    for at, place in enumerate(between, start=ranks[upper] + 1):
+        layers[at].append(place)
+    chain = [boxes[upper], *between, boxes[lower]]
+    for one, other in pairwise(chain):
+        one.below.append(other)
+        other.above.append(one)
+    return chain
+
+
+# --- where in it ------------------------------------------------------------------------------------
+
+
+def _order(layers: Sequence[list[_Place]]) -> None:
+    """Order each layer by the middle of what its places are joined to, so that few edges cross."""
+    for layer in layers:
+        _number(layer)
+    best, fewest = [list(layer) for layer in layers], _crossings(layers)
+    for sweep in range(SWEEPS):
+        down = sweep % 2 == 0
+        for layer in layers[1:] if down else layers[-2::-1]:
+            layer.sort(key=lambda place: _middle(place.above if down else place.below, place.order))
+            _number(layer)
+        if (crossings := _crossings(layers)) < fewest:
+            best, fewest = [list(layer) for layer in layers], crossings
+        if not fewest:
+            break
+    for layer, kept in zip(layers, best, strict=True):
+        layer[:] = kept
+        _number(layer)
+
+
+def _number(layer: Sequence[_Place]) -> None:
+    for at, place in enumerate(layer):
+        place.order = at - (len(layer) - 1) / 2
+
+
+def _middle(joined: Sequence[_Place], own: float) -> float:
+    return sum(place.order for place in joined) / len(joined) if joined else own
+
+
+def _crossings(layers: Sequence[Sequence[_Place]]) -> int:
+    count = 0
+    for layer in layers:
+        ends = [(place.order, below.order) for place in layer for below in place.below]
+        count += sum((a - c) * (b - d) < 0 for at, (a, b) in enumerate(ends) for c, d in ends[:at])
+    return count
+
+
+def _spread(layers: Sequence[Sequence[_Place]]) -> float:
+    """Give each place its x, near the middle of what it is joined to, in the order of its layer; return the width."""
+    for sweep in range(2 * SWEEPS + 1):
+        down = sweep % 2 == 0
+        for layer in layers if down else reversed(layers):
+            wanted = [_wanted(place.above if down else place.below, place.x) for place in layer]
+            _fit(layer, wanted)
+    left = min((place.x - place.width / 2 for layer in layers for place in layer), default=0.0)
+    for layer in layers:
+        for place in layer:
+            place.x = round(place.x - left + MARGIN)
+    return max((place.x + place.width / 2 for layer in layers for place in layer), default=0.0) + MARGIN
+
+
+def _wanted(joined: Sequence[_Place], own: float) -> float:
+    return sum(place.x for place in joined) / len(joined) if joined else own
+
+
+def _fit(layer: Sequence[_Place], wanted: Sequence[float]) -> None:
+    """Set the x nearest to what is wanted, by least squares, that keeps the order and the distances."""
+    offsets = [0.0]
+    for one, other in pairwise(layer):
+        offsets.append(offsets[-1] + (one.width + other.width) / 2 + (BESIDE if one.is_box or other.is_box else LANE))
+    pools: list[tuple[float, float, int]] = []  # sum, weight, places
+    for place, want, offset in zip(layer, wanted, offsets, strict=False):
+        weight = 1.0 if place.is_box else 4.0  # passing edges go straight
+        pools.append((weight * (want - offset), weight, 1))
+        while len(pools) > 1 and pools[-2][0] / pools[-2][1] > pools[-1][0] / pools[-1][1]:
+            (a, b, c), (d, e, f) = pools.pop(-2), pools.pop()
+            pools.append((a + d, b + e, c + f))
+    found = [total / weight for total, weight, places in pools for _ in range(places)]
+    for place, at, offset in zip(layer, found, offsets, strict=False):
+        place.x = at + offset
+
+
+# --- labels and heights -----------------------------------------------------------------------------
+
+
+def _label_rows(
+    layers: Sequence[Sequence[_Place]],
+    chains: Mapping[tuple[str, str], Sequence[_Place]],
+    labels: Mapping[tuple[str, str], Size],
+    width: float,
+) -> tuple[list[int], dict[tuple[str, str], tuple[float, int]]]:
+    """The rows of labels in the gap above each layer, and for each label its x and row. None covers another."""
+    level = {id(place): at for at, layer in enumerate(layers) for place in layer}
+    taken: list[list[list[tuple[float, float]]]] = [[] for _ in layers]
+    told: dict[tuple[str, str], tuple[float, int]] = {}
+    for edge, size in labels.items():
+        one, other = chains[edge][-2:]
+        half = size.width / 2
+        x = round(max(half + 2, min(width - half - 2, (one.x + other.x) / 2)))
+        rows = taken[level[id(other)]]
+        row = next((at for at, row in enumerate(rows) if all(x + half < a or b < x - half for a, b in row)), len(rows))
+        if row == len(rows):
+            rows.append([])
+        rows[row].append((x - half - 4, x + half + 4))
+        told[edge] = (x, row)
+    return [len(rows) for rows in taken], told
+
+
+def _heights(layers: Sequence[Sequence[_Place]], rows: Sequence[int]) -> list[tuple[float, float]]:
+    """Where each layer begins and ends."""
+    levels: list[tuple[float, float]] = []
+    y = MARGIN
+    for at, layer in enumerate(layers):
+        top = y + (GAP + LABEL * rows[at] if at else 0)
+        y = top + max(place.height for place in layer)
+        levels.append((top, y))
+    return levels
+
+
+def _wire(
+    edge: tuple[str, str],
+    chain: Sequence[_Place],
+    levels: Sequence[tuple[float, float]],
+    told: tuple[float, int] | None,
+    *,
+    turned: bool,
+) -> Wire:
+    """The path of an edge through these levels: straight within them, bent in the gaps between."""
+    x, y = chain[0].x, levels[0][0] + chain[0].height
+    start, path = (x, y), [f"M{x:g} {y:g}"]
+    for (one, other), (_, low), (high, _) in zip(pairwise(chain), levels, levels[1:], strict=False):
+        if y < low:
+            path.append(f"V{low:g}")
+        bend = round((low + high) / 2)
+        straight = one.x == other.x
+        path.append(f"V{high:g}" if straight else f"C{one.x:g} {bend:g} {other.x:g} {bend:g} {other.x:g} {high:g}")
+        x, y = other.x, high
+    label = None if told is None else Label("", told[0], round(levels[-1][0] - 14 - LABEL * told[1]))
+    end, way = (start, "up") if turned else ((x, y), "down")
+    return Wire(edge[0], edge[1], "".join(path), end, way, label)
+
+
+def joined(edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the edges that a drawing can show: between two boxes, each once, in one direction."""
+    kept: dict[tuple[str, str], None] = {}
+    for source, target in edges:
+        if source != target and (target, source) not in kept:
+            kept.setdefault((source, target))
+    return list(kept)
