@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections.abc import Iterator
@@ -84,7 +85,8 @@ def holds_geometry(canvas: Canvas, groups: dict[str, Group]) -> None:
     boxes = list(drawn.boxes.items())
     assert {id_ for id_, _ in boxes} == {node.id for node in folded.nodes}
     for at, (_, one) in enumerate(boxes):
-        assert inside((one.x, one.y), drawn) and inside((one.x + one.width, one.y + one.height), drawn)
+        assert inside((one.x, one.y), drawn)
+        assert inside((one.x + one.width, one.y + one.height), drawn)
         assert not [other for other, box in boxes[:at] if overlap(one, box)]
     joined = {(e.source, e.target) for e in folded.edges if e.source != e.target}
     assert {frozenset((wire.source, wire.target)) for wire in drawn.wires} == set(map(frozenset, joined))
@@ -92,7 +94,8 @@ def holds_geometry(canvas: Canvas, groups: dict[str, Group]) -> None:
         keeps_clear(wire, drawn)
     labels = [wire.label for wire in drawn.wires if wire.label]
     for label in labels:
-        assert inside((label.x, label.y), drawn) and not [b for _, b in boxes if within((label.x, label.y), b, 0)]
+        assert inside((label.x, label.y), drawn)
+        assert not [b for _, b in boxes if within((label.x, label.y), b, 0)]
 
 
 def keeps_clear(wire: Wire, drawn: Drawing) -> None:
@@ -123,10 +126,7 @@ def flattened(path: str) -> Iterator[Point]:
 
 def along(controls: list[Point], part: float) -> Point:
     while len(controls) > 1:
-        controls = [
-            (a[0] + (b[0] - a[0]) * part, a[1] + (b[1] - a[1]) * part)
-            for a, b in zip(controls, controls[1:], strict=False)
-        ]
+        controls = [(a[0] + (b[0] - a[0]) * part, a[1] + (b[1] - a[1]) * part) for a, b in itertools.pairwise(controls)]
     return controls[0]
 
 
@@ -155,14 +155,15 @@ def overlap(one: Box, other: Box) -> bool:
 
 def found(element: Element, tag: str, class_: str = "") -> list[Element]:
     inner = [child for child in element.children if isinstance(child, Element)]
-    own = [element] if element.tag == tag and class_ in element.attributes.get("class", "").split(" ") + [""] else []
+    own = [element] if element.tag == tag and class_ in [*element.attributes.get("class", "").split(" "), ""] else []
     return own + [each for child in inner for each in found(child, tag, class_)]
 
 
 def test_each_step_is_a_link_with_its_title_status_and_short_id() -> None:
     links = found(picture(BRANCHED, {}, selected=None), "a", "node")
     assert [link.attributes["href"] for link in links] == [f"/001-N{n}" for n in range(1, 11)]
-    assert "N7 · dead end" in text_of(links[6]) and links[6].attributes["class"] == "node blocked"
+    assert "N7 · dead end" in text_of(links[6])
+    assert links[6].attributes["class"] == "node blocked"
     assert "N10 · done · newest" in text_of(links[9])
 
 
@@ -171,7 +172,8 @@ def test_every_edge_has_an_arrow_and_a_dead_end_is_dashed_with_its_label() -> No
     edges = found(shown, "g", "edge")
     assert len(edges) == len(BRANCHED.edges) == len(found(shown, "path", "tip"))
     dead = found(shown, "g", "dead")
-    assert len(dead) == 1 and text_of(dead[0]) == "dead end"
+    assert len(dead) == 1
+    assert text_of(dead[0]) == "dead end"
 
 
 def test_every_status_has_a_sign_of_its_own() -> None:
@@ -239,7 +241,8 @@ def test_hostile_words_are_text_in_every_picture() -> None:
 
 def test_bars_have_their_numbers_as_text_and_the_largest_is_whole() -> None:
     shown = charts.bars([("words", 1200), ("meaning", 300.5)], label="Saved", unit="tokens")
-    assert "1,200 tokens" in text_of(shown) and "300.50 tokens" in text_of(shown)
+    assert "1,200 tokens" in text_of(shown)
+    assert "300.50 tokens" in text_of(shown)
     assert [bar.attributes["width"] for bar in found(shown, "rect", "bar")] == ["100%", "25.04%"]
 
 
@@ -265,9 +268,11 @@ def test_bars_by_day_stay_in_the_picture(series: list[tuple[date, dict[str, floa
     chart = found(charts.days(series, label="x"), "svg")[-1]
     for bar in found(chart, "rect"):
         top = float(bar.attributes["y"])
-        assert top >= 0 and top + float(bar.attributes["height"]) <= float(chart.attributes["height"])
+        assert top >= 0
+        assert top + float(bar.attributes["height"]) <= float(chart.attributes["height"])
         left, wide = (float(bar.attributes[name].rstrip("%")) for name in ("x", "width"))
-        assert left >= 0 and left + wide <= 100.1
+        assert left >= 0
+        assert left + wide <= 100.1
 
 
 # --- the timeline and the graph ---------------------------------------------------------------------
@@ -283,7 +288,8 @@ def test_a_fact_that_ended_is_another_bar_than_one_that_holds() -> None:
     facts = [fact(until=100), fact(value="Oslo", since=100)]
     shown = timeline.facts(facts, now=T0 + timedelta(days=200), as_of=None)
     ended, holding = found(shown, "rect", "bar")
-    assert ended.attributes["class"] == "bar ended" and holding.attributes["class"] == "bar"
+    assert ended.attributes["class"] == "bar ended"
+    assert holding.attributes["class"] == "bar"
     assert (ended.attributes["x"], ended.attributes["width"]) == ("0%", "50%")
     assert (holding.attributes["x"], holding.attributes["width"]) == ("50%", "50%")
 
@@ -300,7 +306,9 @@ def test_bars_of_facts_stay_on_the_scale(spans: list[tuple[int, int | None]]) ->
     facts = [fact(since=since, until=until) for since, until in spans]
     for bar in found(timeline.facts(facts, now=T0, as_of=T0), "rect"):
         left, wide = (float(bar.attributes[name].rstrip("%")) for name in ("x", "width"))
-        assert left >= 0 and wide > 0 and left + wide <= 100.02
+        assert left >= 0
+        assert wide > 0
+        assert left + wide <= 100.02
 
 
 def test_a_neighbourhood_shows_at_most_sixty_names_none_over_another() -> None:
@@ -311,7 +319,7 @@ def test_a_neighbourhood_shows_at_most_sixty_names_none_over_another() -> None:
     places = [(text.attributes["x"], float(text.attributes["y"])) for link in links for text in found(link, "text")]
     assert len(set(places)) == 60
     heights = sorted(y for x, y in places if x == places[0][0])
-    assert min(b - a for a, b in zip(heights, heights[1:], strict=False)) >= 20
+    assert min(b - a for a, b in itertools.pairwise(heights)) >= 20
     assert "/entity/Somebody%20with" in links[0].attributes["href"]
 
 
@@ -330,4 +338,5 @@ def test_a_shortened_text_fits(text: str, room: float) -> None:
 @given(st.text(max_size=120), st.floats(40, 300), st.integers(1, 3))
 def test_wrapped_lines_fit_and_are_no_more_than_asked_for(text: str, room: float, lines: int) -> None:
     done = wrapped(text, room, lines=lines)
-    assert len(done) <= lines and all(width(line) <= room for line in done)
+    assert len(done) <= lines
+    assert all(width(line) <= room for line in done)
