@@ -2,7 +2,7 @@
 
     importing, import_files   import
     installing                install, uninstall
-    serving                   serve, demo, wrap, hook
+    serving                   serve, ui, demo, wrap, hook
     search                    search, why
     show                      show
     forgetting                forget, purge, retention, review
@@ -29,7 +29,7 @@ from mcp_memory.cli.base import Program, place
 
 _COMMANDS = (
     ("installing", "install uninstall"),
-    ("serving", "serve"),
+    ("serving", "serve ui"),
     ("administration", "token"),
     ("serving", "wrap hook demo"),
     ("importing", "import"),
@@ -63,7 +63,7 @@ def program(ctx: click.Context) -> None:
     \b
     Try it:        mcp-memory demo
     Connect it:    mcp-memory install claude-code (or another client; without one, it lists them)
-    Look into it:  mcp-memory status, mcp-memory search "night boat"
+    Look into it:  mcp-memory ui (in a browser), mcp-memory status, mcp-memory search "night boat"
 
     Each command has its own --help with examples. Settings come from the options, then from MCP_MEMORY_*
     variables, then from config.toml in the home.

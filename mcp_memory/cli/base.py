@@ -217,11 +217,8 @@ def home_with_files() -> Path:
     return chosen.home
 
 
-def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
-    """Open the memory that the options name, ask it one thing, close it. A home that is not there is not made."""
-    import anyio
-
-    from mcp_memory.service.memory import open_memory
+def settings_of_a_memory() -> Settings:
+    """Return the settings in force. Raises NotFound or StoreUnavailable where there is no memory that they name."""
     from mcp_memory.store.files import database_is_gone
 
     chosen = settings()
@@ -232,6 +229,16 @@ def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
             f"There is no memory in {chosen.home} that can be read. One is made when a client of "
             "`mcp-memory serve` first stores something; `mcp-memory demo` makes one to look at."
         )
+    return chosen
+
+
+def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
+    """Open the memory that the options name, ask it one thing, close it. A home that is not there is not made."""
+    import anyio
+
+    from mcp_memory.service.memory import open_memory
+
+    chosen = settings_of_a_memory()
 
     async def visit() -> T:
         # A command that only looks must not set a model to work.

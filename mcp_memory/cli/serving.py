@@ -1,4 +1,4 @@
-"""`serve`, `demo`, `wrap` and `hook`: commands that run until they are done or stopped.
+"""`serve`, `ui`, `demo`, `wrap` and `hook`: commands that run until they are done or stopped.
 
 `hook` loads next to nothing, because the user waits for it.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import command_settings, place, settings
+from mcp_memory.cli.base import command_settings, place, settings, settings_of_a_memory
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
@@ -46,6 +46,42 @@ def serve(transport: str, host: str | None, port: int | None) -> None:
     from mcp_memory.server.transports import serve as serve_transport
 
     serve_transport(settings(), transport, HOST if host is None else host, PORT if port is None else port)
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on.  [default: any free one]")
+@click.option("--no-browser", is_flag=True, help="Open no browser, and only print the address.")
+@place
+def ui(port: int, no_browser: bool) -> None:
+    """Look into the memory in a browser, and correct it there.
+
+    It listens on this machine only, until Ctrl-C, and prints an address that opens the memory once, within a minute;
+    a session ends after 12 hours without use. Start it again for a new address. No model is asked meanwhile.
+
+    \b
+    mcp-memory ui
+    mcp-memory ui --no-browser --port 9001
+    mcp-memory --space work ui
+    """
+    from mcp_memory.ui.local import serve_ui
+
+    def show(address: str) -> None:
+        click.echo(address)
+        click.echo("It opens the memory once, within a minute. Ctrl-C ends it.", err=True)
+        if not no_browser:
+            _open_browser(address)
+
+    serve_ui(settings_of_a_memory(), port=port, show=show)
+
+
+def _open_browser(address: str) -> None:
+    """Open a browser with windows, where there is one. One in the terminal would take it over."""
+    import threading
+    import webbrowser
+
+    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # it may wait for the browser
 
 
 @click.command()

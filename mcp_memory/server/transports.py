@@ -152,9 +152,9 @@ async def _answer_malformed(
 async def _serve_http(server: MemoryServer, app: ASGIApp, transport: str, host: str, port: int) -> None:
     listener = listen(host, port)
     path = "mcp" if transport == "http" else "sse"
+    said = f"mcp-memory listens on {address_of(host, listener)}/{path}"
     async with server.running():
-        print(f"mcp-memory listens on {address_of(host, listener)}/{path}", file=sys.stderr)
-        await run_http(app, listener)
+        await run_http(app, listener, started=partial(print, said, file=sys.stderr))
 
 
 # --- both -------------------------------------------------------------------------------------------

@@ -48,14 +48,26 @@ def address_of(host: str, listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def run_http(app: ASGIApp, listener: socket.socket, *, stopping: Callable[[], None] | None = None) -> None:
-    """Serve until SIGTERM or SIGINT; `stopping` is called then, and streams have two seconds to end."""
+async def run_http(
+    app: ASGIApp,
+    listener: socket.socket,
+    *,
+    started: Callable[[], None],
+    stopping: Callable[[], None] | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT. `started` is called when requests are answered and signals are taken, `stopping`
+    when one has come; streams have two seconds then to end."""
     import uvicorn
 
     class Http(uvicorn.Server):
         @contextmanager
         def capture_signals(self) -> Generator[None]:
             yield  # uvicorn would raise the signal again before the store is closed; `on_signal` takes it
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=sockets)
+            if self.started:
+                started()
 
     http = Http(
         uvicorn.Config(

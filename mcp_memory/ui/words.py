@@ -439,6 +439,7 @@ WORDS: dict[str, str] = {
     "backups.holds": "Holds",
     "backups.file": "File",
     "backups.broken": "cannot be read",
+    "backups.results": "{count} result|{count} results",
     "backups.spaces": "{count} space|{count} spaces",
     "backups.make": "Make a backup",
     "backups.restore": "To restore one, end the programs that use the memory and run:",

@@ -56,6 +56,11 @@ class StatusVerbs(Verbs):
         return self._parts.store.last_changes(spaces)
 
     @in_thread
+    def spaces(self) -> list[str]:
+        """Return the names of all spaces of the store."""
+        return self._parts.store.spaces()
+
+    @in_thread
     def on_change(self, heard: Callable[[], None]) -> None:
         """Have `heard` called, on another thread, when other processes may have changed something."""
         self._parts.store.on_change(heard)

@@ -1,0 +1,216 @@
+"""What forms change: one function for each action, by name. `run` checks the right, calls it, and says where to go.
+
+An action calls verbs of `Memory` and returns the path of the page to go to, or a page that is shown only now. What
+takes a person of this machine (tokens, backups, purging) is for the owner, whatever the right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Kind
+from mcp_memory.store.values import RIGHTS, Right
+from mcp_memory.ui.components import link, note, part, section, words_of
+from mcp_memory.ui.elements import el
+from mcp_memory.ui.sessions import Reader
+from mcp_memory.ui.views import Page
+from mcp_memory.ui.words import t
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+
+__all__ = ["PURGE_WORD", "Forbidden", "own_path", "run"]
+
+PURGE_WORD = "PURGE"
+_PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
+_MOST_DAYS = 36_500
+
+
+class Forbidden(Refused):
+    """The reader has not the right to an action."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One use of an action: whose memory, by whom, with which fields of the form."""
+
+    memory: Memory
+    reader: Reader
+    form: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.form.get(name, default).replace("\r\n", "\n").strip()
+
+    def ids(self, name: str) -> list[str]:
+        return self.form.get(name, "").split()
+
+    def number(self, name: str) -> int:
+        given = self.text(name)
+        if not (given.isascii() and given.isdigit() and len(given) <= 9):
+            raise InvalidInput(t("actions.number", name=name, given=one_line(given, 40)))
+        return int(given)
+
+    def back(self, default: str) -> str:
+        return own_path(self.form.get("back", "")) or default
+
+
+def own_path(path: str) -> str | None:
+    """Return a path of this interface, None for anything else that a form may name."""
+    steps = path.partition("?")[0].split("/")
+    return path if _PATH.fullmatch(path) and not {"..", "."} & set(steps) else None
+
+
+async def run(name: str, call: Call) -> str | Page:
+    """Run an action. Raises NotFound for an unknown one, Forbidden without the right, and what its verbs raise."""
+    action = _ACTIONS.get(name)
+    if action is None:
+        raise NotFound(t("actions.unknown", name=one_line(name, 40)))
+    if not call.reader.allows(action.needs):
+        raise Forbidden(t("actions.right", needs=action.needs, has=call.reader.right))
+    if action.is_of_owner and not call.reader.is_owner:
+        raise Forbidden(t("actions.owner"))
+    return await action.run(call)
+
+
+# --- statements, turns and results ------------------------------------------------------------------
+
+
+async def _remember(call: Call) -> str:
+    kind = call.text("kind") or "persona"
+    if kind not in get_args(Kind):
+        raise InvalidInput(t("actions.choice", name="kind", choices=", ".join(get_args(Kind))))
+    stored = await call.memory.remember(
+        call.text("text"), kind=cast("Kind", kind), supersedes=call.ids("supersedes"), source="user"
+    )
+    if stored.atom.held and not stored.duplicate and call.reader.allows("admin"):
+        # A rule waits for the user's word, and this is it: a person typed it here.
+        await call.memory.review([stored.atom.id], "released")
+    return f"/{stored.atom.id}"
+
+
+async def _forget(call: Call) -> str:
+    ids = call.ids("ids")
+    if not ids:
+        raise InvalidInput(t("actions.nothing"))
+    forgotten = await call.memory.forget(ids, reason=call.text("reason"), dry_run=False)
+    return f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/")
+
+
+async def _undo(call: Call) -> str:
+    tombstone = call.text("tombstone")
+    await call.memory.forget(undo=tombstone)
+    return call.back(f"/{part(tombstone)}")
+
+
+async def _review(call: Call) -> str:
+    match call.text("verdict"):
+        case "released" | "kept" as verdict:
+            await call.memory.review(call.ids("ids"), verdict)
+        case _:
+            raise InvalidInput(t("actions.choice", name="verdict", choices="released, kept"))
+    return call.back("/review")
+
+
+async def _purge(call: Call) -> str:
+    if call.text("word") != PURGE_WORD:
+        raise InvalidInput(t("actions.word", word=PURGE_WORD))
+    tombstones = call.ids("tombstones")
+    if not tombstones:
+        raise InvalidInput(t("actions.nothing"))
+    await call.memory.purge(tombstones)
+    return call.back("/home")
+
+
+# --- scenes and tasks -------------------------------------------------------------------------------
+
+
+async def _restore_scene(call: Call) -> str:
+    scene = await call.memory.restore_scene(call.text("slug"), call.number("version"))
+    return f"/scene/{part(scene.slug)}"
+
+
+async def _undo_patch(call: Call) -> str:
+    canvas = await call.memory.undo_patch(call.number("number"))
+    return f"/{canvas.number:03}"
+
+
+async def _fold(call: Call) -> str:
+    action = call.text("action")
+    if action not in ("fold", "unfold", "complete", "switch"):
+        raise InvalidInput(t("actions.choice", name="action", choices="fold, unfold, complete, switch"))
+    number = call.number("number")
+    await call.memory.fold_canvas(task=f"{number:03}", nodes=call.ids("nodes"), action=action)
+    return f"/{number:03}"
+
+
+# --- the memory as a whole --------------------------------------------------------------------------
+
+
+async def _pause(call: Call) -> str:
+    await call.memory.pause()
+    return call.back("/savings")
+
+
+async def _resume(call: Call) -> str:
+    await call.memory.resume()
+    return call.back("/savings")
+
+
+async def _backup(call: Call) -> str:
+    await call.memory.back_up()
+    return call.back("/home")
+
+
+async def _revoke_token(call: Call) -> str:
+    await call.memory.revoke_token(call.text("which"))
+    return call.back("/home")
+
+
+async def _create_token(call: Call) -> Page:
+    right = call.text("right") or "write"
+    if right not in RIGHTS:
+        raise InvalidInput(t("actions.choice", name="right", choices=", ".join(RIGHTS)))
+    days = call.number("days") if call.text("days") else None
+    if days is not None and not 0 < days <= _MOST_DAYS:
+        raise InvalidInput(t("actions.days", most=f"{_MOST_DAYS:,}"))
+    token, text = await call.memory.create_token(
+        call.text("name"), right=right, expires=None if days is None else timedelta(days=days)
+    )
+    body = section(
+        None,
+        note(t("actions.token_once"), kind="warn"),
+        el("p", el("code", text, class_="secret")),
+        el("p", t("actions.token_opens", right=token.right), " ", words_of(", ".join(token.spaces))),
+        el("p", link("/home", t("actions.to_home"))),
+    )
+    return Page(title=t("actions.token_title", name=token.name), body=(body,), here="home")
+
+
+@dataclass(frozen=True, slots=True)
+class _Action:
+    run: Callable[[Call], Awaitable[Any]]
+    needs: Right = "admin"
+    is_of_owner: bool = False
+
+
+_ACTIONS = {
+    "remember": _Action(_remember, "write"),
+    "forget": _Action(_forget),
+    "undo": _Action(_undo),
+    "review": _Action(_review),
+    "restore_scene": _Action(_restore_scene),
+    "undo_patch": _Action(_undo_patch),
+    "fold": _Action(_fold, "write"),
+    "pause": _Action(_pause),
+    "resume": _Action(_resume),
+    "purge": _Action(_purge, is_of_owner=True),
+    "backup": _Action(_backup, is_of_owner=True),
+    "revoke_token": _Action(_revoke_token, is_of_owner=True),
+    "create_token": _Action(_create_token, is_of_owner=True),
+}

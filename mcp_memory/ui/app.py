@@ -1,0 +1,357 @@
+"""The pages over HTTP, for a browser on this machine (`mcp-memory ui`) and for readers of a team's server.
+
+    /BASE/               the page that takes a key or a token       /BASE/.enter        the key, posted
+    /BASE/.static/…      style sheet and scripts                    /BASE/SPACE/…       the pages of a space (`pages`)
+    /BASE/SPACE/do/…     actions, posted by forms (`actions`)       /BASE/SPACE/events  what changes (`events`)
+    /BASE/SPACE/download/r-…   a tool result as a file              /BASE/SPACE/go      to another space
+
+A request is refused if its host is not ours, if it changes something and does not come from a page of ours, or if it
+has no session (`sessions`). A page is HTML, or with `Accept: application/json` its trees. Our errors are pages with
+their text; anything else is a bug, which is logged, and its page says no more than that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+import anyio
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Mount
+
+from mcp_memory.core.errors import (
+    EmbeddingFailed,
+    InvalidInput,
+    McpMemoryError,
+    ModelFailed,
+    NotFound,
+    Refused,
+    StoreUnavailable,
+)
+from mcp_memory.core.secrets.masking import mask
+from mcp_memory.ui import actions
+from mcp_memory.ui.components import link, note
+from mcp_memory.ui.elements import el, tree
+from mcp_memory.ui.events import Streams
+from mcp_memory.ui.frame import document, entry, framed, plain
+from mcp_memory.ui.pages import ADDRESSES, page_at
+from mcp_memory.ui.responses import Rejected, attachment, check_origin, is_host, read_form, secured, static_file
+from mcp_memory.ui.sessions import Door, Session, Sessions, TooManyKeys, is_form_token
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from mcp_memory.service.memory import Memory
+
+__all__ = ["COOKIE", "Interface", "ui_app"]
+
+logger = logging.getLogger(__name__)
+
+COOKIE = "mcp-memory-session"
+REFRESH_HEADER = "mcp-memory-refresh"
+"""With requests that a page makes without its reader; they do not keep a session alive."""
+_STATUS: tuple[tuple[type[McpMemoryError], int], ...] = (
+    (NotFound, 404),
+    (InvalidInput, 400),
+    (actions.Forbidden, 403),
+    (Refused, 409),
+    (StoreUnavailable, 503),
+    (ModelFailed, 502),
+    (EmbeddingFailed, 502),
+)
+
+
+def ui_app(interface: Interface) -> Starlette:
+    """Return an application that is the interface and nothing else."""
+    return Starlette(routes=[Mount("/", app=interface)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Visit:
+    """A request inside of a session: for which space, at which path below it."""
+
+    request: Request
+    session: Session
+    memory: Memory
+    path: str
+
+    @property
+    def address(self) -> str:
+        query = self.request.url.query
+        return f"{self.path}?{query}" if query else self.path
+
+    @property
+    def wants_json(self) -> bool:
+        return "application/json" in self.request.headers.get("accept", "")
+
+
+class Interface:
+    """ASGI application of the pages under `base`."""
+
+    def __init__(
+        self,
+        memory: Callable[[], Awaitable[Memory]],
+        door: Door,
+        *,
+        base: str,
+        host: str | None,
+        has_tokens: bool = False,
+    ) -> None:
+        """`host`: the only Host that is answered, None where that is checked before. `has_tokens`: keys are tokens."""
+        self._memory, self._door, self._host = memory, door, host
+        self._base = base.rstrip("/")
+        self._kind = "token" if has_tokens else "key"
+        self._sessions = Sessions()
+        self._streams = Streams()
+
+    def stop(self) -> None:
+        """End the streams, so that the server can."""
+        self._streams.stop()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except Rejected as refused:
+            response = self._plain(refused.status, t("frame.error"), refused.text)
+        except ClientDisconnect:
+            return
+        except Exception:
+            logger.exception("a request of the interface failed")
+            response = self._plain(500, t("frame.error"), t("http.internal"))
+        await secured(response)(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        if self._host is not None and not is_host(request, self._host):
+            return PlainTextResponse(t("http.host"), 421)
+        if request.method not in ("GET", "HEAD", "POST"):
+            raise Rejected(405, t("http.method"))
+        if request.method == "POST":
+            check_origin(request, self._host)
+        raw = bytes(request.scope.get("raw_path") or quote(str(request.scope["path"])).encode())
+        path = raw.decode("latin-1").partition("?")[0]
+        if path == self._base:
+            return RedirectResponse(f"{self._base}/", 307)
+        if not path.startswith(f"{self._base}/"):
+            return PlainTextResponse(t("http.not_found"), 404)
+        first, slash, rest = path.removeprefix(f"{self._base}/").partition("/")
+        match first, request.method:
+            case "", "GET" | "HEAD":
+                return await self._entry(request)
+            case ".enter", "POST":
+                return await self._enter(request)
+            case ".static", "GET" | "HEAD":
+                return await static_file(request, rest) or PlainTextResponse(t("http.not_found"), 404)
+            case _ if first.startswith(".") or not first:
+                raise Rejected(404, t("http.not_found"))
+            case _ if not slash:
+                return RedirectResponse(f"{self._base}/{first}/", 307)
+            case _:
+                return await self._inside(request, unquote(first), f"/{rest}")
+
+    # --- without a session --------------------------------------------------------------------------
+
+    def _document(self, body: Sequence[object], *, title: str, status: int = 200, script: str = "enter.js") -> Response:
+        static = f"{self._base}/.static"
+        return HTMLResponse(document(title, body, base=self._base, static=static, script=script), status)  # pyright: ignore
+
+    def _plain(self, status: int, title: str, *said: str) -> Response:
+        return self._document(plain(title, *(el("p", text) for text in said)), title=title, status=status)
+
+    async def _entry(self, request: Request) -> Response:
+        session = await self._session(request)
+        if session is not None:
+            return RedirectResponse(self._home(session.reader.space), 303)
+        return self._key_page()
+
+    def _key_page(self, said: str | None = None, *, status: int = 200, **headers: str) -> Response:
+        body = entry("/.enter", said, has_tokens=self._kind == "token")
+        response = self._document(body, title=t("entry.title"), status=status)
+        response.headers.update(headers)
+        return response
+
+    async def _enter(self, request: Request) -> Response:
+        form = await read_form(request)
+        address = request.client.host if request.client else ""
+        try:
+            reader = await self._door.open(form.get("key", "").strip(), address)
+        except TooManyKeys as many:
+            wait = {"Retry-After": str(many.seconds)}
+            return self._key_page(t("entry.wait", seconds=many.seconds), status=429, **wait)
+        except McpMemoryError as error:
+            return self._key_page(await _masked(error), status=_status_of(error))
+        if reader is None:
+            return self._key_page(t(f"entry.wrong_{self._kind}"), status=403)
+        response = RedirectResponse(self._home(reader.space), 303)
+        response.set_cookie(
+            COOKIE,
+            self._sessions.start(reader),
+            path=f"{self._base}/",
+            httponly=True,
+            samesite="strict",
+            secure=request.headers.get("origin", "").startswith("https:"),
+        )
+        return response
+
+    def _home(self, space: str) -> str:
+        return f"{self._base}/{quote(space, safe='')}/"
+
+    async def _session(self, request: Request) -> Session | None:
+        by_reader = REFRESH_HEADER not in request.headers
+        session = self._sessions.of(request.cookies.get(COOKIE), by_reader=by_reader)
+        return session if session is not None and await self._goes_on(session) else None
+
+    async def _goes_on(self, session: Session) -> bool:
+        """Tell whether a session is open still. One whose token has ended is ended too."""
+        if not self._sessions.is_open(session):
+            return False
+        ask = session.reader.is_good
+        try:
+            is_good = ask is None or await ask()
+        except McpMemoryError:
+            return True  # what is asked for fails of itself
+        if not is_good:
+            self._sessions.end(session)
+        return is_good
+
+    # --- inside of one ------------------------------------------------------------------------------
+
+    async def _inside(self, request: Request, space: str, path: str) -> Response:
+        session = await self._session(request)
+        if session is None:
+            if "application/json" in request.headers.get("accept", ""):
+                return JSONResponse({"error": t("entry.ended")}, 401)
+            return self._key_page(t("entry.ended"), status=401)
+        if not session.reader.may_see(space):
+            raise Rejected(404, t("http.not_found"))
+        try:
+            memory = (await self._memory()).in_space(space)
+            if session.reader.who:
+                memory = memory.of_client(session.reader.who)
+        except McpMemoryError as error:
+            return self._plain(_status_of(error), t("frame.error"), await _masked(error))
+        visit = _Visit(request=request, session=session, memory=memory, path=path)
+        try:
+            if request.method == "POST":
+                return await self._do(visit)
+            return await self._show(visit)
+        except McpMemoryError as error:
+            return await self._error(visit, _status_of(error), await _masked(error))
+        except (Rejected, ClientDisconnect):
+            raise
+        except Exception:
+            logger.exception("a page could not be made")
+            return await self._error(visit, 500, t("http.internal"))
+
+    async def _show(self, visit: _Visit) -> Response:
+        first, _, rest = visit.path[1:].partition("/")
+        match first, rest:
+            case "events", "":
+                return self._events(visit)
+            case "go", "":
+                space = visit.request.query_params.get("space", "")
+                if not space or not visit.session.reader.may_see(space):
+                    raise Rejected(404, t("http.not_found"))
+                return RedirectResponse(self._home(space), 303)
+            case "download", id:
+                ref, data = await visit.memory.ref(unquote(id))
+                return attachment(data, f"{ref.id}.txt")
+            case "do", _:
+                raise Rejected(405, t("http.method"))
+            case _:
+                return await self._page(visit, await page_at(visit.address, self._view(visit)))
+
+    def _view(self, visit: _Visit) -> View:
+        reader = visit.session.reader
+        form_token = visit.session.form_token if reader.allows("write") else ""
+        return View(memory=visit.memory, right=reader.right, form_token=form_token, is_owner=reader.is_owner)
+
+    async def _page(self, visit: _Visit, page: Page, status: int = 200) -> Response:
+        if visit.wants_json:
+            shown = {"title": page.title, "here": page.here, "body": [tree(node) for node in page.body]}
+            return JSONResponse(shown, status)
+        reader, space = visit.session.reader, visit.memory.space
+        spaces = reader.spaces or ()
+        if reader.spaces is None:
+            with suppress(McpMemoryError):
+                spaces = await visit.memory.spaces()
+        body = framed(
+            page,
+            space=space,
+            spaces=sorted({space, *spaces}),
+            form_token=visit.session.form_token,
+            query=visit.request.query_params.get("q", "") if visit.path == "/search" else "",
+        )
+        base, static = self._home(space).rstrip("/"), f"{self._base}/.static"
+        return HTMLResponse(document(page.title, body, base=base, static=static, script="page.js"), status)
+
+    async def _error(self, visit: _Visit, status: int, text: str) -> Response:
+        if visit.wants_json:
+            return JSONResponse({"error": text}, status)
+        title = t("frame.not_found" if status == 404 else "frame.error")
+        back = el("p", link("/", t("frame.back")))
+        return await self._page(visit, Page(title=title, body=(note(text, kind="bad"), back)), status)
+
+    def _events(self, visit: _Visit) -> Response:
+        session = visit.session
+        if not self._streams.may_open(session.id):
+            raise Rejected(429, t("http.many"))
+        events = self._streams.of(session.id, visit.memory, partial(self._goes_on, session))
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    async def _do(self, visit: _Visit) -> Response:
+        first, _, name = visit.path[1:].partition("/")
+        if first != "do":
+            raise Rejected(405, t("http.method"))
+        form = await read_form(visit.request)
+        if not is_form_token(visit.session, form.get("form_token", "")):
+            return await self._error(visit, 403, t("http.form"))
+        if name == "leave":
+            self._sessions.end(visit.session)
+            response = RedirectResponse(f"{self._base}/", 303)
+            response.delete_cookie(COOKIE, path=f"{self._base}/", httponly=True, samesite="strict")
+            return response
+        call = actions.Call(memory=visit.memory, reader=visit.session.reader, form=form)
+        done = await actions.run(unquote(name), call)
+        if isinstance(done, Page):
+            return await self._page(visit, done)
+        return RedirectResponse(f"{self._home(visit.memory.space).rstrip('/')}{done}", 303)
+
+
+def _status_of(error: McpMemoryError) -> int:
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+async def _masked(error: McpMemoryError) -> str:
+    return await anyio.to_thread.run_sync(mask, str(error))
+
+
+def _load_pages() -> None:
+    for module in {name.partition(":")[0] for name in ADDRESSES.values()}:
+        with suppress(ModuleNotFoundError):
+            import_module(f"mcp_memory.ui.pages.{module}")
+
+
+async def warm_up(memory: Memory) -> None:
+    """Load what the first pages need: their modules, and what explains a search."""
+    await anyio.to_thread.run_sync(_load_pages)
+    with suppress(McpMemoryError):
+        await memory.explain("warm up", limit=1)

@@ -1,0 +1,151 @@
+"""Answers over HTTP: the headers of all of them, the static files, forms that come in, and requests that are refused.
+
+The headers let a page run its own scripts and styles and nothing else, and be framed, read or cached by nobody.
+`Referrer-Policy` is `same-origin` and not `no-referrer`: with the latter, browsers send `Origin: null` with forms
+(measured in Chromium 156), and the origin of a form could not be checked. Pages have no links to other origins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from urllib.parse import parse_qsl
+
+import anyio
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mcp_memory.ui.words import t
+
+__all__ = ["MOST_FORM", "Rejected", "attachment", "check_origin", "is_host", "read_form", "secured", "static_file"]
+
+MOST_FORM = 2**20
+_BODY_SECONDS = 60.0
+_MOST_FIELDS = 1_000
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), clipboard-read=()",
+}
+_STATIC = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "build.js": "text/javascript; charset=utf-8",
+    "enter.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+@dataclass
+class Rejected(Exception):
+    """A request that is refused before anything is done for it."""
+
+    status: int
+    text: str
+
+
+def secured(response: Response) -> Response:
+    """Add the headers that every answer has; those that it has already stay."""
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+# --- where a request comes from ---------------------------------------------------------------------
+
+
+def is_host(request: Request, host: str) -> bool:
+    """Tell whether a request names this host and no other."""
+    return request.headers.getlist("host") == [host]
+
+
+def check_origin(request: Request, host: str | None) -> None:
+    """Raise Rejected for a request that changes something and does not come from a page of ours.
+
+    `host` is ours; None where Host is checked before, and the origin has to fit it. There `Sec-Fetch-Site` may be
+    missing, which browsers send over HTTPS and to this machine only.
+    """
+    origins, site = request.headers.getlist("origin"), request.headers.get("sec-fetch-site")
+    if host is not None:
+        is_own = origins == [f"http://{host}"] and site == "same-origin"
+    else:
+        named = request.headers.get("host", "")
+        is_own = origins in ([f"http://{named}"], [f"https://{named}"]) and site in (None, "same-origin")
+    if not is_own:
+        raise Rejected(403, t("http.origin"))
+
+
+async def read_form(request: Request) -> Mapping[str, str]:
+    """Return the fields of a form; values of one name are joined by spaces. Raises Rejected."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Rejected(415, t("http.body"))
+    body = bytearray()
+    with anyio.move_on_after(_BODY_SECONDS) as time:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MOST_FORM:
+                raise Rejected(413, t("http.large"))
+    if time.cancelled_caught:
+        raise Rejected(408, t("http.body"))
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="replace", max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise Rejected(400, t("http.body")) from None
+    form: dict[str, str] = {}
+    for name, value in pairs:
+        form[name] = f"{form[name]} {value}" if name in form else value
+    return form
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    data: bytes
+    kind: str
+    tag: str
+
+
+@cache
+def _files() -> dict[str, _File]:
+    folder = resources.files("mcp_memory.ui") / "static"
+    read = {name: (folder / name).read_bytes() for name in _STATIC}
+    return {name: _File(data, _STATIC[name], f'"{sha256(data).hexdigest()[:32]}"') for name, data in read.items()}
+
+
+async def static_file(request: Request, name: str) -> Response | None:
+    """Return one of the files of the interface, None for any other name. Browsers keep it and ask whether it is new."""
+    if name not in _STATIC:
+        return None
+    file = (await anyio.to_thread.run_sync(_files))[name]
+    headers = {"ETag": file.tag, "Cache-Control": "private, no-cache"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.data, headers=headers, media_type=file.kind)
+
+
+def attachment(data: bytes, name: str) -> Response:
+    """Return bytes that the browser saves and never shows. `name` is made of letters, digits, dots and `-`."""
+    return Response(
+        data,
+        headers={
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+        },
+        media_type="text/plain; charset=utf-8",
+    )

@@ -1,0 +1,162 @@
+"""Who may see the pages: a key that opens them once, and the session that it opens.
+
+A key and a cookie have 256 random bits. Both are kept as hashes, in memory only, and compared in constant time; when
+the process ends, so do all sessions. A session ends after twelve hours without a request of its reader. The token of a
+session's forms is computed from its cookie, so no form of one session is taken in another.
+
+A right key is taken whatever others try. After twenty wrong ones in a minute the answer is to wait.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from math import ceil
+from typing import Protocol
+
+from mcp_memory.store.values import RIGHTS, Right
+
+__all__ = ["IDLE_SECONDS", "KEY_SECONDS", "Door", "OneTimeKeys", "Reader", "Session", "Sessions", "TooManyKeys"]
+
+KEY_SECONDS = 60.0
+IDLE_SECONDS = 12 * 3600.0
+WRONG_A_MINUTE = 20
+_MOST_SESSIONS = 1_000
+_BYTES = 32
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """What a key opens. `space` is shown first; `spaces` are all that may be seen, None for those of the memory."""
+
+    space: str
+    spaces: tuple[str, ...] | None = None
+    right: Right = "admin"
+    is_owner: bool = False
+    who: str = ""
+    is_good: Callable[[], Awaitable[bool]] | None = None
+    """Asked with each request, where what opened the session can end before it: a token that is revoked."""
+
+    def may_see(self, space: str) -> bool:
+        return self.spaces is None or space in self.spaces
+
+    def allows(self, right: Right) -> bool:
+        return RIGHTS.index(right) <= RIGHTS.index(self.right)
+
+
+class TooManyKeys(Exception):
+    """Too many wrong keys were shown; `seconds` until another is looked at."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class Door(Protocol):
+    """Takes keys. One is for keys of one use, one for the tokens of a server (`server.token_door`)."""
+
+    async def open(self, key: str, address: str) -> Reader | None:
+        """Return what a key opens, None for a wrong one. `address`: whose it is. Raises TooManyKeys."""
+        ...
+
+
+class OneTimeKeys:
+    """Keys that open the pages to `reader`, each once and for a minute."""
+
+    def __init__(self, reader: Reader, *, clock: Clock = time.monotonic) -> None:
+        self._reader, self._clock = reader, clock
+        self._keys: list[tuple[bytes, float]] = []
+        self._wrong = deque[float]()
+
+    def new(self) -> str:
+        """Return a new key, for the fragment of an address."""
+        key = secrets.token_urlsafe(_BYTES)
+        self._keys.append((_hashed(key), self._clock() + KEY_SECONDS))
+        return key
+
+    async def open(self, key: str, address: str) -> Reader | None:
+        now, shown = self._clock(), _hashed(key)
+        self._keys = [(known, until) for known, until in self._keys if now < until]
+        matches = [hmac.compare_digest(shown, known) for known, _ in self._keys]  # all of them, so none is told by time
+        if any(matches):
+            self._keys = [one for one, is_it in zip(self._keys, matches, strict=True) if not is_it]
+            return self._reader
+        while self._wrong and self._wrong[0] <= now - 60:
+            self._wrong.popleft()
+        if len(self._wrong) >= WRONG_A_MINUTE:
+            raise TooManyKeys(max(1, ceil(self._wrong[0] + 60 - now)))
+        self._wrong.append(now)
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """An open session. `id` is the hash of its cookie."""
+
+    id: bytes
+    reader: Reader
+    form_token: str
+    used_at: float
+
+
+class Sessions:
+    """The open sessions of one server."""
+
+    def __init__(self, *, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._open = OrderedDict[bytes, Session]()
+
+    def start(self, reader: Reader) -> str:
+        """Open a session and return its cookie. The least recently used makes room where there are very many."""
+        cookie = secrets.token_urlsafe(_BYTES)
+        id = _hashed(cookie)
+        self._open[id] = Session(id=id, reader=reader, form_token=_form_token(cookie), used_at=self._clock())
+        while len(self._open) > _MOST_SESSIONS:
+            self._open.popitem(last=False)
+        return cookie
+
+    def of(self, cookie: str | None, *, by_reader: bool = True) -> Session | None:
+        """Return the session of a cookie, None where there is none any more.
+
+        `by_reader`: it counts as use; what a page asks for without its reader does not.
+        """
+        id = _hashed(cookie or "")
+        session = self._open.get(id)
+        if session is None or not hmac.compare_digest(session.id, id):
+            return None
+        now = self._clock()
+        if now - session.used_at >= IDLE_SECONDS:
+            self.end(session)
+            return None
+        if by_reader:
+            session = self._open[id] = replace(session, used_at=now)
+            self._open.move_to_end(id)
+        return session
+
+    def is_open(self, session: Session) -> bool:
+        """Tell whether a session goes on, without using it."""
+        known = self._open.get(session.id)
+        return known is not None and self._clock() - known.used_at < IDLE_SECONDS
+
+    def end(self, session: Session) -> None:
+        self._open.pop(session.id, None)
+
+
+def is_form_token(session: Session, shown: str) -> bool:
+    """Tell whether a form is of this session."""
+    return hmac.compare_digest(session.form_token.encode(), shown.encode("utf-8", "replace"))
+
+
+def _hashed(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "replace")).digest()
+
+
+def _form_token(cookie: str) -> str:
+    return hmac.digest(cookie.encode(), b"form", "sha256").hex()

@@ -1,0 +1,159 @@
+// What a page in a browser does beyond its links and forms: keys, times in the reader's zone, and a fresh <main> when
+// something changed. Without this script everything can still be read and done.
+
+import { build, localTimes } from "./build.js";
+
+const main = document.getElementById("main");
+const dialog = document.getElementById("keys");
+const search = document.getElementById("search");
+const base = document.querySelector("header .name").pathname.replace(/\/$/, "");
+const here = location.pathname.slice(base.length);
+
+localTimes(document);
+
+// --- keys -------------------------------------------------------------------------------------------
+
+const ROW = "[data-rows] > *";
+const rows = () => [...main.querySelectorAll(ROW)].filter((row) => row.checkVisibility?.() ?? true);
+const rowWithFocus = () => document.activeElement?.closest(ROW);
+
+function move(step) {
+  const all = rows();
+  const at = all.indexOf(rowWithFocus());
+  const row = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + step))];
+  row?.focus();
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+// Presses what has a key of its own: in the row with the focus, else on the page where only one has it.
+function press(key) {
+  const row = rowWithFocus();
+  const own = row?.querySelector(`[data-key="${key}"]`);
+  const all = main.querySelectorAll(`[data-key="${key}"]`);
+  const chosen = own ?? (key === "e" || all.length === 1 ? all[0] : null);
+  const quote = key === "e" ? (row?.querySelector(".quote a[href]") ?? main.querySelector(".quote a[href]")) : null;
+  (chosen ?? quote)?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, view: window }));
+}
+
+const keys = {
+  __proto__: null,
+  "/": () => (search.focus(), search.select()),
+  j: () => move(1),
+  k: () => move(-1),
+  "?": () => dialog.showModal(),
+  Escape: () => document.activeElement?.blur(),
+};
+
+addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const field = event.target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select");
+  if (dialog.open || (field && event.key !== "Escape")) return;
+  const own = event.target.matches?.(ROW);
+  if (event.key in keys) {
+    event.preventDefault();
+    keys[event.key]();
+  } else if (event.key === "Enter" && own) {
+    event.target.querySelector("a[href]")?.click();
+  } else if (/^[a-z]$/.test(event.key)) {
+    press(event.key);
+  }
+});
+
+// --- changes ----------------------------------------------------------------------------------------
+
+const QUIET = ["/search", "/forget"]; // what is read or decided there must not move
+const SOON = 80; // milliseconds
+let source, clock, asking, isStale;
+
+function connect() {
+  source = new EventSource(`${base}/events`);
+  source.onmessage = later;
+  source.onopen = () => isStale && later();
+}
+
+function later() {
+  isStale = true;
+  clearTimeout(clock);
+  clock = setTimeout(refresh, SOON);
+}
+
+// Whether the reader is writing, choosing or selecting something that a new page would take away.
+function isBusy() {
+  const fields = main.querySelectorAll("input:not([type=hidden]), textarea, select");
+  const changed = [...fields].some((field) =>
+    field.matches("[type=checkbox], [type=radio]") ? field.checked !== field.defaultChecked
+    : field.matches("select") ? [...field.options].some((option) => option.selected && !option.defaultSelected)
+    : field.value !== field.defaultValue);
+  const chosen = getSelection();
+  const selects = chosen && !chosen.isCollapsed && main.contains(chosen.anchorNode);
+  return dialog.open || changed || selects || document.activeElement?.closest("main form") !== null;
+}
+
+async function refresh() {
+  if (asking || !isStale || document.hidden || isBusy()) return;
+  asking = true;
+  isStale = false;
+  let away = false;
+  try {
+    const address = location.pathname + location.search;
+    const answer = await fetch(address, { headers: { accept: "application/json", "mcp-memory-refresh": "1" } });
+    if (answer.status === 401) return location.reload();
+    if (answer.ok) replace(await answer.json());
+  } catch {
+    isStale = away = true; // the stream opens again when the server is back
+  } finally {
+    asking = false;
+    if (isStale && !away) later();
+  }
+}
+
+function replace(page) {
+  if (isBusy()) return void (isStale = true);
+  const made = page.body.map((node) => build(node));
+  const title = main.querySelector("h1");
+  title.textContent = page.title;
+  const kept = keep();
+  main.replaceChildren(title, ...made);
+  for (const name of ["href", "action", "cite"]) {
+    for (const node of main.querySelectorAll(`[${name}^="/"]`)) node.setAttribute(name, base + node.getAttribute(name));
+  }
+  localTimes(main);
+  restore(kept);
+}
+
+// Where the reader was: the focus, what is unfolded, how far boxes are scrolled.
+const BOXES = ".scroll, .picture, pre, textarea";
+const FOCUSABLE = `${ROW}, a[href], button, summary, [tabindex]`;
+
+function keep() {
+  const places = [...main.querySelectorAll(FOCUSABLE)];
+  return {
+    focus: places.indexOf(document.activeElement),
+    link: document.activeElement?.getAttribute?.("href"),
+    open: [...main.querySelectorAll("details")].map((one) => one.open),
+    boxes: [...main.querySelectorAll(BOXES)].map((one) => [one.scrollLeft, one.scrollTop]),
+  };
+}
+
+function restore({ focus, link, open, boxes }) {
+  main.querySelectorAll("details").forEach((one, at) => (one.open = open[at] ?? one.open));
+  main.querySelectorAll(BOXES).forEach((one, at) => {
+    if (boxes[at]) [one.scrollLeft, one.scrollTop] = boxes[at];
+  });
+  if (focus < 0) return;
+  const places = [...main.querySelectorAll(FOCUSABLE)];
+  const same = link ? places.find((one) => one.getAttribute("href") === link) : null;
+  (same ?? places[focus])?.focus({ preventScroll: true });
+}
+
+// A browser has six connections to a server for all of its pages: those in the background give theirs back.
+if (!here.startsWith("/do/") && !QUIET.includes(here)) {
+  addEventListener("focusout", () => isStale && later());
+  addEventListener("pagehide", () => source?.close());
+  addEventListener("pageshow", ({ persisted }) => persisted && (connect(), later()));
+  document.addEventListener("visibilitychange", () => {
+    source?.close();
+    if (!document.hidden) connect(), later();
+  });
+  if (!document.hidden) connect();
+}
