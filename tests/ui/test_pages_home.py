@@ -77,7 +77,7 @@ async def test_only_the_owner_sees_the_machine(memory: Memory, home: Path) -> No
         assert words in text(mine), words
         assert words not in text(theirs), words
     assert set(actions(mine)) == {
-        "/space", "/do/undo", "/do/purge", "/do/backup", "/do/create_token", "/do/revoke_token",
+        "/go", "/do/undo", "/do/purge", "/do/backup", "/do/create_token", "/do/revoke_token",
     }  # fmt: skip
     assert actions(theirs) == ["/do/undo"]
 
@@ -91,7 +91,7 @@ async def test_inside_a_conversation_nothing_can_be_changed(memory: Memory) -> N
 async def test_other_spaces_are_entered_by_a_form(memory: Memory) -> None:
     await memory.in_space("work & play").record_turns([NewTurn(role="user", content="Hello.")], session="s")
     shown = await home_page(memory)
-    form = next(one for one in elements(shown) if one.tag == "form" and one.attributes["action"] == "/space")
+    form = next(one for one in elements(shown) if one.tag == "form" and one.attributes["action"] == "/go")
     assert form.attributes["method"] == "get"
     options = [one.attributes["value"] for one in elements(shown) if one.tag == "option"]
     assert "work & play" in options
@@ -116,7 +116,7 @@ async def test_backups_are_listed(memory: Memory) -> None:
     made = await memory.back_up()
     shown = text(await home_page(memory))
     assert made.path.name in shown
-    assert "2 turns · 1 statement · 1 space" in shown
+    assert "1 turn · 1 statement · 0 results · 1 space" in shown
 
 
 async def test_policies_say_what_they_will_take(memory: Memory) -> None:

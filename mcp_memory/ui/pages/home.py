@@ -82,10 +82,10 @@ def _spaces(view: View, status: dict[str, Any]) -> Element | None:
     options = (el("option", ui.words_of(name, tag="span").children, value=name) for name in others)
     return el(
         "form",
-        el("label", t("home.other_space"), " ", el("select", options, name="name")),
+        el("label", t("home.other_space"), " ", el("select", options, name="space")),
         el("button", t("home.open")),
         method="get",
-        action="/space",
+        action="/go",
     )
 
 

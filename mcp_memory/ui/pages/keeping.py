@@ -110,8 +110,8 @@ def _holds(one: Backup) -> Any:
     if one.manifest is None:
         return ui.words_of(one.problem or "")
     counts, spaces = one.manifest.counts, t("backups.spaces", count=len(one.manifest.spaces))
-    held = t("home.turns", count=counts.get("turns", 0)), t("home.atoms", count=counts.get("atoms", 0))
-    return " · ".join((*held, spaces))
+    turns, statements = t("home.turns", count=counts["turns"]), t("home.atoms", count=counts["statements"])
+    return " · ".join((turns, statements, t("backups.results", count=counts["results"]), spaces))
 
 
 def export(view: View, space: str) -> Element:
