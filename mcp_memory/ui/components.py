@@ -223,13 +223,14 @@ def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
 
 def field(label: str, name: str, value: str, *, hint: str | None = None, kind: str = "text") -> Element:
     """Return a labelled field; `hint` is an example of what it takes."""
-    return el("label", label, " ", el("input", type=kind, name=name, value=value, placeholder=hint, dir="auto"))
+    return el("label", label, " ", el("input", type=kind, name=name, value=value, placeholder=hint, dir="auto"),
+              class_="field")  # fmt: skip
 
 
 def choice(label: str, name: str, options: Iterable[tuple[str, str]], chosen: str) -> Element:
     """Return a labelled list of values, each with its words, to choose one of."""
     lines = (el("option", words, value=value, selected=value == chosen) for value, words in options)
-    return el("label", label, " ", el("select", lines, name=name))
+    return el("label", label, " ", el("select", lines, name=name), class_="field")
 
 
 def tick(label: str, name: str, *, checked: bool) -> Element:

@@ -277,6 +277,7 @@ WORDS: dict[str, str] = {
     "search.more": "More",
     "search.filters": "Filters",
     "search.open": "Open {id}",
+    "search.other_signals": "other signals",
     "search.signal_words": "words",
     "search.signal_context": "words around it",
     "search.signal_context_short": "short, words around it",

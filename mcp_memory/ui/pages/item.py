@@ -50,13 +50,14 @@ async def statement(view: View) -> Page:
             ui.words_of(atom.text, tag="p", class_="said"),
             *_quarantined(view, atom.id, atom.held),
             *_ended(atom, newer),
-            _about(atom),
+            _to_actions(view, atom),
             ui.section(t("item.based_on"), *_quotes(evidence, turns), id="evidence"),
+            _about(atom),
             _support(await memory.why(id)),
             _named_by(await memory.mentions(id)),
             *_replaced(await memory.superseded_by([id])),
             *_history(atom, facts),
-            *_actions(view, atom),
+            *_correct(view, atom),
         ),
     )
 
@@ -185,8 +186,8 @@ def _history(atom: Atom, facts: Sequence[Fact]) -> Iterator[Element]:
     yield ui.section(t("item.history"), ui.table(caption, head, lines), beside=more, id="history")
 
 
-def _actions(view: View, atom: Atom) -> Iterator[Element]:
-    """Yield how to correct and to forget a statement, as far as the reader may."""
+def _correct(view: View, atom: Atom) -> Iterator[Element]:
+    """Yield the form that corrects a statement, where the reader may."""
     form = ui.form(
         view,
         "remember",
@@ -199,7 +200,14 @@ def _actions(view: View, atom: Atom) -> Iterator[Element]:
     )  # fmt: skip
     if form:
         yield ui.section(t("item.correct"), el("p", t("item.correct_about")), form, id="correct")
-    yield from _forget_link(view, atom.id)
+
+
+def _to_actions(view: View, atom: Atom) -> Element | None:
+    links = [
+        el("a", t("item.correct"), href="#correct") if view.may("write") else None,
+        ui.link("/forget", t("item.forget_it"), ids=atom.id) if view.may("admin") else None,
+    ]
+    return ui.gap(links) if any(links) else None
 
 
 def _forget_link(view: View, id: str) -> Iterator[Element]:

@@ -24,6 +24,7 @@ __all__ = ["KINDS", "overview", "persona", "scene", "scene_names", "tell"]
 
 KINDS = get_args(Kind)
 _WAITING = 100
+_LISTED = 30
 _FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
 
 
@@ -64,6 +65,7 @@ async def _listed(view: View) -> StatementPage | str:
         return await view.memory.statements(
             kind=cast("Kind", kind) if kind in KINDS else None,
             ended="ended" in view.query,
+            limit=_LISTED,
             cursor=view.query.get("cursor"),
             **given,
         )
@@ -157,7 +159,7 @@ def tell(view: View) -> Iterator[Element]:
         supersedes="",
     )
     if form:
-        yield ui.section(t("memory.tell"), el("p", t("memory.tell_about")), form)
+        yield ui.section(t("memory.tell"), el("p", t("memory.tell_about")), form, id="tell")
 
 
 def _first_steps(view: View) -> Iterator[Element]:
@@ -233,11 +235,11 @@ def _number(text: str | None) -> int | None:
 
 def _diff(unified: str) -> Iterator[Element]:
     """Yield the lines of a unified diff: what is new and what is gone are marked by more than a colour."""
-    lines = [line for line in unified.splitlines() if not line.startswith(("--- ", "+++ "))]
+    lines = [line for line in unified.splitlines()[2:] if line[1:].strip()]
     if not lines:
         yield ui.empty(t("persona.no_changes"))
         return
-    yield el("div", map(_diff_line, lines), class_="diff")
+    yield el("div", map(_diff_line, lines[lines[0][0] == "@" :]))
 
 
 def _diff_line(line: str) -> Element | None:

@@ -39,6 +39,7 @@ _LIMIT = 20
 _EXPLAINED = 10
 _EXCERPT = 600
 _VERDICTS = 8
+_SIGNALS = 3
 _EXAMPLES = (
     ("search.how_words", "night boat Hellesund"),
     ("search.how_meaning", "who looks after bookings?"),
@@ -153,7 +154,7 @@ async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[A
         ui.section(t("search.missed"), rows(explained.missed)) if explained.missed else None,
         ui.section(t("search.left_out"), rows(explained.left_out)) if explained.left_out else None,
         *_beside(beside_it),
-        _recall(recall),
+        _recall(recall, {row.id: row.text for row in (*explained.shown, *explained.missed, *explained.left_out)}),
         _asked(explained),
     ]
 
@@ -169,8 +170,16 @@ def _row(row: ExplainedRow, words: set[str], most: float) -> list[Node | None]:
             ui.badge(t("shared.held"), "warn") if row.held else None,
             el("span", revealed(row.left_out)) if row.left_out else None,
         ),
-        charts.signals({_name(part.signal): part.points for part in row.parts}, most=most) if row.parts else None,
+        _shares(row, most),
     ]
+
+
+def _shares(row: ExplainedRow, most: float) -> Element | None:
+    """Return a bar for each of the signals that gave a row the most, and one for the rest."""
+    shares = {_name(part.signal): part.points for part in row.parts[:_SIGNALS]}
+    if rest := sum(part.points for part in row.parts[_SIGNALS:]):
+        shares[t("search.other_signals")] = rest
+    return charts.signals(shares, most=most) if shares else None
 
 
 def _places(text: str, words: set[str]) -> list[tuple[int, int]]:
@@ -215,24 +224,25 @@ def _bars(found_by: Signals) -> Element:
     return charts.signals({_name(name): value for name, value in found_by.items()}, most=1.0)
 
 
-def _recall(recall: Recalled) -> Element:
-    brought = [one for one in recall.verdicts if one.brought]
-    others = [one for one in recall.verdicts if not one.brought]
+def _recall(recall: Recalled, texts: Mapping[str, str]) -> Element:
+    brought = [_verdict(one, texts) for one in recall.verdicts if one.brought]
+    others = [_verdict(one, texts) for one in recall.verdicts if not one.brought][:_VERDICTS]
     text = el("pre", revealed(recall.brought), dir="auto", tabindex="0") if recall.brought.strip() else None
     return ui.section(
         t("search.recall"),
-        ui.rows(map(_verdict, brought)) if brought else ui.empty(t("search.recall_none")),
+        ui.rows(brought) if brought else ui.empty(t("search.recall_none")),
         el("details", el("summary", t("search.recall_text")), text) if text else None,
-        el("details", el("summary", t("search.recall_not")), ui.rows(map(_verdict, others[:_VERDICTS])))
-        if others
-        else None,
+        el("details", el("summary", t("search.recall_not")), ui.rows(others)) if others else None,
         beside=t("search.recall_size", count=recall.tokens),
     )
 
 
-def _verdict(one: RowVerdict) -> Element:
+def _verdict(one: RowVerdict, texts: Mapping[str, str]) -> list[Element | None]:
     weight = el("span", t("search.weight", weight=f"{one.weight:.2f}"))
-    return ui.gap(ui.link(f"/{one.id}", one.id, class_="id"), weight, el("span", inline(one.why)))
+    return [
+        ui.words_of(texts[one.id], tag="p") if one.id in texts else None,
+        ui.gap(ui.link(f"/{one.id}", one.id, class_="id"), weight, el("span", inline(one.why), dir="auto")),
+    ]
 
 
 def _asked(search: Explained) -> Element:
