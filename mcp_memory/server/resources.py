@@ -44,6 +44,7 @@ from mcp_memory.core.types import CanvasRow, Ref, Scene, Turn
 from mcp_memory.server.authorization import current, part_of_status
 from mcp_memory.service.render import DATA_NOTE, held, minute
 from mcp_memory.service.render import quote as quote_lines
+from mcp_memory.store.values import RECALLS
 from mcp_memory.suspicion import defused
 
 if TYPE_CHECKING:
@@ -245,8 +246,10 @@ class _Feed:
                         pass
 
     async def publish_changes(self, memory: Memory, after: int, now: int) -> None:
-        changes = await memory.changes(after)
+        changes = [change for change in await memory.changes(after) if change.topic != RECALLS]
         self.after = now
+        if not changes:
+            return
         uris = [uri for change in changes for uri in uris_of(change.topic)]
         for uri in dict.fromkeys([*uris, "memory://status"]):
             await self.publish(ResourceUpdated(uri=uri))

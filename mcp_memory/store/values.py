@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DISTIL",
     "INDEX",
+    "RECALLS",
     "RIGHTS",
     "Amended",
     "Appended",
@@ -64,6 +65,8 @@ __all__ = [
     "OffloadedResult",
     "Outcome",
     "Posting",
+    "RecallEntry",
+    "RecallHow",
     "Right",
     "Saved",
     "Saving",
@@ -133,6 +136,8 @@ class Filters:
     upto: int | None = None
     unheld: bool = False
     """Leave out atoms that wait for review."""
+    ended: bool = False
+    """Without `as_of`: atoms that have ended too."""
     states_rule: bool = False
     """Of turns, only those in which somebody states a standing rule (`standing_rules`)."""
 
@@ -739,6 +744,28 @@ class Saved:
     cache_broken: int
     saved_later: int
     spent_later: int
+
+
+RECALLS = "recalls"
+"""The topic of the log of recalls in the change feed."""
+
+RecallHow = Literal["recall", "prompt", "start"]
+"""Who recalled: somebody who asked for it; a program, before a prompt or at the start of a conversation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallEntry:
+    """A recall that brought something: the ids of the rows that it shows, and how many tokens it has.
+
+    `query` is there only where the setting `log_contents` is on.
+    """
+
+    at: datetime
+    how: RecallHow
+    session: str
+    ids: tuple[str, ...]
+    tokens: int
+    query: str | None = None
 
 
 Right = Literal["read", "write", "admin"]

@@ -143,7 +143,7 @@ async def opening(memory: Memory, session: str, *, source: str, recorded: bool, 
     parts = [_recorded_as(session)] if recorded else []
     if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
         parts = [f"{parts[0]} {note}"]
-    stable = (await memory.recall_stable(budget_tokens=STABLE_TOKENS)).stable
+    stable = (await memory.recall_stable(session=session, budget_tokens=STABLE_TOKENS)).stable
     parts += [stable] if stable else []
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
@@ -175,7 +175,7 @@ async def warmed(memory: Memory) -> None:
     """Load what the first prompt and the first large output would wait for; a model elsewhere is not asked."""
     await anyio.to_thread.run_sync(_tried, memory.settings.tokenizer)
     if memory.settings.embedder.startswith(_LOCAL):
-        await memory.recall_beyond("What is known here?", known="", session="none")
+        await memory.recall_beyond("What is known here?", known="", session="none", is_rehearsal=True)
 
 
 def _tried(tokenizer: Any) -> None:

@@ -298,8 +298,8 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
     rows = [(layer, row) for layer in _LAYERS for row in weigh_rows(wanted, layer, limit=_LOOKED_AT)] if wanted else []
     anything = any(row.weight >= ABOUT and not row.is_echo for _, row in rows)
     held = quarantined_ids(desk.store, desk.space, [row.id for _, row in rows])
-    told = set(_named(made.dynamic))
-    stable = set(_named(made.stable))
+    told = set(named(made.dynamic))
+    stable = set(named(made.stable))
     return Recalled(
         tokens=made.tokens,
         brought=made.dynamic,
@@ -341,7 +341,7 @@ def _why(
     return "is told by another line, or no longer holds"
 
 
-def _named(block: str) -> Iterator[str]:
+def named(block: str) -> Iterator[str]:
     """Yield the ids that a block shows: `- [a5 · …`, `- [t7] …` and, in pages, `(a5, a7)`."""
     yield from cited(block)
     for line in block.splitlines():

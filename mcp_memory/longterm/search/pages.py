@@ -29,8 +29,8 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Posting, Vectors
 
 __all__ = [
-    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "current", "matching", "of_turns",
-    "page_of", "rows_for", "search_memories", "search_turns", "text_of",
+    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "current", "matching", "named",
+    "names_of", "of_turns", "page_of", "rows_for", "search_memories", "search_turns", "text_of",
 ]  # fmt: skip
 
 _FACTS = 20
@@ -416,7 +416,7 @@ def matching(
         return []
     scenes = [scene for scene in current(store, space) if filters.scene in (None, scene.slug)]
     if filters.entity is not None:
-        names = _names_of(store, space, filters.entity)
+        names = names_of(store, space, filters.entity)
         scenes = [scene for scene in scenes if names.intersection(map(fold, scene.entities))]
     if filters.scene is not None or (filters.entity is not None and not query.strip()):
         return [SceneHit(scene=scene, score=0.0, found_by={"named": 1.0}) for scene in scenes[:_SHOWN]]
@@ -473,7 +473,7 @@ def _postings(scenes: Sequence[Scene], question: ParsedQuery) -> list[Posting]:
     ]
 
 
-def _names_of(store: Store, space: str, entity: str) -> set[str]:
+def names_of(store: Store, space: str, entity: str) -> set[str]:
     """Return all names of an entity, folded, by any of them."""
     wanted = fold(entity)
     for one in store.entities(space, prefix=entity):

@@ -32,6 +32,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import safe_name
 from mcp_memory.service.memory.administration import AdministrationVerbs
 from mcp_memory.service.memory.answers import AnswerVerbs
+from mcp_memory.service.memory.inspection import InspectionVerbs
 from mcp_memory.service.memory.pyramid import PyramidVerbs
 from mcp_memory.service.memory.status import StatusVerbs
 from mcp_memory.service.memory.upkeep import UpkeepVerbs
@@ -49,7 +50,7 @@ MOST = 256
 """Spaces kept open beside the first, with what the scheduler remembers of each."""
 
 
-class Memory(AdministrationVerbs, AnswerVerbs, PyramidVerbs, StatusVerbs, UpkeepVerbs):
+class Memory(AdministrationVerbs, AnswerVerbs, InspectionVerbs, PyramidVerbs, StatusVerbs, UpkeepVerbs):
     """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: _Spaces | None = None) -> None:
@@ -130,6 +131,7 @@ def _join(
     from mcp_memory.models.embed import make_embedder
     from mcp_memory.models.metered import MeteredModel, make_llm, make_others
     from mcp_memory.service.indexing import Indexing
+    from mcp_memory.service.recall_log import RecallLog
     from mcp_memory.service.scheduler import Scheduler, SchedulerThread
     from mcp_memory.shortterm.chunks import index_next
 
@@ -185,6 +187,7 @@ def _join(
         counter=token_counter(settings.tokenizer),
         now=now,
         note=held,
+        recall_log=RecallLog(store),
     )
 
 
@@ -212,6 +215,7 @@ def _part(parts: Parts) -> None:
     if parts.worker:
         parts.worker.close()
     parts.indexing.close()
+    parts.recall_log.close()
     parts.search.close()
     parts.store.close()
     if parts.note:

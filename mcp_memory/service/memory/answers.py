@@ -80,7 +80,7 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
         """Return what `recall` finds, within the budget. InvalidInput names a budget that holds some of it."""
 
         async def recalled(budget: int) -> Bundle:
-            found = await self.recall(query, session=session, budget_tokens=budget)
+            found = await anyio.to_thread.run_sync(self._recalled, query, session, budget)
             named = max(1, budget_tokens // _TOKENS_A_LEFT_OUT)
             return replace(found, left_out=[*found.left_out[:named], *(["…"] if len(found.left_out) > named else [])])
 
@@ -95,7 +95,7 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
             raise InvalidInput(
                 f"budget_tokens={budget_tokens} holds nothing of what was found. Ask again with budget_tokens={enough}."
             )
-        return found
+        return await anyio.to_thread.run_sync(self._logged, "recall", query, session, found)
 
     async def expand_answer(
         self, *, node: str | None = None, ref: str | None = None, max_tokens: int = 2000, **view: Any

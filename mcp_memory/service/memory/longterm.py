@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from mcp_memory.core.errors import EmbeddingFailed, NotFound
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
     Atom,
@@ -26,11 +28,13 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters
+from mcp_memory.store.values import Filters, RecallEntry, RecallHow
 
 Results = TypeVar("Results", TurnResults, MemoryResults)
 
 MAX_NEIGHBOURS = 10
+_QUERY_CHARS = 300  # of a query in the log of recalls
+_ROW = re.compile(r"(?:[at]\d{1,18}|r-[0-9a-f]{12,64})(?![\w-])", re.ASCII)
 WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
 
 
@@ -278,33 +282,59 @@ class LongtermVerbs(Verbs):
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
         """Return the context for a question within the budget: a stable and a dynamic block."""
+        return self._logged("recall", query, session, self._recalled(query, session, budget_tokens))
+
+    def _recalled(self, query: str, session: str | None, budget: int) -> Bundle:
         from mcp_memory.longterm import recall
 
-        in_range(budget_tokens, "budget_tokens", 1, 100_000)
+        in_range(budget, "budget_tokens", 1, 100_000)
         parts = self._parts
         context = parts.scheduler.context()
-        return recall.bundle(context, query, session=session, counter=parts.counter, budget=budget_tokens)
+        return recall.bundle(context, query, session=session, counter=parts.counter, budget=budget)
 
     @in_thread
-    def recall_stable(self, *, budget_tokens: int = 700) -> Bundle:
+    def recall_stable(self, *, session: str | None = None, budget_tokens: int = 700) -> Bundle:
         """Return what the start of a conversation needs: the stable block alone."""
         from mcp_memory.longterm import recall
 
-        return recall.stable(self._parts.scheduler.context(), counter=self._parts.counter, budget=budget_tokens)
+        found = recall.stable(self._parts.scheduler.context(), counter=self._parts.counter, budget=budget_tokens)
+        return self._logged("start", "", session, found)
 
     @in_thread
-    def recall_beyond(self, query: str, *, known: str, session: str, budget_tokens: int = 600) -> Bundle:
+    def recall_beyond(
+        self, query: str, *, known: str, session: str, budget_tokens: int = 600, is_rehearsal: bool = False
+    ) -> Bundle:
         """Return the dynamic block for a question, without anything that the context has already.
 
         For programs that recall automatically: `known` is everything they recalled into this context before. The
-        turns of the session since its last summary are assumed to be in the context too.
+        turns of the session since its last summary are assumed to be in the context too. `is_rehearsal`: nobody is
+        shown it, and it is not logged.
         """
         from mcp_memory.longterm import recall
 
         parts = self._parts
-        return recall.automatic(
+        found = recall.automatic(
             parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
         )
+        return found if is_rehearsal else self._logged("prompt", query, session, found)
+
+    def _logged(self, how: RecallHow, query: str, session: str | None, found: Bundle) -> Bundle:
+        """Note in the log of recalls which rows a context got; the query only where contents are logged."""
+        from mcp_memory.longterm.recall import named
+
+        if found.tokens:
+            ids = (row[0] for block in (found.stable, found.dynamic) for id in named(block) if (row := _ROW.match(id)))
+            shows_query = self.settings.log_contents and query.strip()
+            entry = RecallEntry(
+                at=self._parts.now(),
+                how=how,
+                session=mask(one_line(session or self.session, 100)),
+                ids=tuple(dict.fromkeys(ids)),
+                tokens=found.tokens,
+                query=mask(one_line(query, _QUERY_CHARS)) if shows_query else None,
+            )
+            self._parts.recall_log.note(self.space, entry)
+        return found
 
     @in_thread
     def why(self, id: str) -> Why:

@@ -20,8 +20,7 @@ from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Forgotten
-from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store
-from mcp_memory.store.protocol import Store
+from mcp_memory.service.memory.verbs import Verbs, in_thread
 from mcp_memory.store.values import Conflict, Tombstone
 
 if TYPE_CHECKING:
@@ -206,7 +205,11 @@ class RetentionVerbs(Verbs):
                 return attempt()
         raise StoreUnavailable("A canvas is being written to by many others at once. Nothing was changed; call again.")
 
-    tombstones = of_store(Store.tombstones)
+    @in_thread
+    def tombstones(self, *, limit: int | None = None) -> list[Tombstone]:
+        """Return all tombstones, or the last ones, oldest first; undone and purged ones too."""
+        found = self._parts.store.tombstones(self.space)
+        return found if limit is None else found[max(0, len(found) - limit) :]
 
     @in_thread
     def purgeable(self, *, older_than: timedelta | None = None) -> list[Tombstone]:

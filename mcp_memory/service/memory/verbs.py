@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.search.rerank import Rerank
     from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
+    from mcp_memory.service.recall_log import RecallLog
     from mcp_memory.service.scheduler import Scheduler, SchedulerThread
     from mcp_memory.store.protocol import EmbeddedStore, Store
     from mcp_memory.store.values import Vectors
@@ -110,6 +111,7 @@ class Parts:
     counter: TokenCounter
     now: Callable[[], datetime]
     note: ProcessNote | None
+    recall_log: RecallLog
 
     def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
         """Return the moment that a time filter names; None for no filter."""

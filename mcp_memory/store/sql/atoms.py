@@ -32,7 +32,7 @@ from mcp_memory.store.sql.transaction import (
 )
 from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom
 
-__all__ = ["add", "by_ids", "evidence", "facts", "listed", "put", "since", "superseded_by"]
+__all__ = ["add", "based_on", "by_ids", "count", "evidence", "facts", "listed", "put", "since", "superseded_by"]
 
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 _COLUMNS = (
@@ -246,6 +246,16 @@ def listed(tx: Transaction, *, filters: Filters, after: str | None = None, limit
     sql = f"SELECT r.id FROM atom r WHERE {condition} ORDER BY {rank} DESC, r.id LIMIT ?"
     # Words and names are looked up for those few alone: for all that are sorted it takes five times as long.
     return by_ids(tx, [f"a{number}" for number in tx.column(sql, *values, limit)])
+
+
+def count(tx: Transaction, *, filters: Filters) -> int:
+    condition, values = where(tx, "atom", filters)
+    return tx.get(f"SELECT count(*) FROM atom r WHERE {condition}", *values)
+
+
+def based_on(tx: Transaction, turn: str) -> list[Atom]:
+    sql = "SELECT DISTINCT atom FROM evidence WHERE space = :space AND turn = ? ORDER BY atom"
+    return by_ids(tx, [f"a{number}" for number in tx.column(sql, number_of(turn, "t"))])
 
 
 def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from mcp_memory.core.types import Entity
 from mcp_memory.store.sql.transaction import Transaction, marks
 
-__all__ = ["KNOWN", "chief", "key", "learn", "listed", "make", "mention", "names_of_atoms"]
+__all__ = ["KNOWN", "chief", "key", "learn", "listed", "make", "mention", "names_of_atoms", "related"]
 
 _USER = "user"
 
@@ -98,6 +98,18 @@ def listed(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entit
     )
     aliases = aliases_of(tx, [entity for entity, _, _ in rows])
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
+
+
+def related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
+    rows = tx.all(
+        "SELECT c.name, count(*) FROM mention own JOIN mention m ON m.space = own.space AND m.atom = own.atom"
+        "  AND m.entity <> own.entity JOIN atom r ON r.space = own.space AND r.id = own.atom"
+        " JOIN entity_name c ON c.space = m.space AND c.id = m.entity"
+        " WHERE own.space = :space AND own.entity = ? AND r.valid_to IS NULL AND r.tombstone IS NULL"
+        " GROUP BY c.key, c.name ORDER BY count(*) DESC, c.key LIMIT ?",
+        *(_entity(tx, name), limit),
+    )
+    return [(name, count) for name, count in rows]
 
 
 def aliases_of(tx: Transaction, entities: Sequence[int]) -> defaultdict[int, list[str]]:

@@ -65,7 +65,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
         if filters.unheld:
             add(review.PASSES)
         if filters.as_of is None:
-            add("r.valid_to IS NULL")
+            if not filters.ended:
+                add("r.valid_to IS NULL")
         else:
             moment = to_ms(filters.as_of)
             add("r.valid_from <= ? AND (r.valid_to IS NULL OR r.valid_to > ?)", moment, moment)

@@ -41,6 +41,7 @@ _SWEPT = (
     ("progress", "space, session", "scene", "UPDATE progress SET scene = NULL WHERE space = ? AND session = ?"),
     ("atom", "space, id", "closed_because", "UPDATE atom SET closed_because = NULL WHERE space = ? AND id = ?"),
     ("held", "space, id", "reasons", "UPDATE held SET reasons = '[]' WHERE space = ? AND id = ?"),
+    ("recall", "space, id", "query", "UPDATE recall SET query = NULL WHERE space = ? AND id = ?"),
     ("spend", "0, id", "error", "UPDATE spend SET error = 'failed' WHERE 0 = ? AND id = ?"),
 )
 
@@ -58,6 +59,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     for version, text in what.personas.items():
         tx.run("UPDATE persona SET text = ?, reason = NULL WHERE space = :space AND version = ?", text, version)
     _forget_questions(tx)
+    tx.run("UPDATE recall SET query = NULL WHERE space = :space")
     _sweep(tx, Traces(texts))
     _erase_from_canvases(tx, gone.refs)
     tx.many("UPDATE tombstone SET purged_at = ? WHERE space = :space AND id = ?", [(at, number) for number in numbers])

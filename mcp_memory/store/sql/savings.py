@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from mcp_memory.store.sql.transaction import Transaction, to_ms
 from mcp_memory.store.values import Conflict, MessageEdit, Saved, Saving, SavingKind
 
-__all__ = ["add_saving", "message_edits", "put_message_edits", "savings"]
+__all__ = ["add_saving", "message_edits", "put_message_edits", "savings", "savings_between"]
 
 ONE_CALL_MS = 1_000
 """What happens within so short a time belongs to one call of the model: parallel tool calls, one after the other."""
@@ -64,13 +65,29 @@ def add_saving(tx: Transaction, saving: Saving) -> None:
 
 
 def savings(tx: Transaction, *, since: datetime | None = None) -> list[Saved]:
+    return _sums(row for _, *row in _since(tx, since))
+
+
+def savings_between(tx: Transaction, moments: Sequence[datetime]) -> list[list[Saved]]:
+    bounds = [to_ms(moment) for moment in moments]
+    shares: list[list[Any]] = [[] for _ in bounds]
+    for at, *row in _since(tx, moments[0]) if moments else ():
+        shares[bisect(bounds, at) - 1].append(row)
+    return [_sums(share) for share in shares]
+
+
+def _since(tx: Transaction, since: datetime | None) -> Iterator[Any]:
     rows = tx.all(
         "SELECT session, at, kind, saved, spent, cache_broken FROM saving WHERE space = :space AND at >= ?"
         " ORDER BY session, at DESC, id DESC",
         0 if since is None else to_ms(since),
     )
+    return _with_later_calls(rows)
+
+
+def _sums(rows: Iterable[Any]) -> list[Saved]:
     sums: dict[SavingKind, list[int]] = {}
-    for kind, saved, spent, broken, later in _with_later_calls(rows):
+    for kind, saved, spent, broken, later in rows:
         held = sums.setdefault(kind, [0] * 6)
         for at, value in enumerate((1, saved, spent, broken, saved * later, spent * later)):
             held[at] += value
@@ -78,7 +95,7 @@ def savings(tx: Transaction, *, since: datetime | None = None) -> list[Saved]:
     return [Saved(kind=kind, **dict(zip(names, values, strict=True))) for kind, values in sorted(sums.items())]
 
 
-def _with_later_calls(rows: Any) -> Iterator[tuple[SavingKind, int, int, int, int]]:
+def _with_later_calls(rows: Any) -> Iterator[tuple[int, SavingKind, int, int, int, int]]:
     """Yield rows, newest first in each session, with how many calls of the model must have come after each."""
     session, last, later = None, 0, 0
     for name, at, kind, saved, spent, broken in rows:
@@ -86,7 +103,7 @@ def _with_later_calls(rows: Any) -> Iterator[tuple[SavingKind, int, int, int, in
             session, last, later = name, at, 0
         if last - at >= ONE_CALL_MS:
             later, last = later + 1, at
-        yield kind, saved, spent, broken, later
+        yield at, kind, saved, spent, broken, later
 
 
 def _edit(row: Any) -> MessageEdit:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["TABLES", "Table", "statements", "tables", "tables_of_spaces"]
+__all__ = ["BASELINE", "RECALLS", "TABLES", "Table", "statements", "tables", "tables_of_spaces"]
 
 _COLUMN = re.compile(r"(\w+) (INTEGER|REAL|TEXT|BLOB)\b( PRIMARY KEY)?")
 _KEY = re.compile(r"PRIMARY KEY \(([\w, ]+)\)")
@@ -274,12 +274,25 @@ _SEARCH = """
 """
 
 
-TABLES = (_HOME, _EVIDENCE, _JOBS, _KNOWLEDGE, _TASKS, _RETENTION, _SEARCH)
+RECALLS = (
+    """
+    CREATE TABLE recall (
+        space INTEGER NOT NULL REFERENCES space, id INTEGER NOT NULL, at INTEGER NOT NULL, how TEXT NOT NULL,
+        session TEXT NOT NULL, ids TEXT NOT NULL, tokens INTEGER NOT NULL, query TEXT, PRIMARY KEY (space, id)
+    );
+""",
+)
+"""The log of recalls: the last ones of each space. `ids` is a JSON list; `query` is NULL unless contents are logged."""
+
+BASELINE = (_HOME, _EVIDENCE, _JOBS, _KNOWLEDGE, _TASKS, _RETENTION, _SEARCH)
+"""The tables of the first schema on SQLite, which is released: what is new there is a step of its own."""
+
+TABLES = (*BASELINE, *RECALLS)
 
 
-def statements() -> Iterator[str]:
+def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:
     """Yield each CREATE statement, in an order in which every table that is referred to is there."""
-    for tables in TABLES:
+    for tables in of:
         yield from (statement.strip() for statement in tables.split(";") if statement.strip())
 
 

@@ -286,6 +286,10 @@ class Transaction(HomeTransaction):
     def touch(self, *topics: str) -> None:
         """Record in the change feed that topics of the space changed, and have it looked at by the scheduler."""
         self.make_due(DISTIL)
+        self.announce(*topics)
+
+    def announce(self, *topics: str) -> None:
+        """Record in the change feed that topics of the space changed."""
         self.run(
             f"INSERT INTO number (space, kind, last) VALUES (:space, 'change', {self.epoch} + 1)"
             " ON CONFLICT (space, kind) DO UPDATE"
@@ -425,7 +429,7 @@ def marks(values: Sequence[object]) -> str:
 
 _NUMBERED = (
     *("session", "tombstone", "turn", "atom", "entity_name", "work", "draft", "record", "chunk", "saving"),
-    "message_edit",
+    *("message_edit", "recall"),
 )
 
 

@@ -24,6 +24,7 @@ from mcp_memory.store.sql import (
     word_index,
 )
 from mcp_memory.store.sql import jobs as job_rows
+from mcp_memory.store.sql import recalls as recall_rows
 from mcp_memory.store.sql import records as record_rows
 from mcp_memory.store.sql import refs as ref_rows
 from mcp_memory.store.sql import review as quarantine_rows
@@ -57,8 +58,11 @@ class SqlVerbs(Engine, Protocol):
     add_atom = writes(atom_rows.add)
     atoms = reads(atom_rows.by_ids)
     list_atoms = reads(atom_rows.listed)
+    count_atoms = reads(atom_rows.count)
+    atoms_based_on = reads(atom_rows.based_on)
     facts = reads(atom_rows.facts)
     entities = reads(entity_rows.listed)
+    related_entities = reads(entity_rows.related)
     evidence = reads(atom_rows.evidence)
     atoms_since = reads(atom_rows.since)
     superseded_by = reads(atom_rows.superseded_by)
@@ -150,6 +154,7 @@ class SqlVerbs(Engine, Protocol):
     put_message_edits = writes(saving_rows.put_message_edits)
     add_saving = writes(saving_rows.add_saving)
     savings = reads(saving_rows.savings)
+    savings_between = reads(saving_rows.savings_between)
 
     # retention
     matching = reads(forgetting.matching)
@@ -158,6 +163,8 @@ class SqlVerbs(Engine, Protocol):
     undo_forget = writes(forgetting.undo)
     tombstones = reads(forgetting.tombstones)
     purge = writes(purging.purge)
+    note_recall = writes(recall_rows.note)
+    recalls = reads(recall_rows.listed)
     policies = reads(retention.listed)
     put_policy = writes(retention.put)
     due_policies = writes(retention.due)

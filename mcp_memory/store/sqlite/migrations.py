@@ -57,7 +57,7 @@ _UNVERIFIED_PURGE = "CREATE TABLE unverified_purge (name TEXT PRIMARY KEY) STRIC
 
 def _baseline(con: apsw.Connection) -> None:
     """Create every table. Words of all spaces are in the same tables; `index.rowids` has their row numbers."""
-    for statement in schema.statements():
+    for statement in schema.statements(schema.BASELINE):
         table = re.match(r"CREATE TABLE (\w+)", statement)
         suffix = "" if table is None else " STRICT" if table[1] in _WITH_ROWID else " STRICT, WITHOUT ROWID"
         con.execute(statement + suffix)
@@ -72,7 +72,12 @@ def _baseline(con: apsw.Connection) -> None:
         )
 
 
-SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-baseline", _baseline)]
+def _recalls(con: apsw.Connection) -> None:
+    for statement in schema.statements(schema.RECALLS):
+        con.execute(statement + " STRICT, WITHOUT ROWID")
+
+
+SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-baseline", _baseline), ("0002-recalls", _recalls)]
 
 
 def migrate(con: apsw.Connection) -> None:

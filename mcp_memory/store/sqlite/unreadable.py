@@ -141,6 +141,7 @@ _FORMS: dict[str, dict[str, _Form]] = {
     "held": {"reasons": _Form(_is(list, str), "'[]'")},
     "token": {"spaces": _Form(_is(list, str)), "rights": _Form(_right)},
     "message_edit": {"texts": _Form(_is(dict)), "refs": _Form(_is(list, str))},
+    "recall": {"ids": _Form(_is(list, str), "'[]'")},
     "followed": {"state": _Form(json.loads)},
     "file": {"path": _Form(_path)},
 }

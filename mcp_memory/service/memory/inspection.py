@@ -1,0 +1,172 @@
+"""Verbs that show what a memory holds and what happened in it: for people who look into it, and for the interface.
+
+They read rows as they are, a page or the newest of them at a time, and change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, time, timedelta
+from itertools import pairwise
+from typing import Any
+
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, Fact, Kind, StatementPage, Turn
+from mcp_memory.service.memory.status import connected
+from mcp_memory.service.memory.verbs import Verbs, in_range, in_thread
+from mcp_memory.store.values import Filters, RecallEntry, Saved
+
+MAX_PAGE = 500
+MAX_DAYS = 366
+_FACTS = 10_000
+
+
+class InspectionVerbs(Verbs):
+    """Rows by id and by page, what they have to do with each other, what happened when, what a day saved."""
+
+    @in_thread
+    def turns(self, ids: Sequence[str]) -> list[Turn]:
+        """Return turns that exist and are not forgotten, in the order asked for."""
+        return self._parts.store.turns(self.space, ids)
+
+    @in_thread
+    def statements(
+        self,
+        *,
+        kind: Kind | None = None,
+        entity: str | None = None,
+        scene: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        as_of: str | None = None,
+        ended: bool = False,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> StatementPage:
+        """Return a page of the statements that are current (at `as_of`), with `ended` also those that are not.
+
+        The order is that of `memory_search` without a query. Raises NotFound for a scene that is not there.
+        """
+        from mcp_memory.longterm.search.pages import after, asked_at, named, page_of
+
+        in_range(limit, "limit", 1, MAX_PAGE)
+        store, space, at = self._parts.store, self.space, asked_at(cursor, self._parts.now())
+        begin, end = self._parts.times(since, until, now=at)
+        filters = Filters(
+            kind=kind,
+            entity=entity,
+            scene=scene,
+            since=begin,
+            until=end,
+            as_of=self._parts.moment(as_of, "as_of", now=at, end=True),
+            ended=ended,
+        )
+        filters = named(store, space, filters)
+        page = page_of(cursor, ("statements", space, filters), at=at, store=store, space=space, listing=True)
+        passing = page.then(filters, "atom")
+        listed = store.list_atoms(space, filters=passing, after=next(iter(page.shown), None), limit=limit + 1)
+        shown = listed[:limit]
+        return StatementPage(
+            atoms=shown,
+            cursor=after(page.cursor(), [atom.id for atom in shown]) if len(listed) > limit else None,
+            total=store.count_atoms(space, filters=passing),
+        )
+
+    @in_thread
+    def facts_about(self, entity: str) -> list[Fact]:
+        """Return all facts of an entity, by any of its names, ended ones too, the oldest first."""
+        from mcp_memory.language.words import fold
+        from mcp_memory.longterm.search.pages import names_of
+
+        store = self._parts.store
+        names = names_of(store, self.space, entity)
+        found = store.facts(self.space, filters=Filters(entity=entity, ended=True), limit=_FACTS)
+        return sorted((fact for fact in found if fold(fact.entity) in names), key=lambda fact: fact.valid_from)
+
+    @in_thread
+    def related_entities(self, name: str, *, limit: int = 60) -> list[tuple[str, int]]:
+        """Return the entities in the same current statements as this one, and in how many of them; most first."""
+        return self._parts.store.related_entities(self.space, name, limit=limit)
+
+    @in_thread
+    def statements_about(self, turn: str) -> list[Atom]:
+        """Return the statements that a turn is evidence of, ended ones too."""
+        return self._parts.store.atoms_based_on(self.space, turn)
+
+    # --- what happened ------------------------------------------------------------------------------
+
+    @in_thread
+    def recalls(self, *, limit: int = 50) -> list[RecallEntry]:
+        """Return the last recalls of all processes, the newest first. Forgotten rows are left out of their ids."""
+        return self._recalls(limit)
+
+    def _recalls(self, limit: int) -> list[RecallEntry]:
+        parts, store = self._parts, self._parts.store
+        parts.recall_log.written()
+        found = store.recalls(self.space, limit=limit)
+        named = {id for one in found for id in one.ids}
+        there = {
+            *(turn.id for turn in store.turns(self.space, [id for id in named if id[0] == "t"])),
+            *(atom.id for atom in store.atoms(self.space, [id for id in named if id[0] == "a"])),
+        }
+        return [replace(one, ids=tuple(id for id in one.ids if id[0] == "r" or id in there)) for one in found]
+
+    @in_thread
+    def activity(self, *, limit: int = 50) -> list[ActivityEntry]:
+        """Return what was stored, recalled and forgotten last, the newest first."""
+        in_range(limit, "limit", 1, MAX_PAGE)
+        store, space = self._parts.store, self.space
+        clients = {log.session: log.client for log in store.followed_logs(space)}
+        newest = store.totals(space, "turn").newest
+        last = [f"t{number}" for number in range(max(1, newest - limit + 1), newest + 1)]
+        turns = [turn for turn in store.turns(space, last) if turn.role != "note"]
+        atoms = store.atoms_since(space, max(0, store.totals(space, "atom").newest - limit), limit=limit)
+        steps = store.records(space, start=max(0, store.recorded(space) - limit), limit=limit)
+        found = [
+            *(_entry(turn.learned_at, "turn", turn.id, turn.session, turn.content) for turn in turns),
+            *(_entry(atom.learned_at, "statement", atom.id, None, atom.text) for atom in atoms),
+            *(_entry(step.timestamp, "result", step.ref, step.session, step.summary) for step in steps),
+            *(_entry(one.at, "recall", None, one.session, " ".join(one.ids)) for one in self._recalls(limit)),
+            *(_entry(one.at, "forgotten", one.id, None, one.reason) for one in store.tombstones(space)[-limit:]),
+        ]
+        shown = sorted(found, key=lambda one: one.at, reverse=True)[:limit]
+        return [replace(one, client=clients.get(one.session or "")) for one in shown]
+
+    @in_thread
+    def connected(self) -> list[dict[str, Any]]:
+        """Return the processes that have the home open, as `status` does, with the clients that they serve."""
+        return connected(self.settings.home)
+
+    # --- savings ------------------------------------------------------------------------------------
+
+    @in_thread
+    def savings_by_day(self, *, days: int = 30) -> list[DaySavings]:
+        """Return what each of the last days saved and cost, today last; a day is one of this machine's time zone."""
+        in_range(days, "days", 1, MAX_DAYS)
+        store, today = self._parts.store, self._parts.now().astimezone().date()
+        dates = [today - timedelta(days=back) for back in reversed(range(days))]
+        begin = [datetime.combine(day, time()).astimezone() for day in (*dates, today + timedelta(days=1))]
+        saved = store.savings_between(self.space, begin[:-1])
+        asked = [store.spent(since=since, until=until) for since, until in pairwise(begin)]
+        return [
+            DaySavings(
+                day=day,
+                saved=sum(_net(one) for one in kinds if one.kind in ("offload", "compress")),
+                spent=-sum(_net(one) for one in kinds if one.kind in ("expand", "canvas")),
+                model_tokens=sum(one.prompt_tokens + one.completion_tokens for one in calls),
+                cost=sum(prices) if (prices := [one.cost for one in calls if one.cost is not None]) else None,
+            )
+            for day, kinds, calls in zip(dates, saved, asked, strict=True)
+        ]
+
+
+def _net(one: Saved) -> int:
+    return one.saved + one.saved_later - one.spent - one.spent_later
+
+
+_WORDS = 200  # characters of a row that an entry shows
+
+
+def _entry(at: datetime, what: Any, id: str | None, session: str | None, text: str) -> ActivityEntry:
+    return ActivityEntry(at=at, what=what, id=id, session=session, text=one_line(text, _WORDS), client=None)

@@ -1,0 +1,44 @@
+"""The log of recalls: which rows were brought into a context, when and for which session.
+
+It is a cache of what happened, no evidence: bounded, not exported, and without words unless its owner wants them.
+"""
+
+from __future__ import annotations
+
+import json
+
+from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
+from mcp_memory.store.values import RECALLS, RecallEntry
+
+__all__ = ["KEPT", "listed", "note"]
+
+KEPT = 500
+"""Entries of a space; older ones are deleted."""
+
+
+def note(tx: Transaction, entry: RecallEntry) -> None:
+    if not tx.space:
+        return
+    number = tx.next("recall")
+    tx.insert(
+        "recall",
+        id=number,
+        at=to_ms(entry.at),
+        how=entry.how,
+        session=entry.session,
+        ids=json.dumps(entry.ids),
+        tokens=entry.tokens,
+        query=entry.query,
+    )
+    tx.run("DELETE FROM recall WHERE space = :space AND id <= ?", number - KEPT)
+    tx.announce(RECALLS)
+
+
+def listed(tx: Transaction, *, limit: int = 50) -> list[RecallEntry]:
+    rows = tx.all(
+        "SELECT at, how, session, ids, tokens, query FROM recall WHERE space = :space ORDER BY id DESC LIMIT ?", limit
+    )
+    return [
+        RecallEntry(at=from_ms(at), how=how, session=session, ids=tuple(json.loads(ids)), tokens=tokens, query=query)
+        for at, how, session, ids, tokens, query in rows
+    ]

@@ -1,0 +1,66 @@
+"""What the verbs of inspection read: a contract of every store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mcp_memory.core.types import Evidence, NewTurn
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters, NewAtom, Saving
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def atom(text: str, **more: Any) -> NewAtom:
+    given: dict[str, Any] = {"kind": "persona", "priority": 80, "confidence": 1.0, "session": "s", "valid_from": NOON}
+    return NewAtom(text=text, **{**given, **more})
+
+
+def add(store: Store, text: str, *, space: str = "me", **more: Any) -> str:
+    return store.add_atom(space, atom(text, **more), now=NOON).atom.id
+
+
+def test_ended_statements_are_listed_and_counted_where_they_are_asked_for(store: Store) -> None:
+    old = add(store, "Lives in Oslo.", entity="user", relation="lives_in", value="Oslo")
+    new = add(store, "Lives in Bergen.", supersedes=[old], entity="user", relation="lives_in", value="Bergen")
+    ended = Filters(ended=True)
+    assert [one.id for one in store.list_atoms("me", filters=ended)] == [old, new]
+    assert [one.value for one in store.facts("me", filters=ended)] == ["Oslo", "Bergen"]
+    assert (store.count_atoms("me", filters=ended), store.count_atoms("me", filters=Filters())) == (2, 1)
+    assert store.count_atoms("me", filters=Filters(ended=True, as_of=NOON - timedelta(days=1))) == 0
+    assert store.count_atoms("elsewhere", filters=ended) == 0
+
+
+def test_statements_are_found_by_the_turn_that_they_are_based_on(store: Store) -> None:
+    turn = store.append_turns("me", "s", [NewTurn(role="user", content="I keep bees.")], now=NOON).stored[0]
+    bees = add(store, "Keeps bees.", evidence=[Evidence(turn=turn.id, span=(0, 12), quote="I keep bees.")])
+    told = add(store, "Likes honey.")
+    assert [one.id for one in store.atoms_based_on("me", turn.id)] == [bees]
+    assert [one.id for one in store.atoms_based_on("me", store.atoms("me", [told])[0].evidence)] == [told]
+    store.forget("me", [bees], reason="wrong", now=NOON)
+    assert store.atoms_based_on("me", turn.id) == store.atoms_based_on("elsewhere", turn.id) == []
+
+
+def test_entities_are_related_by_the_current_statements_that_mention_both(store: Store) -> None:
+    old = add(store, "Ana met Bo.", entities=["Ana", "Bo"])
+    add(store, "Ana met Cy.", entities=["Ana", "Cy"])
+    add(store, "Ana and Cy sail.", entities=["Ana", "Cy"], supersedes=[old])
+    add(store, "Ana lives in Oslo.", entities=["Oslo"], entity="Ana", relation="lives_in", value="Oslo")
+    add(store, "Ana met Di.", space="other", entities=["Ana", "Di"])
+    assert store.related_entities("me", "ana", limit=60) == [("Cy", 2), ("Oslo", 1)]
+    assert store.related_entities("me", "Ana", limit=1) == [("Cy", 2)]
+    assert store.related_entities("me", "nobody", limit=60) == []
+
+
+def test_savings_between_moments_add_up_to_all_of_them(store: Store) -> None:
+    days = [NOON + timedelta(days=day) for day in range(3)]
+    for at, saved in ((days[0], 100), (days[0] + timedelta(hours=1), 40), (days[2], 7), (days[2], 0)):
+        store.add_saving("me", Saving(session="s", at=at, kind="offload", saved=saved))
+    store.add_saving("me", Saving(session="s", at=days[0] - timedelta(hours=1), kind="offload", saved=1_000))
+    first, second, third = ([(one.times, one.saved, one.saved_later) for one in kinds]
+                            for kinds in store.savings_between("me", days))  # fmt: skip
+    assert (first, second, third) == ([(2, 140, 100 * 2 + 40)], [], [(2, 7, 0)])
+    (whole,) = store.savings("me", since=days[0])
+    assert (whole.times, whole.saved, whole.saved_later) == (4, 147, 240)
+    assert store.savings_between("me", []) == []
