@@ -17,7 +17,7 @@ from mcp_memory.store.values import Saving, SavingKind
 if TYPE_CHECKING:
     from mcp_memory.service.compression import Compressed
     from mcp_memory.service.compression.plan import Level
-    from mcp_memory.store.values import Saved
+    from mcp_memory.store.values import CanvasVersion, Saved
 
 logger = logging.getLogger(__name__)
 _NODE = re.compile(r"\d{3,9}(?:-N\d{1,9})?")
@@ -256,8 +256,17 @@ class TaskVerbs(Verbs):
         return undo_patch(self._parts.store, self.space, number)
 
     @in_thread
-    def records(self, *, node: str | None = None, session: str | None = None, limit: int = 100) -> list[Record]:
-        return self._parts.store.records(self.space, node=node, session=session, limit=limit)
+    def canvas_versions(self, number: int) -> list[CanvasVersion]:
+        """Return the versions of a canvas, the oldest first, each with what it came of. Raises NotFound."""
+        self._parts.store.canvas(self.space, number)
+        return self._parts.store.canvas_versions(self.space, number)
+
+    @in_thread
+    def records(
+        self, *, node: str | None = None, session: str | None = None, ref: str | None = None, limit: int = 100
+    ) -> list[Record]:
+        """Return records in the order they were made. `node` takes `003-N4`, or `003` for a whole canvas."""
+        return self._parts.store.records(self.space, node=node, session=session, ref=ref, limit=limit)
 
     @in_thread
     def compress(

@@ -6,7 +6,7 @@ A short task is drawn from top to bottom (`layers`), one of more than `SHORT` bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mcp_memory.core.text import revealed
 from mcp_memory.core.types import StepStatus
@@ -67,14 +67,25 @@ def drawing(canvas: Canvas, groups: Groups) -> tuple[Canvas, Drawing]:
         folded, phases = in_phases(canvas, groups, most=BOXES)
     sizes = {node.id: _size(node) for node in folded.nodes}
     edges = joined((edge.source, edge.target) for edge in folded.edges)
-    labels = {(edge.source, edge.target): Size(width(_told(edge), 11), LINE) for edge in folded.edges if edge.label}
-    labels = {edge: labels[edge] for edge in edges if edge in labels}
+    labels = _labels(folded, edges)
     if phases is None:
         return folded, upright(sizes, edges, labels)
     nodes = {node.id: node for node in folded.nodes}
     titles = [phase_title([nodes[id_] for id_ in ids]) for ids in phases]
     titles = [" · ".join(filter(None, (str(at), title))) for at, title in enumerate(titles, start=1)]
     return folded, beside(sizes, edges, labels, phases, titles)
+
+
+def _labels(canvas: Canvas, edges: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Size]:
+    """The sizes of what is said at edges, once at each box: several ways into it may be the same dead end."""
+    sizes: dict[tuple[str, str], Size] = {}
+    said: set[tuple[str, str]] = set()
+    for edge in canvas.edges:
+        pair, told = (edge.source, edge.target), _told(edge)
+        if told and pair in edges and pair not in sizes and (edge.target, told) not in said:
+            sizes[pair] = Size(width(told, 11), LINE)
+            said.add((edge.target, told))
+    return sizes
 
 
 def _holds(canvas: Canvas, groups: Groups, id_: str, selected: str | None) -> bool:

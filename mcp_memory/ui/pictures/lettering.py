@@ -18,11 +18,11 @@ def width(text: str, size: float = 13) -> float:
 
 def _of(char: str) -> float:
     if char in _NARROW:
-        return 0.34
+        return 0.38
     if char in _BROAD:
         return 0.95
     if char.isascii():
-        return 0.66 if char.isupper() else 0.58
+        return 0.7 if char.isupper() else 0.61
     if unicodedata.east_asian_width(char) in "WF":
         return 1.16
     return 0.0 if unicodedata.combining(char) or unicodedata.category(char) == "Cf" else 0.7

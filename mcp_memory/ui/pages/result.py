@@ -1,0 +1,289 @@
+"""A tool result: what it is, the steps it belongs to, what cites it, and its content line by line.
+
+A page holds a window of at most `WINDOW` characters as they are sent. `?from=LINE` begins one at a line, `?lines=12-14`
+(or `?at=12`) a little before these lines, which are marked. A line longer than a window is shown in parts, `&char=N`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+
+from mcp_memory.core.errors import Damaged
+from mcp_memory.core.text import decoded, one_line, revealed
+from mcp_memory.core.types import MaskedPlace, Ref, Why
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.pages.canvas import record_row
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
+
+__all__ = ["WINDOW", "result"]
+
+WINDOW = 64_000
+"""Characters of the lines of a page, as HTML or JSON, with what is around each."""
+PART = 10_000
+"""Characters of a line that are shown at once."""
+AROUND = 6
+"""Lines shown before one that is linked to."""
+_LISTED = 40
+_PER_LINE = 130
+_MOST_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line, or a part of one that begins at a character; `masked` are places in its text, with the secret's kind."""
+
+    number: int
+    text: str
+    char: int = 0
+    masked: tuple[tuple[int, int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Lines that follow each other, of how many; where the ones before and after them begin (line and character)."""
+
+    lines: Sequence[Line]
+    total: int
+    before: tuple[int, int] | None
+    after: tuple[int, int] | None
+
+
+async def result(view: View) -> Page:
+    """Return the page of a result. Raises NotFound; damaged bytes are said, and not shown."""
+    id_ = view.parts["id"]
+    records = await view.memory.records(ref=id_, limit=_LISTED)
+    why = await view.memory.why(id_)
+    try:
+        ref, data = await view.memory.ref(id_)
+    except Damaged as error:
+        body = (ui.note(str(error), kind="bad"), *_records_of(records), *_cited(why))
+        return Page(title=t("result.title", id=id_), here="tasks", body=body)
+    first, last = _asked(view)
+    start, char = _number(view.query.get("from")), _number(view.query.get("char"))
+    begin = start or max(1, first - AROUND)
+    window = await anyio.to_thread.run_sync(partial(window_of, data, ref.masked, line=begin, char=char if start else 0))
+    return Page(
+        title=t("result.title", id=id_),
+        here="tasks",
+        body=(
+            el("p", ui.words_of(one_line(why.text, 400), tag="code")),
+            _facts(ref, window),
+            ui.section(
+                t("result.content"),
+                *_content(ref.id, window, first, last),
+                beside=ui.link(f"/download/{id_}", t("result.download")) if view.form_token else None,
+            ),
+            *_records_of(records),
+            *_cited(why),
+        ),
+    )
+
+
+def _asked(view: View) -> tuple[int, int]:
+    """The lines to mark: the first and the last, 0 where none are asked for."""
+    first, _, last = (view.query.get("lines") or view.query.get("at") or "").partition("-")
+    return _number(first), _number(last) or _number(first)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else 0
+
+
+# --- what it is -------------------------------------------------------------------------------------
+
+
+def _facts(ref: Ref, window: Window | None) -> Element:
+    size = t("result.size_of", count=ref.bytes)
+    size += f", {t('result.lines_of', count=window.total)}" if window else ""
+    return ui.facts_of(
+        (
+            (t("result.tool"), ui.words_of(ref.tool)),
+            (t("result.arguments"), _arguments(ref.arguments)),
+            (t("result.taken"), ui.moment(ref.timestamp)),
+            (t("result.session"), ui.link(f"/session/{ui.part(ref.session)}", ui.words_of(ref.session))),
+            (t("result.size"), size),
+            (t("result.type"), ui.words_of(ref.content_type)),
+            (t("result.masked"), t("result.masked_of", count=len(ref.masked)) if ref.masked else None),
+            (t("result.hash"), el("code", ref.sha256)),
+        )
+    )
+
+
+def _arguments(arguments: Any) -> Element | None:
+    if arguments in (None, {}, "", []):
+        return None
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+    return ui.words_of(one_line(text, 600), tag="code")
+
+
+def _records_of(records: Sequence[Any]) -> Iterator[Element]:
+    if records:
+        yield ui.section(t("result.records"), ui.rows(map(record_row, records)))
+
+
+def _cited(why: Why) -> Iterator[Element]:
+    if why.cited_by:
+        lines = (
+            el(
+                "div",
+                el("p", ui.link(f"/{one.id}", ui.words_of(one_line(one.text, 240))), class_="said"),
+                ui.gap(el("span", one.id, class_="id"), _place(one.at)),
+            )
+            for one in why.cited_by[:_LISTED]
+        )
+        yield ui.section(t("canvas.cited_by"), ui.rows(lines))
+
+
+def _place(at: str) -> Element:
+    """The lines that are cited, as a link to them."""
+    ref, _, lines = at.partition(":")
+    return ui.link(f"/{ref}", at, class_="id", lines=lines)
+
+
+# --- its content ------------------------------------------------------------------------------------
+
+
+def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator[Element]:
+    if window is None:
+        yield ui.note(t("result.binary"))
+        return
+    if not window.lines:
+        yield ui.empty(t("result.blank"))
+        return
+    one, other = window.lines[0], window.lines[-1]
+    if one.number == other.number and (one.char or window.after == (one.number, one.char + PART)):
+        told = t("result.part", line=one.number, total=ui.count(window.total), char=ui.count(one.char + 1))
+    else:
+        told = t("result.window", first=ui.count(one.number), last=ui.count(other.number), total=ui.count(window.total))
+    turn = list(_turning(id_, window))
+    yield el("p", told, class_="empty")
+    yield from turn[:1] if window.before else []
+    listed = (_line(id_, line, marked=first <= line.number <= last) for line in window.lines)
+    yield el("ol", listed, class_="lines", tabindex="0", aria_label=told)
+    yield from turn
+
+
+def _turning(id_: str, window: Window) -> Iterator[Element]:
+    """The links to the windows before and after."""
+    links = [
+        ui.link(f"/{id_}", t(f"result.{name}"), **{"from": place[0], "char": place[1] or ""})
+        for name, place in (("previous", window.before), ("next", window.after))
+        if place
+    ]
+    if links:
+        yield el("p", links, class_="pager")
+
+
+def _line(id_: str, line: Line, *, marked: bool) -> Element:
+    number = ui.link(f"/{id_}", str(line.number), at=line.number)
+    return el("li", number, el("code", _pieces(line), dir="auto"), class_="mark" if marked else None)
+
+
+def _pieces(line: Line) -> Iterator[Node]:
+    """The text of a line; what stands for a secret is marked as that."""
+    place = 0
+    for start, end, kind in line.masked:
+        yield revealed(line.text[place:start])
+        shown = revealed(line.text[start:end])
+        yield el("span", shown, class_="masked", title=t("result.masked_here", kind=kind))
+        place = end
+    yield revealed(line.text[place:])
+
+
+# --- windows ----------------------------------------------------------------------------------------
+
+
+def window_of(data: bytes, masked: Sequence[MaskedPlace], *, line: int, char: int = 0) -> Window | None:
+    """Return the window of a result that begins at a line, and in a long one at a character; None if it is no text."""
+    text = decoded(data)
+    if text is None:
+        return None
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    total = len(lines)
+    if not total:
+        return Window(lines=(), total=0, before=None, after=None)
+    at = min(max(line, 1), total)
+    char = char if 0 < char < len(lines[at - 1]) else 0
+    if char or len(lines[at - 1]) > PART:
+        shown = [Line(at, lines[at - 1][char : char + PART], char)]
+        end = (at, char + PART) if char + PART < len(lines[at - 1]) else (at + 1, 0)
+    else:
+        shown = list(_fitting(lines, at))
+        end = (shown[-1].number + 1, 0)
+    return Window(
+        lines=_masked(shown, lines, _in_characters(text, data, masked)),
+        total=total,
+        before=_before(lines, at, char),
+        after=end if end[0] <= total else None,
+    )
+
+
+def _fitting(lines: Sequence[str], at: int) -> Iterator[Line]:
+    """Yield the lines from one on that a window holds; a long one begins a window of its own."""
+    room = WINDOW
+    for number in range(at, len(lines) + 1):
+        room -= _cost(lines[number - 1])
+        if number > at and (room < 0 or len(lines[number - 1]) > PART):
+            return
+        yield Line(number, lines[number - 1])
+
+
+def _cost(line: str) -> int:
+    """How many characters a line takes on a page, in the larger of its two forms."""
+    part = line[: PART + 1]
+    return _PER_LINE + max(len(html.escape(part)), len(json.dumps(part, ensure_ascii=False)))
+
+
+def _before(lines: Sequence[str], at: int, char: int) -> tuple[int, int] | None:
+    """Where the window before one begins."""
+    if char:
+        return at, max(0, char - PART)
+    if at == 1:
+        return None
+    long = len(lines[at - 2])
+    if long > PART:
+        return at - 1, (long - 1) // PART * PART
+    room, first = WINDOW, at
+    while first > 1 and len(lines[first - 2]) <= PART and (room := room - _cost(lines[first - 2])) >= 0:
+        first -= 1
+    return min(first, at - 1), 0
+
+
+def _in_characters(text: str, data: bytes, masked: Sequence[MaskedPlace]) -> list[tuple[int, int, str]]:
+    """The masked places, given in bytes, as characters of the text; none where the text is not its bytes in UTF-8."""
+    if not masked or text.encode("utf-8", "replace") != data:
+        return []
+    places: list[tuple[int, int, str]] = []
+    byte = char = 0
+    for one in sorted(masked, key=lambda one: one.start):
+        start = char + len(data[byte : one.start].decode("utf-8", "replace"))
+        end = start + len(data[one.start : one.end].decode("utf-8", "replace"))
+        places.append((start, end, one.kind))
+        byte, char = one.end, end
+    return places
+
+
+def _masked(shown: Sequence[Line], lines: Sequence[str], places: Sequence[tuple[int, int, str]]) -> list[Line]:
+    """The lines with the masked places that are in them."""
+    if not places:
+        return list(shown)
+    begin = sum(len(line) + 1 for line in lines[: shown[0].number - 1]) + shown[0].char
+    done: list[Line] = []
+    for line in shown:
+        end = begin + len(line.text)
+        inside = tuple((max(a, begin) - begin, min(b, end) - begin, kind) for a, b, kind in places
+                       if a < end and b > begin)  # fmt: skip
+        done.append(Line(line.number, line.text, line.char, inside))
+        begin = end + 1
+    return done
