@@ -7,7 +7,7 @@ takes a person of this machine (tokens, backups, purging) is for the owner, what
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -25,7 +25,7 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["PURGE_WORD", "Forbidden", "own_path", "run"]
+__all__ = ["PURGE_WORD", "Call", "Forbidden", "names", "own_path", "run"]
 
 PURGE_WORD = "PURGE"
 _PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
@@ -58,6 +58,11 @@ class Call:
 
     def back(self, default: str) -> str:
         return own_path(self.form.get("back", "")) or default
+
+
+def names() -> Collection[str]:
+    """Return the names of all actions."""
+    return _ACTIONS.keys()
 
 
 def own_path(path: str) -> str | None:

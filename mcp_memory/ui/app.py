@@ -274,6 +274,8 @@ class Interface:
             case "download", id:
                 ref, data = await visit.memory.ref(unquote(id))
                 return attachment(data, f"{ref.id}.txt")
+            case "", rest if rest:  # `//host/…`, which is an address elsewhere to whoever takes it apart
+                raise NotFound(t("http.not_found"))
             case "do", _:
                 raise Rejected(405, t("http.method"))
             case _:
@@ -296,7 +298,7 @@ class Interface:
         body = framed(
             page,
             space=space,
-            spaces=sorted({space, *spaces}),
+            spaces=sorted({space, reader.space, *spaces}),
             form_token=visit.session.form_token,
             query=visit.request.query_params.get("q", "") if visit.path == "/search" else "",
         )

@@ -1,0 +1,188 @@
+"""Actions: what each changes, where it goes, and who may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.types import NewTurn
+from mcp_memory.store.values import Right
+from mcp_memory.ui import actions
+from mcp_memory.ui.actions import own_path
+from mcp_memory.ui.sessions import Reader
+from tests.ui.browsing import BASE, OWN, Browser, browsing
+
+pytestmark = pytest.mark.anyio
+
+SPACE = f"{BASE}/default"
+
+
+async def gone(browser: Browser, action: str, /, **fields: str) -> str:
+    """Run an action and return the path that it goes to."""
+    answer = await browser.do(action, **fields)
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"].removeprefix(SPACE)
+
+
+async def test_a_statement_is_remembered_and_corrected(home: Path) -> None:
+    async with browsing(home) as browser:
+        assert await gone(browser, "remember", text="Tamsin lives in Oslo.") == "/a1"
+        assert await gone(browser, "remember", text="Tamsin lives in Bergen.", supersedes="a1", kind="persona") == "/a2"
+        old, new = await browser.memory.atom("a1"), await browser.memory.atom("a2")
+        assert old.valid_to is not None
+        assert (new.text, new.source, new.valid_to) == ("Tamsin lives in Bergen.", "user", None)
+
+
+async def test_a_rule_that_a_person_types_here_is_their_word(home: Path) -> None:
+    async with browsing(home) as browser:
+        assert await gone(browser, "remember", text="Answer in two sentences at most.", kind="instruction") == "/a1"
+        assert not (await browser.memory.atom("a1")).held
+    async with browsing(home / "other", Reader(space="default", right="write")) as browser:
+        await gone(browser, "remember", text="Answer in two sentences at most.", kind="instruction")
+        assert (await browser.memory.atom("a1")).held
+
+
+async def test_forgetting_goes_to_its_tombstone_and_undoing_back(home: Path) -> None:
+    async with browsing(home) as browser:
+        for text in ("Tamsin lives in Bergen.", "Tamsin swims.", "Tamsin drinks tea."):
+            await browser.memory.remember(text)
+        assert await gone(browser, "forget", ids="a1 a3", reason="wrong", back="/") == "/x1"
+        assert [atom.id for atom in await browser.memory.atoms()] == ["a2"]
+        assert await gone(browser, "undo", tombstone="x1") == "/x1"
+        assert await gone(browser, "forget", ids="a2") == "/x2"
+        assert await gone(browser, "undo", tombstone="x2", back="/home") == "/home"
+        assert len(await browser.memory.atoms()) == 3
+
+
+async def test_fields_of_one_name_count_together_as_ticked_boxes_do(home: Path) -> None:
+    async with browsing(home) as browser:
+        rules = [await browser.memory.remember(f"Never mention {word}.", kind="instruction") for word in ("x", "y")]
+        assert all(rule.atom.held for rule in rules)
+        form = {"form_token": await browser.token(), "ids": ["a1", "a2"], "verdict": "released"}
+        answer = await browser.post(f"{SPACE}/do/review", data=form, headers=OWN)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"{SPACE}/review")
+        assert await browser.memory.why_held(["a1", "a2"]) == {}
+
+
+async def test_a_purge_wants_the_word_and_erases(home: Path) -> None:
+    async with browsing(home) as browser:
+        await browser.memory.remember("Tamsin lives in Bergen.")
+        await browser.memory.forget(["a1"])
+        for word in ("", "purge", "PURGE!"):
+            assert (await browser.do("purge", tombstones="x1", word=word)).status_code == 400
+        assert (await browser.do("purge", word="PURGE")).status_code == 400
+        assert len(await browser.memory.purgeable()) == 1
+        assert await gone(browser, "purge", tombstones="x1", word=actions.PURGE_WORD) == "/home"
+        assert await browser.memory.purgeable() == []
+
+
+async def test_pausing_and_resuming_hold_for_the_home(home: Path) -> None:
+    async with browsing(home) as browser:
+        assert await gone(browser, "pause", back="/live") == "/live"
+        assert (await browser.memory.status())["model"]["paused"]
+        assert await gone(browser, "resume") == "/savings"
+        assert not (await browser.memory.status())["model"]["paused"]
+
+
+@pytest.mark.files
+async def test_a_backup_is_made(home: Path) -> None:
+    async with browsing(home) as browser:
+        await browser.memory.remember("Tamsin lives in Bergen.")
+        assert await gone(browser, "backup") == "/home"
+        assert len(list((home / "backups").glob("*.zip"))) == 1
+
+
+async def test_a_token_is_shown_once_and_revoked(home: Path) -> None:
+    async with browsing(home) as browser:
+        answer = await browser.do("create_token", name="laptop", right="read", days="30")
+        assert answer.status_code == 200
+        (token,) = await browser.memory.tokens()
+        assert (token.name, token.right, token.spaces) == ("laptop", "read", ("default",))
+        assert f"mcm_{token.id}_" in answer.text
+        assert f"mcm_{token.id}_" not in (await browser.open("/home")).text
+        assert await gone(browser, "revoke_token", which=token.id) == "/home"
+        assert not await browser.memory.is_good(token.id)
+
+
+async def test_a_canvas_is_folded(home: Path) -> None:
+    async with browsing(home) as browser:
+        for step in ("Read the log", "Read the code"):
+            await browser.memory.offload_tool_result("shell", "x", task="Fix it", session="s", step=step, status="done")
+        assert await gone(browser, "fold", number="1", nodes="001-N1", action="fold") == "/001"
+        assert (await browser.do("fold", number="1", action="burn")).status_code == 400
+        assert (await browser.do("undo_patch", number="7")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "status"),
+    [
+        ("nothing", {}, 404),
+        ("remember", {"text": " "}, 400),
+        ("remember", {"text": "x", "kind": "sermon"}, 400),
+        ("remember", {"text": "x", "supersedes": "a9"}, 404),
+        ("forget", {"ids": " "}, 400),
+        ("forget", {"ids": "a9"}, 404),
+        ("undo", {"tombstone": "x9"}, 404),
+        ("review", {"ids": "a1", "verdict": "burnt"}, 400),
+        ("restore_scene", {"slug": "nothing", "version": "1"}, 404),
+        ("restore_scene", {"slug": "nothing", "version": "٣"}, 400),
+        ("undo_patch", {"number": "-1"}, 400),
+        ("revoke_token", {"which": "nobody"}, 404),
+        ("create_token", {"name": "", "right": "read"}, 400),
+        ("create_token", {"name": "x", "right": "everything"}, 400),
+        ("create_token", {"name": "x", "days": "99999999"}, 400),
+    ],
+)
+async def test_what_cannot_be_done_is_told(home: Path, action: str, fields: dict[str, str], status: int) -> None:
+    async with browsing(home) as browser:
+        answer = await browser.do(action, **fields)
+        assert (answer.status_code, 'class="note bad"' in answer.text) == (status, True)
+
+
+RIGHTS_OF = {
+    "remember": "write",
+    "fold": "write",
+    **dict.fromkeys(("forget", "undo", "review", "restore_scene", "undo_patch", "pause", "resume"), "admin"),
+    **dict.fromkeys(("purge", "backup", "revoke_token", "create_token"), "owner"),
+}
+
+
+@pytest.mark.parametrize("right", ["read", "write", "admin"])
+async def test_each_action_needs_its_right(home: Path, right: Right) -> None:
+    order = ["read", "write", "admin", "owner"]
+    async with browsing(home) as browser:
+        memory = browser.memory
+        for action, needs in RIGHTS_OF.items():
+            call = actions.Call(memory=memory, reader=Reader(space="default", right=right))
+            refused = False
+            try:
+                await actions.run(action, call)
+            except actions.Forbidden:
+                refused = True
+            except McpMemoryError:
+                pass
+            assert refused == (order.index(needs) > order.index(right)), action
+
+
+async def test_the_list_of_actions_is_this() -> None:
+    assert {*actions.names()} == {*RIGHTS_OF}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "", "a1", "//evil.example", "/\\evil.example", "https://evil.example", "/a b", "/a\r\nSet-Cookie: x", "/../other/",
+        "/x/../../y", "/a/..", "javascript:alert(1)", "?x", "/\x7f",
+    ],
+)  # fmt: skip
+async def test_one_goes_back_to_a_path_of_this_interface_only(path: str) -> None:
+    assert own_path(path) is None
+
+
+async def test_a_path_of_this_interface_is_gone_to(home: Path) -> None:
+    assert own_path("/search?q=a..b#x") == "/search?q=a..b#x"
+    async with browsing(home) as browser:
+        await browser.memory.record_turns([NewTurn(role="user", content="Hello.")], session="s")
+        assert await gone(browser, "pause", back="https://evil.example") == "/savings"
