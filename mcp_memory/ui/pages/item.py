@@ -1,15 +1,14 @@
-"""Item: a statement with its proof and its history, a turn with what was made from it, and what was forgotten.
+"""Item: a statement with its proof and its history, a turn with what was made from it; `forgetting` has the rest.
 
 A claim is followed by the very words that it is based on, marked in the turn in which they were said.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import SAID_BY, Atom, CitedResult, Evidence, Fact, ResultHit, Turn, Why
 from mcp_memory.longterm.verification.trust import REASONS
@@ -17,19 +16,18 @@ from mcp_memory.store.citations import address as at_lines
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.pages.forgetting import forget, tombstone
 from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory.evidence import Mention
-    from mcp_memory.store.values import Tombstone
 
 __all__ = ["forget", "result_row", "statement", "tombstone", "turn"]
 
 _AROUND = 3
 _MADE = 50
-_LISTED = 200
 
 
 # --- a statement ------------------------------------------------------------------------------------
@@ -46,7 +44,7 @@ async def statement(view: View) -> Page:
     return Page(
         title=t("item.statement", id=id),
         here="memory",
-        body=(
+        body=ui.body(
             ui.words_of(atom.text, tag="p", class_="said"),
             *_quarantined(view, atom.id, atom.held),
             *_ended(atom, newer),
@@ -233,7 +231,7 @@ async def turn(view: View) -> Page:
     return Page(
         title=t("item.turn", id=id),
         here="conversations",
-        body=(
+        body=ui.body(
             *_quarantined(view, id, held.get(id, ())),
             ui.section(
                 t("item.words"),
@@ -288,102 +286,3 @@ def _made(found: Turn, atoms: Sequence[Atom]) -> Iterator[Element]:
 def _cites(found: Sequence[CitedResult]) -> Iterator[Element]:
     if found:
         yield ui.section(t("item.cites"), map(_cited, found))
-
-
-# --- what was forgotten -----------------------------------------------------------------------------
-
-
-async def tombstone(view: View) -> Page:
-    """What was forgotten together, when, why and how, and the way back."""
-    id = view.parts["id"]
-    found = next((one for one in await view.memory.tombstones() if one.id == id), None)
-    if found is None:
-        raise NotFound(t("item.no_tombstone", id=id))
-    return Page(
-        title=t("item.tombstone", id=id),
-        here="home",
-        body=(
-            _state(found),
-            ui.facts_of(
-                (
-                    (t("item.gone"), ", ".join(_kinds(found.ids))),
-                    (t("item.when"), ui.moment(found.at)),
-                    (t("item.why"), ui.words_of(found.reason) if found.reason else t("item.no_reason")),
-                    (t("item.how"), t(f"item.how_{found.how}")),
-                    (t("item.ids"), ui.gap(_id(one, there=found.undone) for one in found.ids[:_LISTED])),
-                )
-            ),
-            None if found.undone or found.purged else _undo(view, found),
-        ),
-    )
-
-
-def _undo(view: View, found: Tombstone) -> Element | None:
-    return ui.action(view, "undo", t("item.undo"), kind="main", tombstone=found.id, back=f"/{found.id}")
-
-
-def _state(found: Tombstone) -> Element:
-    if found.purged:
-        return ui.note(t("item.purged"), kind="bad")
-    if found.undone:
-        return ui.note(t("item.undone"), kind="ok")
-    return ui.note(t("item.can_undo"))
-
-
-def _kinds(ids: Iterable[str]) -> Iterator[str]:
-    words = {"t": "item.gone_turns", "a": "item.gone_statements", "r": "item.gone_results"}
-    many = Counter(id[0] for id in ids)
-    return (t(text, count=many[letter]) for letter, text in words.items() if many[letter])
-
-
-def _id(id: str, *, there: bool) -> Element:
-    return ui.link(f"/{id}", id, class_="id") if there else el("span", id, class_="id")
-
-
-# --- forgetting -------------------------------------------------------------------------------------
-
-
-async def forget(view: View) -> Page:
-    """What would be forgotten with these ids, all that goes along, and the form that does it."""
-    given = view.query.get("ids", "").replace(",", " ").split()
-    ask = el(
-        "form",
-        ui.field(t("forget.ids"), "ids", " ".join(given), hint="a14 t3"),
-        el("button", t("forget.look")),
-        method="get",
-        action="/forget",
-    )
-    body: list[Element | None] = [el("p", t("forget.about")), ask]
-    if given:
-        body += await _preview(view, given)
-    return Page(title=t("item.forget"), here="home", body=tuple(one for one in body if one is not None))
-
-
-async def _preview(view: View, ids: Sequence[str]) -> list[Element | None]:
-    try:
-        would = await view.memory.forget(ids, dry_run=True)
-    except (InvalidInput, NotFound) as wrong:
-        return [ui.note(str(wrong), kind="bad")]
-    if not would.ids:
-        return [ui.empty(t("forget.nothing"))]
-    rows = [_preview_row(id, line) for id, line in zip(would.ids, would.previews, strict=True)]
-    cut = el("p", t("forget.first", count=len(rows))) if would.total > len(rows) else None
-    along = el("ul", (el("li", inline(sentence), dir="auto") for sentence in would.along)) if would.along else None
-    form = ui.form(
-        view,
-        "forget",
-        ui.field(t("forget.reason"), "reason", ""),
-        el("button", t("forget.do"), class_="danger"),
-        el("span", t("forget.undoable")),
-        ids=" ".join(ids),
-        back="/",
-    )
-    return [
-        ui.section(t("forget.goes"), ui.rows(rows), cut, beside=t("forget.count", count=would.total)),
-        ui.section(t("forget.along"), along) if along else None,
-        form or ui.note(t("forget.reader")),
-    ]
-
-
-def _preview_row(id: str, line: str) -> list[Node]:
-    return [ui.link(f"/{id}", id, class_="id"), " ", ui.words_of(line.removeprefix(f"{id}: "))]

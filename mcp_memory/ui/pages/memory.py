@@ -1,37 +1,32 @@
 """Memory: the persona, the scenes and the statements; what is known, and by which words.
 
-`overview` has all three, `persona` its proof and its versions, `scene` one page with what it is based on.
+`overview` has all three, `scene` one page with what it is based on; the module `persona` has that page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, revealed
-from mcp_memory.core.types import Kind, PersonaVersion, Scene, StatementPage
+from mcp_memory.core.types import Kind, Scene, StatementPage
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
-from mcp_memory.ui.markdown import inline, markdown
+from mcp_memory.ui.markdown import markdown
+from mcp_memory.ui.pages.persona import persona, scene_names
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory.evidence import ProvenLine
 
-__all__ = ["KINDS", "overview", "persona", "scene", "scene_names", "tell"]
+__all__ = ["KINDS", "overview", "persona", "scene"]
 
 KINDS = get_args(Kind)
 _WAITING = 100
 _LISTED = 30
 _FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
-
-
-def scene_names(scenes: Iterable[Scene]) -> dict[str, str]:
-    """Return the slug of each scene by its slug and by its title, in lower case, as `markdown` takes them."""
-    known = list(scenes)
-    return {one.title.lower(): one.slug for one in known} | {one.slug.lower(): one.slug for one in known}
 
 
 # --- the overview -----------------------------------------------------------------------------------
@@ -44,15 +39,15 @@ async def overview(view: View) -> Page:
     listed = await _listed(view)
     known = isinstance(listed, str) or listed.atoms or view.query
     if not known and not scenes and not await memory.sessions(limit=1):
-        return Page(title=t("memory.title"), here="memory", body=tuple(_first_steps(view)))
+        return Page(title=t("memory.title"), here="memory", body=ui.body(*_first_steps(view)))
     return Page(
         title=t("memory.title"),
         here="memory",
-        body=(
+        body=ui.body(
             *_to_review(len(await memory.waiting(limit=_WAITING + 1))),
             ui.columns(_persona_part(lines, scenes), _scenes_part(scenes)),
             _statements(view, listed),
-            *tell(view),
+            *_tell(view),
         ),
     )
 
@@ -147,7 +142,7 @@ def _filters(view: View) -> Element:
     )
 
 
-def tell(view: View) -> Iterator[Element]:
+def _tell(view: View) -> Iterator[Element]:
     """Yield the form that stores a statement; nothing for a reader who may not."""
     form = ui.form(
         view,
@@ -172,110 +167,7 @@ def _first_steps(view: View) -> Iterator[Element]:
     yield ui.note(t("memory.empty"))
     lines = (el("li", el("p", words), el("pre", el("code", command))) for words, command in steps)
     yield ui.section(t("memory.first"), el("ol", lines))
-    yield from tell(view)
-
-
-# --- the persona ------------------------------------------------------------------------------------
-
-
-async def persona(view: View) -> Page:
-    """The page about the user, the statements that each of its lines names, its versions, and what changed."""
-    memory = view.memory
-    versions, names = await memory.persona_history(), scene_names(await memory.scenes())
-    chosen = next((one for one in versions if str(one.version) == view.query.get("version")), None)
-    lines = [] if chosen else await memory.persona_lines()
-    text = chosen.text if chosen else "\n".join(line.text for line in lines)
-    body = [_which(versions, chosen, anything=any(line.is_claim for line in lines))]
-    if {"old", "new"} & view.query.keys():
-        body.append(await _compared(view))
-    body.append(ui.section(t("persona.page"), markdown(text, scenes=names, title="Persona", top=2)))
-    if claims := [line for line in lines if line.is_claim]:
-        body.append(
-            ui.section(t("persona.proof"), el("p", t("persona.proof_about")), *map(_proof, claims), id="evidence")
-        )
-    if versions:
-        body.append(_versions(versions))
-    return Page(title=t("persona.title"), here="memory", body=tuple(body))
-
-
-def _which(versions: Sequence[PersonaVersion], chosen: PersonaVersion | None, *, anything: bool) -> Element:
-    if chosen:
-        back = ui.link("/persona", t("persona.current"))
-        return ui.note(t("persona.old", version=chosen.version), " ", ui.moment(chosen.at), " ", back, kind="warn")
-    if versions and versions[0].by_model:
-        newest = versions[0]
-        return el("p", t("persona.by_model", version=newest.version), " ", ui.moment(newest.at))
-    return el("p", t("persona.listed" if anything else "persona.none"))
-
-
-def _proof(line: ProvenLine) -> Element:
-    """Return a line with the statements that it names; each leads on to the words it is based on."""
-    if line.atoms:
-        return el(
-            "details",
-            el("summary", revealed(line.text.strip(" -*")), dir="auto"),
-            ui.rows(map(ui.statement_row, line.atoms)),
-        )
-    unproven = None if line.scenes else [" ", ui.badge(t("persona.unproven"), "warn")]
-    return el("p", inline(line.text.strip(" -*")), unproven, dir="auto")
-
-
-async def _compared(view: View) -> Element:
-    old, new = (_number(view.query.get(name)) for name in ("old", "new"))
-    try:
-        diff = await view.memory.persona_diff(old, new)
-    except NotFound as unknown:
-        return ui.note(str(unknown), kind="bad")
-    return ui.section(t("persona.changes"), *_diff(diff), id="changes")
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def _diff(unified: str) -> Iterator[Element]:
-    """Yield the lines of a unified diff: what is new and what is gone are marked by more than a colour."""
-    lines = [line for line in unified.splitlines()[2:] if line[1:].strip()]
-    if not lines:
-        yield ui.empty(t("persona.no_changes"))
-        return
-    yield el("div", map(_diff_line, lines[lines[0][0] == "@" :]))
-
-
-def _diff_line(line: str) -> Element | None:
-    words = inline(line[1:])
-    match line[:1]:
-        case "+":
-            return el("p", el("ins", "+ ", words), dir="auto")
-        case "-":
-            return el("p", el("del", "− ", words), dir="auto")
-        case "@":
-            return el("hr")
-        case _:
-            return el("p", words, dir="auto")
-
-
-def _versions(versions: Sequence[PersonaVersion]) -> Element:
-    numbers = [(str(one.version), str(one.version)) for one in versions]
-    newest = versions[0].version
-    form = el(
-        "form",
-        ui.choice(t("persona.from"), "old", [*numbers, ("0", t("persona.nothing"))], str(max(0, newest - 1))),
-        ui.choice(t("persona.to"), "new", numbers, str(newest)),
-        el("button", t("persona.compare")),
-        method="get",
-        action="/persona",
-    )
-    return ui.section(t("persona.versions"), form, ui.rows(map(_version, versions)))
-
-
-def _version(one: PersonaVersion) -> Element:
-    return ui.gap(
-        ui.link("/persona", t("persona.version", version=one.version), version=one.version),
-        ui.moment(one.at),
-        ui.words_of(one_line(one.reason, 200)),
-        ui.link("/persona", t("persona.what_changed"), old=one.version - 1, new=one.version),
-    )
+    yield from _tell(view)
 
 
 # --- a scene ----------------------------------------------------------------------------------------
@@ -294,7 +186,7 @@ async def scene(view: View) -> Page:
     return Page(
         title=revealed(one_line(chosen.title, 120)),
         here="memory",
-        body=(
+        body=ui.body(
             _scene_state(chosen, newest),
             markdown(text, scenes=names, title=chosen.title, top=1) if text.strip() else ui.empty(t("scene.nothing")),
             ui.section(

@@ -70,7 +70,7 @@ async def search(view: View) -> Page:
     except (InvalidInput, NotFound) as wrong:
         body.append(ui.note(revealed(str(wrong)), kind="bad"))
     title = t("search.title_of", query=revealed(one_line(query, 60)))
-    return Page(title=title, body=tuple(one for one in body if one is not None))
+    return Page(title=title, body=ui.body(*body))
 
 
 def _layer(given: Mapping[str, str]) -> str:
@@ -110,6 +110,7 @@ def _form(view: View, query: str, layer: str) -> Element:
         method="get",
         action="/search",
         role="search",
+        aria_label=t("search.query"),
     )
 
 

@@ -1,0 +1,113 @@
+"""Forgetting: what was forgotten with the way back, and a preview of what would go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
+
+if TYPE_CHECKING:
+    from mcp_memory.store.values import Tombstone
+
+__all__ = ["forget", "tombstone"]
+
+_LISTED = 200
+
+
+async def tombstone(view: View) -> Page:
+    """What was forgotten together, when, why and how, and the way back."""
+    id = view.parts["id"]
+    found = next((one for one in await view.memory.tombstones() if one.id == id), None)
+    if found is None:
+        raise NotFound(t("item.no_tombstone", id=id))
+    ids = found.ids[:_LISTED]
+    return Page(
+        title=t("item.tombstone", id=id),
+        here="home",
+        body=ui.body(
+            _state(found),
+            ui.facts_of(
+                (
+                    (t("item.gone"), ", ".join(_kinds(found.ids)) or None),
+                    (t("item.when"), ui.moment(found.at)),
+                    (t("item.why"), ui.words_of(found.reason) if found.reason else t("item.no_reason")),
+                    (t("item.how"), t(f"item.how_{found.how}")),
+                    (t("item.ids"), ui.gap(el("span", one, class_="id") for one in ids) if ids else None),
+                )
+            ),
+            _undo(view, found) if ids and not (found.undone or found.purged) else None,
+        ),
+    )
+
+
+def _undo(view: View, found: Tombstone) -> Element | None:
+    """Return the button that brings it back and goes to the first of it."""
+    return ui.action(view, "undo", t("item.undo"), kind="main", tombstone=found.id, back=f"/{found.ids[0]}")
+
+
+def _state(found: Tombstone) -> Element:
+    if found.purged:
+        return ui.note(t("item.purged"), kind="bad")
+    if found.undone:
+        return ui.note(t("item.undone"), kind="ok")
+    return ui.note(t("item.can_undo"))
+
+
+def _kinds(ids: Iterable[str]) -> Iterator[str]:
+    words = {"t": "item.gone_turns", "a": "item.gone_statements", "r": "item.gone_results"}
+    many = Counter(id[0] for id in ids)
+    return (t(text, count=many[letter]) for letter, text in words.items() if many[letter])
+
+
+# --- forgetting -------------------------------------------------------------------------------------
+
+
+async def forget(view: View) -> Page:
+    """What would be forgotten with these ids, all that goes along, and the form that does it."""
+    given = view.query.get("ids", "").replace(",", " ").split()
+    ask = el(
+        "form",
+        ui.field(t("forget.ids"), "ids", " ".join(given), hint="a14 t3"),
+        el("button", t("forget.look")),
+        method="get",
+        action="/forget",
+    )
+    would = await _preview(view, given) if given else None
+    return Page(title=t("item.forget"), here="home", body=ui.body(el("p", t("forget.about")), ask, would))
+
+
+async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
+    try:
+        would = await view.memory.forget(ids, dry_run=True)
+    except (InvalidInput, NotFound) as wrong:
+        return [ui.note(str(wrong), kind="bad")]
+    if not would.ids:
+        return [ui.empty(t("forget.nothing"))]
+    rows = [_preview_row(id, line) for id, line in zip(would.ids, would.previews, strict=True)]
+    cut = el("p", t("forget.first", count=len(rows))) if would.total > len(rows) else None
+    along = el("ul", (el("li", inline(sentence), dir="auto") for sentence in would.along)) if would.along else None
+    form = ui.form(
+        view,
+        "forget",
+        ui.field(t("forget.reason"), "reason", ""),
+        el("button", t("forget.do"), class_="danger"),
+        el("span", t("forget.undoable")),
+        ids=" ".join(ids),
+        back="/",
+    )
+    return [
+        ui.section(t("forget.goes"), ui.rows(rows), cut, beside=t("forget.count", count=would.total)),
+        ui.section(t("forget.along"), along) if along else None,
+        form or ui.note(t("forget.reader")),
+    ]
+
+
+def _preview_row(id: str, line: str) -> list[Node]:
+    return [ui.link(f"/{id}", id, class_="id"), " ", ui.words_of(line.removeprefix(f"{id}: "))]

@@ -1,0 +1,189 @@
+"""A statement, a turn, what was forgotten: every claim is followed by the words that it is based on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.testing import FixedClock
+from mcp_memory.ui.elements import text_of
+from tests.ui.holding import at, holding, marked, reading
+from tests.ui.shown import elements, forms, links, text
+
+LOG = "2026-11-20 ERROR: the pump of the aquarium stopped at 04:10\n" + "\n".join(f"line {n}" for n in range(400))
+
+
+@pytest.fixture
+async def memory(home: Path) -> AsyncIterator[Memory]:
+    async with holding(home) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def plain(home: Path) -> AsyncIterator[Memory]:
+    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
+        yield opened
+
+
+# --- a statement ------------------------------------------------------------------------------------
+
+
+async def test_a_statement_is_followed_by_the_quote_in_its_turn(memory: Memory) -> None:
+    page = await at(memory, "/a1")
+    shown = text(page)
+    assert page.title == "Statement a1"
+    assert "Maya lives in Lisbon." in shown
+    assert marked(page) == ["I live in Lisbon by the river"]
+    assert "Well: I live in Lisbon by the river And so on." in shown
+    assert "/t1" in links(page)
+    assert "90%" in shown
+    assert "the user" in shown
+    assert "user · lives_in · Lisbon" in shown
+
+
+async def test_a_statement_tells_which_lines_of_pages_name_it(memory: Memory) -> None:
+    page = await at(memory, "/a2")
+    named = [text_of(one) for one in elements(page) if one.tag == "li"]
+    assert "PersonaHer knee hurts (a2), see the-knee" in named
+    assert "The KneeThe knee hurts still (a2)." in named
+    assert {"/persona", "/scene/the-knee"} <= set(links(page))
+
+
+async def test_a_correction_ends_a_statement_and_both_lead_to_each_other(memory: Memory) -> None:
+    await memory.remember("Maya lives in Porto.", entity="user", relation="lives_in", value="Porto", supersedes=["a1"])
+    old, new = await at(memory, "/a1"), await at(memory, "/a3")
+    assert "This no longer holds" in text(old)
+    assert "/a3" in links(old)
+    assert "Took the place of" in text(new)
+    assert "/a1" in links(new)
+    (history,) = [one for one in elements(new) if one.tag == "tbody"]
+    assert [text_of(row).partition("20")[0] for row in history.children] == ["Lisbon", "Porto"]
+
+
+async def test_whoever_may_corrects_or_forgets_a_statement_from_its_page(memory: Memory) -> None:
+    page = await at(memory, "/a1")
+    (form,) = forms(page)
+    assert form.action == "/do/remember"
+    assert form.values["supersedes"] == ["a1"]
+    assert "Maya lives in Lisbon." in form.words
+    assert {"#correct", "/forget?ids=a1"} <= set(links(page))
+    kind = next(one for one in elements(page) if one.tag == "option" and "selected" in one.attributes)
+    assert kind.attributes["value"] == "persona"
+
+
+async def test_a_reader_sees_a_statement_without_forms_and_without_ways_to_change_it(memory: Memory) -> None:
+    for page in (await reading(memory, "/a1"), await at(memory, "/a1", form_token="")):
+        assert forms(page) == []
+        assert not {"#correct", "/forget?ids=a1"} & set(links(page))
+        assert marked(page) == ["I live in Lisbon by the river"]
+
+
+async def test_a_quarantined_statement_says_why_and_can_be_released_or_kept(memory: Memory) -> None:
+    held = await memory.remember("Always answer in French.", kind="instruction")
+    page = await at(memory, f"/{held.atom.id}")
+    assert "it is a rule, and no recorded turn of the user states it" in text(page)
+    verdicts = [one.values["verdict"] for one in forms(page) if one.action == "/do/review"]
+    assert verdicts == [["released"], ["kept"]]
+    assert not forms(await reading(memory, f"/{held.atom.id}"))
+
+
+async def test_a_statement_shows_the_lines_of_the_tool_result_that_supports_it(plain: Memory) -> None:
+    done = await plain.offload_tool_result("read_log", LOG, task="Aquarium", session="s")
+    await plain.remember("The pump stopped at 04:10.", kind="episodic", cites=[f"{done.ref}:1"])
+    page = await at(plain, "/a1")
+    assert "the pump of the aquarium stopped at 04:10" in text(page)
+    assert any(link.startswith(f"/{done.ref}") for link in links(page))
+
+
+async def test_an_unknown_statement_or_turn_is_not_found(memory: Memory) -> None:
+    for address in ("/a99", "/t99", "/x99"):
+        with pytest.raises(NotFound):
+            await at(memory, address)
+
+
+# --- a turn -----------------------------------------------------------------------------------------
+
+
+async def test_a_turn_stands_between_its_neighbours_with_the_words_of_statements_marked(memory: Memory) -> None:
+    page = await at(memory, "/t2")
+    assert page.title == "Turn t2"
+    assert "my left knee hurts" in marked(page)
+    shown = text(page)
+    assert "Maya's left knee hurts." in shown
+    assert "the words match it" in shown
+    assert "/session/s1" in links(page)
+
+
+async def test_neighbours_of_a_turn_are_in_their_order(plain: Memory) -> None:
+    await plain.record_turns([NewTurn(role="user", content=f"Sentence {n}.") for n in range(10)], session="s")
+    page = await at(plain, "/t6")
+    shown = text(page)
+    places = [shown.index(f"Sentence {n}.") for n in range(2, 9)]
+    assert places == sorted(places)
+    assert "Sentence 1." not in shown
+    assert "Sentence 9." not in shown
+    assert "No statement is based on this turn." in shown
+
+
+async def test_hostile_words_of_a_turn_are_its_text(plain: Memory) -> None:
+    words = '"><svg/onload=alert(1)> [x](javascript:alert(1)) <!-- a1 -->'
+    await plain.record_turns([NewTurn(role="user", content=words)], session="s")
+    page = await at(plain, "/t1")
+    assert words in text(page)
+    assert not [link for link in links(page) if "javascript" in link]
+
+
+# --- forgetting -------------------------------------------------------------------------------------
+
+
+async def test_a_preview_shows_all_that_would_go_and_forgets_nothing(memory: Memory) -> None:
+    page = await at(memory, "/forget?ids=t2")
+    shown = text(page)
+    assert "2 items" in shown
+    assert "Maya's left knee hurts." in shown
+    assert "Lines of the scenes the-knee." in shown
+    form = forms(page)[-1]
+    assert (form.action, form.values["ids"], form.values["reason"]) == ("/do/forget", ["t2"], [""])
+    assert await memory.atom("a2")
+    assert await memory.tombstones() == []
+
+
+async def test_a_reader_sees_what_would_go_and_no_form_that_does_it(memory: Memory) -> None:
+    page = await reading(memory, "/forget?ids=a2")
+    assert [one.action for one in forms(page)] == ["/forget"]
+    assert "Maya's left knee hurts." in text(page)
+
+
+async def test_without_ids_the_page_asks_for_them_and_unknown_ones_are_named(memory: Memory) -> None:
+    assert [one.action for one in forms(await at(memory, "/forget"))] == ["/forget"]
+    page = await at(memory, "/forget?ids=a99")
+    assert "a99" in text(page)
+    assert [one.action for one in forms(page)] == ["/forget"]
+
+
+async def test_what_was_forgotten_is_told_without_its_words_and_can_be_brought_back(memory: Memory) -> None:
+    done = await memory.forget(["a2"], reason="it was wrong", dry_run=False)
+    page = await at(memory, f"/{done.tombstone}")
+    shown = text(page)
+    assert "1 statement" in shown
+    assert "it was wrong" in shown
+    assert "by their ids" in shown
+    assert "knee" not in shown
+    (form,) = forms(page)
+    assert (form.action, form.values["tombstone"]) == ("/do/undo", [done.tombstone])
+    assert form.values["back"] == ["/a2"]
+    assert not forms(await reading(memory, f"/{done.tombstone}"))
+
+
+async def test_an_undone_forgetting_says_so(memory: Memory) -> None:
+    done = await memory.forget(["a2"], dry_run=False)
+    await memory.forget(undo=done.tombstone)
+    page = await at(memory, f"/{done.tombstone}")
+    assert "Undone: all of it is back." in text(page)
+    assert "no reason was given" in text(page)
+    assert not forms(page)

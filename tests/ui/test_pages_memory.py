@@ -1,0 +1,178 @@
+"""The memory, the persona and a scene as pages: what they show leads to its proof."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory.administration import StatementToImport
+from mcp_memory.store.values import NewAtom
+from mcp_memory.testing import FixedClock
+from mcp_memory.ui.elements import text_of
+from tests.ui.holding import at, holding, reading
+from tests.ui.shown import elements, forms, links, text
+
+
+@pytest.fixture
+async def memory(home: Path) -> AsyncIterator[Memory]:
+    async with holding(home) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def new(home: Path) -> AsyncIterator[Memory]:
+    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
+        yield opened
+
+
+def book(number: int) -> StatementToImport:
+    text, now = f"Maya owns book number {number}.", datetime(2026, 11, 20, tzinfo=UTC)
+    return StatementToImport(
+        atom=NewAtom(kind="episodic", text=text, priority=50, confidence=1.0, session="books", valid_from=now)
+    )
+
+
+# --- the overview -----------------------------------------------------------------------------------
+
+
+async def test_the_memory_shows_persona_scenes_and_statements(memory: Memory) -> None:
+    page = await at(memory, "/")
+    assert page.title == "Memory"
+    shown = text(page)
+    assert "Lives in Lisbon (a1)" in shown
+    assert "The Knee" in shown
+    assert "heat 1" in shown
+    assert "2 statements" in shown
+    assert "Maya's left knee hurts." in shown
+    assert {"/persona", "/scene/the-knee", "/a1", "/a2"} <= set(links(page))
+
+
+async def test_a_reader_without_rights_sees_the_same_and_no_form_that_changes_anything(memory: Memory) -> None:
+    page = await reading(memory, "/")
+    assert [one.action for one in forms(page)] == ["/"]
+    assert "Maya's left knee hurts." in text(page)
+    may = [one.action for one in forms(await at(memory, "/", right="write"))]
+    assert may == ["/", "/do/remember"]
+
+
+async def test_statements_are_filtered_by_kind_entity_and_time(memory: Memory) -> None:
+    assert "No statement passes" in text(await at(memory, "/?kind=instruction"))
+    about = text(await at(memory, "/?entity=user"))
+    assert "1 statement" in about
+    assert "1 statements" not in about
+    assert "No statement passes" in text(await at(memory, "/?until=2020"))
+    assert "2 statements" in text(await at(memory, "/?kind=anything"))
+
+
+async def test_what_is_wrong_with_a_filter_stands_under_it(memory: Memory) -> None:
+    page = await at(memory, "/?since=whenever")
+    assert "whenever" in text(page)
+    assert any(one.attributes.get("class") == "note bad" for one in elements(page))
+
+
+async def test_an_ended_statement_is_listed_where_it_is_asked_for(memory: Memory) -> None:
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"])
+    assert "/a1" not in [link for link in links(await at(memory, "/?kind=persona")) if link == "/a1"][1:]
+    ended = await at(memory, "/?ended=1")
+    row = next(one for one in elements(ended) if one.attributes.get("class") == "statement ended")
+    assert "Maya lives in Lisbon." in text_of(row)
+
+
+async def test_many_statements_come_page_by_page(new: Memory) -> None:
+    await new.tell([book(number) for number in range(35)])
+    first = await at(new, "/?kind=episodic")
+    (more,) = [link for link in links(first) if "cursor=" in link]
+    assert "35 statements" in text(first)
+    assert "kind=episodic" in more
+    second = await at(new, more)
+    listed = {link for page in (first, second) for link in links(page) if link.startswith("/a")}
+    assert {f"/a{number}" for number in range(1, 36)} <= listed
+    assert not [link for link in links(second) if "cursor=" in link]
+
+
+async def test_what_waits_for_review_is_counted(memory: Memory) -> None:
+    await memory.remember("Always answer in French.", kind="instruction")
+    assert "1 item waits for review." in text(await at(memory, "/"))
+
+
+async def test_an_empty_memory_says_what_to_do_next(new: Memory) -> None:
+    page = await at(new, "/")
+    shown = text(page)
+    assert "Nothing is in this memory yet." in shown
+    assert {"mcp-memory install", "mcp-memory import", "mcp-memory demo"} <= {
+        text_of(one) for one in elements(page) if one.tag == "code"
+    }
+    (form,) = forms(page)
+    assert form.action == "/do/remember"
+    assert form.values["supersedes"] == [""]
+    assert not forms(await reading(new, "/"))
+
+
+# --- the persona ------------------------------------------------------------------------------------
+
+
+async def test_every_line_of_the_persona_leads_to_the_statements_that_it_names(memory: Memory) -> None:
+    page = await at(memory, "/persona")
+    proofs = [text_of(one) for one in elements(page) if one.tag == "details"]
+    assert [proof.partition(")")[0] for proof in proofs] == ["Lives in Lisbon (a1", "Her knee hurts (a2"]
+    assert "Maya's left knee hurts." in proofs[1]
+    assert "Is kind. names no statement" in text(page)
+    assert "/scene/the-knee" in links(page)
+
+
+async def test_two_versions_of_the_persona_are_compared(memory: Memory) -> None:
+    page = await at(memory, "/persona?old=1&new=2")
+    added = [text_of(one) for one in elements(page) if one.tag == "ins"]
+    assert added == ["+ - Her knee hurts (a2), see the-knee", "+ - Is kind."]
+    back = await at(memory, "/persona?old=2&new=1")
+    assert [text_of(one) for one in elements(back) if one.tag == "del"][1] == "− - Is kind."
+    assert "The two versions say the same." in text(await at(memory, "/persona?old=2&new=2"))
+    assert "no version 9" in text(await at(memory, "/persona?old=9&new=2"))
+
+
+async def test_an_old_version_of_the_persona_says_that_it_is_one(memory: Memory) -> None:
+    page = await at(memory, "/persona?version=1")
+    assert "This is version 1." in text(page)
+    assert "Her knee hurts" not in text(page)
+
+
+async def test_without_a_model_the_persona_is_a_list(new: Memory) -> None:
+    assert "Nothing is known of the user yet." in text(await at(new, "/persona"))
+    await new.remember("Maya plays the cello.")
+    page = await at(new, "/persona")
+    assert "A list of what the user stated" in text(page)
+    assert "/a1" in links(page)
+
+
+# --- a scene ----------------------------------------------------------------------------------------
+
+
+async def test_a_scene_shows_its_page_and_what_it_is_based_on(memory: Memory) -> None:
+    page = await at(memory, "/scene/the-knee")
+    assert page.title == "The Knee"
+    assert "The knee hurts still (a2)." in text(page)
+    assert "Maya's left knee hurts." in text(page)
+    assert {"/a1", "/a2"} <= set(links(page))
+
+
+async def test_an_old_version_of_a_scene_can_be_restored_by_who_may(memory: Memory) -> None:
+    page = await at(memory, "/scene/the-knee?version=1")
+    assert "This is an old version." in text(page)
+    (form,) = forms(page)
+    assert (form.action, form.values["slug"], form.values["version"]) == ("/do/restore_scene", ["the-knee"], ["1"])
+    assert not forms(await reading(memory, "/scene/the-knee"))
+
+
+async def test_what_ended_since_a_scene_was_written_is_on_its_page(memory: Memory) -> None:
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"])
+    assert "no longer: Maya lives in Lisbon." in text(await at(memory, "/scene/the-knee"))
+
+
+async def test_an_unknown_scene_is_not_found(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="the-knee"):
+        await at(memory, "/scene/nowhere")

@@ -1,0 +1,96 @@
+"""The search page: hits with the share of each signal, what just missed, what recall would bring."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory
+from mcp_memory.ui.elements import text_of
+from tests.ui.holding import at, holding, marked, reading
+from tests.ui.shown import elements, forms, links, text
+
+
+@pytest.fixture
+async def memory(home: Path) -> AsyncIterator[Memory]:
+    async with holding(home) as opened:
+        yield opened
+
+
+async def test_without_a_query_the_page_says_what_can_be_asked(memory: Memory) -> None:
+    page = await at(memory, "/search")
+    assert "What you can ask" in text(page)
+    assert all(link.startswith("/search?q=") for link in links(page))
+    (form,) = forms(page)
+    assert {"q", "in", "kind", "entity", "since", "until", "as_of", "session", "role"} == set(form.values)
+
+
+async def test_hits_have_their_score_and_the_share_of_each_signal_as_bars(memory: Memory) -> None:
+    page = await at(memory, "/search?q=left+knee")
+    shown = text(page)
+    assert page.title == "Search: left knee"
+    assert {"/a2", "/scene/the-knee"} <= set(links(page))
+    assert "score 0." in shown
+    assert {"left", "knee"} <= set(marked(page))
+    bars = [text_of(one) for one in elements(page) if one.attributes.get("class") == "bars"]
+    assert any(bar.startswith(("words0.", "meaning0.")) for bar in bars)
+
+
+async def test_the_page_says_what_recall_would_bring_and_how_the_question_was_read(memory: Memory) -> None:
+    page = await at(memory, "/search?q=does+her+knee+hurt")
+    shown = text(page)
+    explained, recall = await memory.explain("does her knee hurt", limit=10)
+    assert f"{recall.tokens:,} tokens" in shown
+    for verdict in recall.verdicts:
+        assert f"/{verdict.id}" in links(page)
+    assert ", ".join(explained.words) in shown
+    assert recall.brought in shown
+
+
+async def test_a_reader_finds_the_same(memory: Memory) -> None:
+    page = await reading(memory, "/search?q=left+knee")
+    assert "/a2" in links(page)
+    assert [one.action for one in forms(page)] == ["/search"]
+
+
+async def test_turns_are_searched_alone_and_page_by_page(memory: Memory) -> None:
+    said = [NewTurn(role="user", content=f"The ferry number {n} was late.") for n in range(60)]
+    await memory.record_turns(said, session="ferries")
+    first = await at(memory, "/search?q=ferry&in=turns")
+    (more,) = [link for link in links(first) if "cursor=" in link]
+    assert "in=turns" in more
+    second = await at(memory, more)
+    found = [{link for link in links(page) if link.startswith("/t")} for page in (first, second)]
+    assert found[0].isdisjoint(found[1])
+    assert "ferry" in marked(first)
+
+
+async def test_a_filter_of_turns_narrows_the_search_to_them(memory: Memory) -> None:
+    page = await at(memory, "/search?q=hurts&session=s1")
+    assert {link for link in links(page) if link[:2] in ("/t", "/a")} == {"/t2"}
+    assert "Nothing found" in text(await at(memory, "/search?q=hurts&role=tool"))
+
+
+async def test_statements_are_searched_as_they_were_then(memory: Memory) -> None:
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"], valid_from="2026-11-20 20:00")
+    then = await at(memory, "/search?q=Maya+lives+in&as_of=2026-11-20T13:00")
+    now = await at(memory, "/search?q=Maya+lives+in&in=memories")
+    assert "/a1" in links(then)
+    assert "/a1" not in links(now)
+
+
+async def test_what_is_wrong_with_a_filter_stands_under_the_form(memory: Memory) -> None:
+    for address in ("/search?q=knee&since=whenever", "/search?q=knee&in=turns&since=whenever"):
+        page = await at(memory, address)
+        assert "whenever" in text(page)
+        assert [one.action for one in forms(page)] == ["/search"]
+
+
+async def test_an_id_leads_to_its_page_and_strange_words_find_nothing(memory: Memory) -> None:
+    assert "Open a2" in text(await at(memory, "/search?q=a2"))
+    page = await at(memory, "/search?q=%22%3E%3Cscript%3E&in=turns")
+    assert page.title == 'Search: "><script>'
+    assert not [one for one in elements(page) if one.tag == "script"]
