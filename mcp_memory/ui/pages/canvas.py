@@ -27,6 +27,8 @@ _RECORDS = 1_000
 _VERSIONS = 40
 _SUMMARY = 160
 """Characters of a step's result in an outline; its page has all of them."""
+BESIDE = 560
+"""Pixels: the widest picture that has its outline beside it."""
 _LOOKS: Mapping[StepStatus, str] = {"done": "ok", "doing": "", "paused": "warn", "blocked": "bad"}
 
 
@@ -58,8 +60,8 @@ def _task(row: CanvasRow, *, is_active: bool) -> Element:
             el("span", number, class_="id"),
             status_badge(row.status),
             ui.badge(t("canvas.active"), "kind") if is_active else None,
-            t("canvas.steps", count=len(held.nodes)) if held else ui.badge(t("canvas.torn"), "bad"),
-            t("canvas.dead_ends", count=dead) if dead else None,
+            el("span", t("canvas.steps", count=len(held.nodes))) if held else ui.badge(t("canvas.torn"), "bad"),
+            el("span", t("canvas.dead_ends", count=dead)) if dead else None,
             ui.moment(row.updated),
         ),
     )
@@ -87,17 +89,16 @@ async def canvas(view: View) -> Page:
         torn = ui.note(str(error), kind="bad")
         found = ui.section(t("canvas.results"), ui.rows(map(record_row, records[-_LISTED:]))) if records else None
         return Page(title=f"{number} {row.label}", here="tasks", body=tuple(filter(None, (torn, found))))
-    folded, _ = drawing(held, row.groups)
+    folded, drawn = drawing(held, row.groups)
+    shown = ui.section(t("canvas.picture"), picture(held, row.groups, selected=None)) if held.nodes else _no_steps()
+    outline = _outline(view, row, held, folded.nodes, records)
     return Page(
         title=revealed(held.task_goal) or row.label,
         here="tasks",
         body=(
             _head(row, held),
-            ui.section(t("canvas.picture"), picture(held, row.groups, selected=None)) if held.nodes else _no_steps(),
-            ui.columns(
-                _outline(view, row, held, folded.nodes, records),
-                el("div", _state(view, row, held), _history(view, row.number, versions)),
-            ),
+            *((ui.columns(shown, outline),) if drawn.width <= BESIDE else (shown, outline)),
+            ui.columns(_state(view, row, held), _history(view, row.number, versions)),
         ),
     )
 
@@ -111,11 +112,10 @@ def _head(row: CanvasRow, held: Canvas) -> Element:
     return ui.gap(
         el("span", f"{padded(row.number)}-{row.label}", class_="id"),
         status_badge(row.status),
-        t("canvas.steps", count=len(held.nodes)),
-        t("canvas.dead_ends", count=counts["blocked"]) if counts["blocked"] else None,
-        ui.moment(held.created),
-        ["– ", ui.moment(row.updated)],
-        [t("canvas.session"), " ", ui.link(f"/session/{ui.part(row.session)}", ui.words_of(row.session))],
+        el("span", t("canvas.steps", count=len(held.nodes))),
+        el("span", t("canvas.dead_ends", count=counts["blocked"])) if counts["blocked"] else None,
+        el("span", ui.moment(held.created), " – ", ui.moment(row.updated)),
+        el("span", t("canvas.session"), " ", ui.link(f"/session/{ui.part(row.session)}", ui.words_of(row.session))),
     )
 
 
@@ -258,7 +258,7 @@ def _no_results() -> Element:
 
 def _of_task(row: CanvasRow, held: Canvas, id_: str) -> Element:
     task = ui.link(f"/{padded(row.number)}", ui.words_of(held.task_goal or row.label))
-    return ui.gap(el("span", id_, class_="id"), [t("canvas.of"), " ", task])
+    return ui.gap(el("span", id_, class_="id"), el("span", t("canvas.of"), " ", task))
 
 
 def _about(step: Node, row: CanvasRow) -> Element:

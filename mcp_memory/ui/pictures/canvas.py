@@ -24,7 +24,7 @@ from mcp_memory.ui.words import t
 
 __all__ = ["drawing", "picture"]
 
-WIDTH, PADDING, SIGN, LINE, FOOT, STACK = 196.0, 9.0, 19.0, 17.0, 16.0, 6.0
+WIDTH, PADDING, SIGN, LINE, FOOT, STACK = 208.0, 9.0, 19.0, 17.0, 16.0, 6.0
 """Pixels of a box: its width, around its text, its sign, a line of its title, its last line, what a stack adds."""
 TOLD = 84.0
 """Of the label of an edge, at most."""
