@@ -15,6 +15,8 @@ import click
 from mcp_memory.cli.base import command_settings, place, settings, settings_of_a_memory
 
 if TYPE_CHECKING:
+    import threading
+
     from mcp_memory.core.config import Settings
 
 TRANSPORTS = ("stdio", "http", "sse")
@@ -69,19 +71,24 @@ def ui(port: int, no_browser: bool) -> None:
         click.echo(address)
         click.echo("It opens the memory once, within a minute. Ctrl-C ends it.", err=True)
         if not no_browser:
-            _open_browser(address)
+            open_browser(address)
 
     serve_ui(settings_of_a_memory(), port=port, show=show)
 
 
-def _open_browser(address: str) -> None:
-    """Open a browser with windows, where there is one. One in the terminal would take it over."""
+def open_browser(address: str) -> threading.Thread | None:
+    """Open a browser with windows, where there is one: one in the terminal would take it over. None where there is not.
+
+    The thread that is returned may wait for the browser.
+    """
     import threading
     import webbrowser
 
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return
-    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # it may wait for the browser
+        return None
+    thread = threading.Thread(target=webbrowser.open, args=(address,), daemon=True)
+    thread.start()
+    return thread
 
 
 @click.command()

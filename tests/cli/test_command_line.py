@@ -35,6 +35,7 @@ def test_the_commands_are_these() -> None:
         "install",
         "uninstall",
         "serve",
+        "ui",
         "token",
         "token create",
         "token list",

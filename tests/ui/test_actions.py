@@ -81,9 +81,9 @@ async def test_a_purge_wants_the_word_and_erases(home: Path) -> None:
 async def test_pausing_and_resuming_hold_for_the_home(home: Path) -> None:
     async with browsing(home) as browser:
         assert await gone(browser, "pause", back="/live") == "/live"
-        assert (await browser.memory.status())["model"]["paused"]
+        assert (await browser.memory.status())["pyramid"]["paused"]
         assert await gone(browser, "resume") == "/savings"
-        assert not (await browser.memory.status())["model"]["paused"]
+        assert not (await browser.memory.status())["pyramid"]["paused"]
 
 
 @pytest.mark.files
