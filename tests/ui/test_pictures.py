@@ -66,13 +66,13 @@ def test_boxes_of_a_usual_canvas_are_apart_and_edges_pass_none() -> None:
     holds_geometry(BRANCHED, {})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(canvases())
 def test_any_short_canvas_holds_its_geometry(drawn: tuple[Canvas, dict[str, Group]]) -> None:
     holds_geometry(*drawn)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(15, 90), st.randoms(use_true_random=False))
 def test_any_long_canvas_holds_its_geometry(count: int, random: Random) -> None:
     edges = [(random.randint(max(1, n - 3), n), n + 1) for n in range(1, count)]
@@ -119,8 +119,8 @@ def flattened(path: str) -> Iterator[Point]:
             yield x, y
             continue
         controls = [(x, y), *([(x, given[0])] if letter == "V" else zip(given[::2], given[1::2], strict=True))]
-        for step in range(1, 17):
-            yield along(controls, step / 16)
+        for step in range(1, 13):
+            yield along(controls, step / 12)
         x, y = controls[-1]
 
 

@@ -1,0 +1,144 @@
+"""Tasks: the list, a canvas as picture and outline with its versions, and a step down to its results."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.shortterm.canvas.state import NewGroup, Patch, amend, apply_patch
+from mcp_memory.testing import FixedClock
+from mcp_memory.ui.pages import page_at
+from mcp_memory.ui.views import Page, View
+from tests.ui.shown import elements, forms, links, text
+
+STEPS = (("Read the log", "done"), ("Try another parser", "blocked"), ("Build the key from UTC", "doing"))
+
+
+@pytest.fixture
+async def memory(home: Path) -> AsyncIterator[Memory]:
+    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
+        after: list[str] = []
+        for title, status in STEPS:
+            done = await opened.offload_tool_result(
+                "shell", f"{title}\n" * 400, arguments={"command": title}, session="s", task="Mend the import",
+                step=title, after=after, status=status, summary=f"What came of: {title}",
+            )  # fmt: skip
+            after = [done.node]
+        yield opened
+
+
+async def at(memory: Memory, address: str, **more: Any) -> Page:
+    return await page_at(address, View(memory=memory, **{"form_token": "t", **more}))
+
+
+async def patched(memory: Memory, patch: Patch) -> None:
+    store, row = memory._parts.store, await memory.canvas(1)
+
+    def commit() -> None:
+        amend(store, memory.space, row, lambda state: apply_patch(state, patch), kind="patched")
+
+    await anyio.to_thread.run_sync(commit)
+
+
+async def test_the_list_has_each_task_with_its_goal_status_and_steps(memory: Memory) -> None:
+    shown = await at(memory, "/tasks")
+    assert "Mend the import" in text(shown)
+    assert "3 steps" in text(shown)
+    assert "1 dead end" in text(shown)
+    assert links(shown) == ["/001"]
+
+
+async def test_a_memory_without_tasks_says_what_begins_one(home: Path) -> None:
+    async with open_memory(home=home, embedder="none", llm="none") as empty:
+        assert "first tool result" in text(await at(empty, "/tasks"))
+
+
+async def test_a_canvas_is_a_picture_and_an_outline_that_lead_to_steps_and_results(memory: Memory) -> None:
+    shown = await at(memory, "/001")
+    refs = [record.ref for record in await memory.records(node="001")]
+    assert shown.title == "Mend the import"
+    for number in (1, 2, 3):
+        assert links(shown).count(f"/001-N{number}") == 2
+    assert {f"/{ref}" for ref in refs} <= set(links(shown))
+    assert all(f"What came of: {title}" in text(shown) for title, _ in STEPS)
+
+
+async def test_chosen_steps_are_folded_by_one_form(memory: Memory) -> None:
+    (fold,) = [one for one in forms(await at(memory, "/001")) if "nodes" in one.values and len(one.values["nodes"]) > 1]
+    assert fold.action == "/do/fold"
+    assert fold.values["nodes"] == ["001-N1", "001-N2", "001-N3"]
+    assert (fold.values["number"], fold.values["action"]) == (["1"], ["fold"])
+
+
+async def test_a_folded_group_is_one_box_that_can_be_unfolded(memory: Memory) -> None:
+    await memory.fold_canvas(task="001", nodes=["001-N1", "001-N2"], action="fold")
+    shown = await at(memory, "/001")
+    assert "/001-F1" in links(shown)
+    assert "/001-N1" not in links(shown)
+    unfold = [one for one in forms(shown) if one.values.get("action") == ["unfold"]]
+    assert {tuple(one.values["nodes"]) for one in unfold} == {("001-F1",), ("",)}
+
+
+async def test_a_group_shows_its_steps_and_stands_out_in_the_picture(memory: Memory) -> None:
+    await memory.fold_canvas(task="001", nodes=["001-N1", "001-N2"], action="fold")
+    shown = await at(memory, "/001-F1")
+    assert {"/001-N1", "/001-N2", "/001"} <= set(links(shown))
+    selected = [one for one in elements(shown) if "selected" in one.attributes.get("class", "")]
+    assert [one.attributes["href"] for one in selected] == ["/001-F1"]
+
+
+async def test_versions_are_listed_and_the_last_patch_can_be_undone(memory: Memory) -> None:
+    await patched(memory, Patch(groups=(NewGroup(title="Look and try", nodes=("001-N1", "001-N2")),)))
+    shown = await at(memory, "/001")
+    assert "patched: words, groups or edges" in text(shown)
+    assert "3 steps taken" in text(shown)
+    (undo,) = [one for one in forms(shown) if one.action == "/do/undo_patch"]
+    assert undo.values["number"] == ["1"]
+    await memory.undo_patch(1)
+    again = await at(memory, "/001")
+    assert "patch undone" in text(again)
+    assert not [one for one in forms(again) if one.action == "/do/undo_patch"]
+
+
+async def test_a_step_shows_its_results_and_its_neighbours(memory: Memory) -> None:
+    shown = await at(memory, "/001-N2")
+    (record,) = await memory.records(node="001-N2")
+    assert shown.title == "Try another parser"
+    assert {"/001", "/001-N1", "/001-N3", f"/{record.ref}"} <= set(links(shown))
+    assert "What came of: Try another parser" in text(shown)
+    assert "dead end" in text(shown)
+
+
+async def test_a_step_that_is_not_there_is_not_found(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="no step or group 001-N99"):
+        await at(memory, "/001-N99")
+    with pytest.raises(NotFound):
+        await at(memory, "/099")
+
+
+async def test_where_nothing_can_be_changed_there_are_no_forms(memory: Memory) -> None:
+    await memory.fold_canvas(task="001", nodes=["001-N1", "001-N2"], action="fold")
+    for address in ("/tasks", "/001", "/001-N1", "/001-F1"):
+        assert forms(await at(memory, address, form_token="")) == []
+
+
+async def test_a_reader_sees_no_form_and_a_writer_may_fold_but_not_undo(memory: Memory) -> None:
+    await patched(memory, Patch(goal="Mend it"))
+    assert forms(await at(memory, "/001", right="read")) == []
+    assert {one.action for one in forms(await at(memory, "/001", right="write"))} == {"/do/fold"}
+
+
+async def test_hostile_words_are_shown_as_text(home: Path) -> None:
+    bad = '"><svg/onload=alert(1)>'
+    async with open_memory(home=home, embedder="none", llm="none") as opened:
+        await opened.offload_tool_result(bad, "x\n" * 500, session="s", task=bad, step=bad, summary=bad)
+        for address in ("/tasks", "/001", "/001-N1"):
+            shown = await at(opened, address)
+            assert bad in text(shown)
+            assert not [one for one in elements(shown) if "onload" in one.attributes]
