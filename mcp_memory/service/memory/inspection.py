@@ -126,7 +126,7 @@ class InspectionVerbs(Verbs):
         found = [
             *(_entry(turn.learned_at, "turn", turn.id, turn.session, turn.content) for turn in turns),
             *(_entry(atom.learned_at, "statement", atom.id, None, atom.text) for atom in atoms),
-            *(_entry(step.timestamp, "result", step.ref, step.session, step.summary) for step in steps),
+            *(_entry(one.timestamp, "result", one.ref, one.session, one.summary) for one in steps if not one.forgotten),
             *(_entry(one.at, "recall", None, one.session, " ".join(one.ids)) for one in self._recalls(limit)),
             *(_entry(one.at, "forgotten", one.id, None, one.reason) for one in store.tombstones(space)[-limit:]),
         ]

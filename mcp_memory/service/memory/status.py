@@ -171,6 +171,18 @@ class StatusVerbs(Verbs):
             "damaged": list(dict.fromkeys(damaged)),
         }
 
+    @in_thread
+    def ledger(self) -> dict[str, Any]:
+        """Return the parts of `status` that tell of tokens and money, and whether models are paused."""
+        counts, paused = self._parts.store.counts(self.space), self._parts.store.paused()
+        raw, kept = counts.tokens_raw, counts.tokens_kept
+        return {
+            "offload": {"tokens_raw": raw, "tokens_kept": kept, "tokens_saved": raw - kept},
+            "savings": self._savings_status(),
+            "model": self._model_status(),
+            "paused": None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()},
+        }
+
     def _savings_status(self) -> dict[str, Any]:
         """What real use saved; `…_later` counts again for every later call that is proven, so it is a lower bound."""
         kinds = self._parts.store.savings(self.space)

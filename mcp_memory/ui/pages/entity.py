@@ -1,0 +1,139 @@
+"""An entity: its facts over time, as of any day, what shares statements with it, and the statements themselves.
+
+The slider and the date are forms that load the page as of another day, so they work without scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line, revealed
+from mcp_memory.core.types import Fact, StatementPage
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.pictures import graph, timeline
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
+
+__all__ = ["entity"]
+
+_STATEMENTS = 25
+_CHANGES = 12
+
+
+async def entity(view: View) -> Page:
+    """Everything about one name, today or as of `as_of` (a date) or `day` (of the slider, counted from the first)."""
+    name, memory = view.parts["name"], view.memory
+    facts = await memory.facts_about(name)
+    as_of = _as_of(view, facts)
+    listed = await memory.statements(
+        entity=name,
+        as_of=as_of.isoformat() if as_of else None,
+        limit=_STATEMENTS,
+        cursor=view.query.get("cursor"),
+    )
+    near = await memory.related_entities(name, limit=graph.MOST)
+    shown = revealed(one_line(name, 80))
+    return Page(
+        title=t("entity.title", name=shown),
+        here="memory",
+        body=ui.body(
+            _facts(name, facts, as_of),
+            ui.columns(_statements(name, listed, as_of), _near(name, near)),
+            el("p", ui.link("/search", t("entity.search", name=shown), q=name)),
+        ),
+    )
+
+
+# --- facts over time --------------------------------------------------------------------------------
+
+
+def _as_of(view: View, facts: Sequence[Fact]) -> date | None:
+    given, day = view.query.get("as_of"), view.query.get("day")
+    try:
+        if given:
+            return date.fromisoformat(given)
+        if day and facts and (asked := _first(facts) + timedelta(days=int(day))) < _today():
+            return asked
+    except (ValueError, OverflowError):
+        raise InvalidInput(t("entity.no_date", given=one_line(given or day or "", 30))) from None
+    return None
+
+
+def _first(facts: Sequence[Fact]) -> date:
+    return min(fact.valid_from.date() for fact in facts)
+
+
+def _today() -> date:
+    return datetime.now(UTC).astimezone().date()
+
+
+def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
+    if not facts:
+        return ui.section(t("entity.facts"), ui.empty(t("entity.no_facts")))
+    moment = datetime.combine(as_of, time.max).astimezone() if as_of else None
+    return ui.section(
+        t("entity.facts"),
+        _slider(name, facts, as_of),
+        timeline.facts(facts, now=datetime.now(UTC), as_of=moment),
+        beside=[t("entity.as_of"), " ", el("strong", as_of.isoformat() if as_of else t("shared.now"))],
+    )
+
+
+def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Element | None]:
+    """Return the slider, the date, and links to the days on which something changed."""
+    path, first, today = f"/entity/{ui.part(name)}", _first(facts), _today()
+    days = max(1, (today - first).days)
+    at = days if as_of is None else min(days, max(0, (as_of - first).days))
+    changes = {at.date() for fact in facts for at in (fact.valid_from, fact.valid_to) if at and at.date() <= today}
+    links = [ui.link(path, day.isoformat(), as_of=day.isoformat()) for day in sorted(changes)[-_CHANGES:]]
+    return [
+        el(
+            "form",
+            el(
+                "label",
+                t("entity.day"),
+                el("input", type="range", name="day", min=0, max=days, value=at),
+                class_="field",
+            ),
+            el("button", t("entity.show")),
+            method="get",
+            action=path,
+        ),
+        el(
+            "form",
+            ui.field(t("entity.date"), "as_of", as_of.isoformat() if as_of else "", kind="date"),
+            el("button", t("entity.show")),
+            ui.link(path, t("entity.to_now")) if as_of else None,
+            method="get",
+            action=path,
+        ),
+        el("nav", ui.gap(t("entity.changed"), links), aria_label=t("entity.changed")),
+    ]
+
+
+# --- statements and neighbours ----------------------------------------------------------------------
+
+
+def _statements(name: str, listed: StatementPage, as_of: date | None) -> Element:
+    path, day = f"/entity/{ui.part(name)}", as_of.isoformat() if as_of else None
+    title = t("entity.statements") if as_of is None else t("entity.statements_then", day=as_of.isoformat())
+    return ui.section(
+        title,
+        ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(t("entity.no_statements")),
+        ui.pager(path, listed.cursor, t("entity.more"), as_of=day),
+        beside=None if listed.total is None else ui.count(listed.total),
+    )
+
+
+def _near(name: str, near: Sequence[tuple[str, int]]) -> Element:
+    if not near:
+        return ui.section(t("entity.near"), ui.empty(t("entity.no_near")))
+    lines = ((ui.link(f"/entity/{ui.part(other)}", ui.words_of(other)), ui.count(shared)) for other, shared in near)
+    return ui.section(
+        t("entity.near"),
+        graph.neighbourhood(name, near),
+        ui.table(t("entity.table"), (t("entity.other"), t("entity.shared")), lines, numbers=(1,)),
+    )

@@ -1,0 +1,115 @@
+"""Live: what was stored, recalled, offloaded and forgotten last, and who is connected.
+
+The scripts load it anew when something changes; without them it is as of when it was loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory.core.types import ActivityEntry
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
+
+if TYPE_CHECKING:
+    from mcp_memory.store.values import RecallEntry
+
+__all__ = ["live"]
+
+_ENTRIES = 50
+_RECALLS = 20
+_IDS = 12
+_KINDS = {"turn": "", "statement": "ok", "result": "kind", "recall": "source", "forgotten": "warn"}
+
+
+async def live(view: View) -> Page:
+    """The last things that happened, the newest first."""
+    memory = view.memory
+    happened = await memory.activity(limit=_ENTRIES)
+    recalled = await memory.recalls(limit=_RECALLS)
+    return Page(
+        title=t("live.title"),
+        here="live",
+        body=ui.body(
+            ui.note(t("live.about")),
+            ui.section(t("live.happened"), _list(happened)),
+            ui.section(t("live.recalls"), _recalls(recalled)),
+            _connected(await memory.connected()) if view.is_owner else None,
+        ),
+    )
+
+
+def _list(happened: Sequence[ActivityEntry]) -> Element:
+    shown = ui.rows(map(_entry, happened)) if happened else ui.empty(t("live.nothing"))
+    return el("div", shown, data_live=True)
+
+
+def _entry(one: ActivityEntry) -> Element:
+    session = ui.link(f"/session/{ui.part(one.session)}", ui.words_of(one.session)) if one.session else None
+    return el(
+        "div",
+        el("p", _what(one), class_="said"),
+        ui.gap(
+            ui.moment(one.at),
+            ui.badge(t(f"live.{one.what}"), _KINDS[one.what]),
+            el("span", one.id, class_="id") if one.id else None,
+            session,
+            t("live.by", client=one.client) if one.client else None,
+        ),
+        class_="statement",
+    )
+
+
+def _what(one: ActivityEntry) -> Any:
+    if one.what == "recall":
+        return _ids(one.text.split())
+    text = ui.words_of(one.text) if one.text else t("live.no_words")
+    return ui.link(f"/{one.id}", text) if one.id else text
+
+
+def _ids(ids: Sequence[str]) -> list[Element | str]:
+    if not ids:
+        return [t("live.pages")]
+    return list(_linked(ids))
+
+
+def _linked(ids: Sequence[str]) -> Iterator[Element | str]:
+    for id in ids[:_IDS]:
+        yield ui.link(f"/{id}", id, class_="id")
+        yield " "
+    if len(ids) > _IDS:
+        yield t("live.more", count=len(ids) - _IDS)
+
+
+def _recalls(recalled: Sequence[RecallEntry]) -> Element:
+    if not recalled:
+        return ui.empty(t("live.no_recalls"))
+    has_words = any(one.query for one in recalled)
+    head = [t("live.at"), t("live.how"), t("live.session"), t("live.rows"), t("live.tokens")]
+    lines = (
+        (
+            ui.moment(one.at),
+            t(f"live.how_{one.how}"),
+            ui.words_of(one.session),
+            el("span", _ids(one.ids)),
+            ui.count(one.tokens),
+            *([ui.words_of(one.query or "")] if has_words else []),
+        )
+        for one in recalled
+    )
+    return ui.table(t("live.table"), [*head, *([t("live.query")] if has_words else [])], lines, numbers=(4,))
+
+
+def _connected(processes: Sequence[dict[str, Any]]) -> Element:
+    if not processes:
+        return ui.section(t("live.connected"), ui.empty(t("live.nobody")))
+    lines = ((ui.words_of(_name(one)), ui.words_of(one["space"] or "")) for one in processes)
+    return ui.section(t("live.connected"), ui.table(t("live.processes"), (t("live.who"), t("live.space")), lines))
+
+
+def _name(process: dict[str, Any]) -> str:
+    clients = ", ".join(process["clients"])
+    return f"{process['what']} · {clients}" if clients else str(process["what"])

@@ -1,0 +1,182 @@
+"""Savings: the tokens that were saved and what that cost, in all and by day; the calls to language models.
+
+Totals are those of `Memory.status()`; the days add up to them. The ledger of models is of the whole home, so only
+those see it who may administer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import DaySavings
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.pictures import charts
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
+
+__all__ = ["savings"]
+
+_SPANS = (7, 30, 90, 365)
+
+
+async def savings(view: View) -> Page:
+    """What was saved, net of what it cost, over all time and over the last days (`days` of the query)."""
+    span = _span(view)
+    ledger = await view.memory.ledger()
+    days = await view.memory.savings_by_day(days=span)
+    knows_models = view.is_owner or view.right == "admin"
+    return Page(
+        title=t("savings.title"),
+        here="savings",
+        body=ui.body(
+            ui.columns(_totals(ledger), _models(view, ledger) if knows_models else None),
+            _by_day(days, span, knows_models),
+            _calls(ledger["model"]["ever"]) if knows_models else None,
+        ),
+    )
+
+
+def _span(view: View) -> int:
+    given = view.query.get("days", "30")
+    if given not in map(str, _SPANS):
+        raise InvalidInput(t("savings.no_span", spans=", ".join(map(str, _SPANS))))
+    return int(given)
+
+
+# --- in all -----------------------------------------------------------------------------------------
+
+
+def _totals(ledger: dict[str, Any]) -> Element:
+    saved, offload = ledger["savings"], ledger["offload"]
+    if not saved["kinds"] and not offload["tokens_raw"]:
+        return ui.section(t("savings.all"), ui.empty(t("savings.nothing")))
+    raw, kept = offload["tokens_raw"], offload["tokens_kept"]
+    became = t("savings.became", raw=ui.count(raw), kept=ui.count(kept)) + (f" (-{1 - kept / raw:.1%})" if raw else "")
+    spent = [(t(f"savings.spent_{kind}"), _tokens(tokens)) for kind, tokens in saved["spent"].items()]
+    return ui.section(
+        t("savings.all"),
+        el("p", el("strong", _tokens(saved["net_tokens"])), " ", t("savings.net"), " ",
+           t("savings.worth", count=saved["net_cost"])),
+        ui.facts_of(
+            (
+                (t("savings.once"), _tokens(saved["saved_once"])),
+                (t("savings.later"), _tokens(saved["saved_later"])),
+                *spent,
+                (t("savings.spent_later"), _tokens(saved["spent_later"])),
+                (t("savings.broken"), _tokens(saved["cache_broken"]) if saved["cache_broken"] else None),
+                (t("savings.results"), became if raw else None),
+            )
+        ),
+        ui.note(t("savings.about")),
+    )  # fmt: skip
+
+
+def _tokens(number: int) -> str:
+    return t("savings.tokens", count=number)
+
+
+# --- by day -----------------------------------------------------------------------------------------
+
+
+def _by_day(days: Sequence[DaySavings], span: int, knows_models: bool) -> Element:
+    spans = [
+        el("strong", t("savings.days", count=each))
+        if each == span
+        else ui.link("/savings", t("savings.days", count=each), days=each)
+        for each in _SPANS
+    ]
+    busy = [day for day in days if day.saved or day.spent or (knows_models and day.model_tokens)]
+    if not busy:
+        return ui.section(t("savings.by_day"), ui.empty(t("savings.no_days", count=span)), beside=ui.gap(*spans))
+    series = [(day.day, {t("savings.saved"): day.saved, t("savings.spent"): day.spent}) for day in days]
+    head = [t("savings.day"), t("savings.saved"), t("savings.spent"), t("savings.net_column")]
+    head += [t("savings.model_tokens"), t("savings.cost")] if knows_models else []
+    lines = [_sum(busy, knows_models), *(_line(day, knows_models) for day in reversed(busy))]
+    return ui.section(
+        t("savings.by_day"),
+        charts.days(series, label=t("savings.chart", count=span)),
+        ui.table(t("savings.table", count=span), head, lines, numbers=range(1, len(head))),
+        beside=ui.gap(*spans),
+    )
+
+
+def _line(day: DaySavings, knows_models: bool) -> list[Any]:
+    cells = [day.day.isoformat(), ui.count(day.saved), ui.count(day.spent), ui.count(day.saved - day.spent)]
+    return [*cells, *([ui.count(day.model_tokens), _money(day.cost)] if knows_models else [])]
+
+
+def _sum(days: Sequence[DaySavings], knows_models: bool) -> list[Any]:
+    saved, spent = sum(day.saved for day in days), sum(day.spent for day in days)
+    cells = [el("strong", t("savings.sum")), ui.count(saved), ui.count(spent), ui.count(saved - spent)]
+    models = ui.count(sum(day.model_tokens for day in days)), _money(_costs(day.cost for day in days))
+    return [*cells, *(models if knows_models else ())]
+
+
+def _costs(costs: Iterable[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
+
+
+def _money(cost: float | None) -> str:
+    return "–" if cost is None else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
+# --- models -----------------------------------------------------------------------------------------
+
+
+def _models(view: View, ledger: dict[str, Any]) -> Element:
+    model, paused, ever = ledger["model"], ledger["paused"], ledger["model"]["ever"]
+    tokens = sum(one["prompt_tokens"] + one["completion_tokens"] for one in ever)
+    failed = sum(one["failed"] for one in model["today"])
+    state = (
+        [
+            ui.note(t("savings.paused", reason=paused["reason"]), kind="warn"),
+            ui.action(view, "resume", t("savings.resume")),
+        ]
+        if paused
+        else [ui.action(view, "pause", t("savings.pause")) if model["name"] else None]
+    )
+    limits = model["name"] is not None
+    return ui.section(
+        t("savings.models"),
+        ui.facts_of(
+            (
+                (t("savings.model"), ui.words_of(model["name"]) if model["name"] else t("savings.no_model")),
+                (t("savings.today"), _of(model["tokens_today"], model["daily_tokens"]) if limits else None),
+                (t("savings.hour"), _of(model["tokens_this_hour"], model["hourly_tokens"]) if limits else None),
+                (t("savings.failed"), ui.count(failed) if failed else None),
+                (t("savings.ever"), t("savings.calls", count=sum(one["calls"] for one in ever))),
+                (t("savings.ever_tokens"), _tokens(tokens)),
+                (t("savings.ever_cost"), _money(_costs(one["cost"] for one in ever))),
+            )
+        ),
+        state,
+    )
+
+
+def _of(tokens: int, most: int) -> str:
+    return t("savings.of", tokens=ui.count(tokens), most=ui.count(most))
+
+
+def _calls(ever: Sequence[dict[str, Any]]) -> Element:
+    """Return the ledger: a line for each purpose and model."""
+    if not ever:
+        return ui.section(t("savings.ledger"), ui.empty(t("savings.no_calls")))
+    head = (t("savings.purpose"), t("savings.model"), t("savings.calls_column"), t("savings.failed_column"),
+            t("savings.read"), t("savings.written"), t("savings.cost"))  # fmt: skip
+    lines = (
+        (
+            ui.words_of(one["purpose"]),
+            ui.words_of(one["model"]),
+            ui.count(one["calls"]),
+            ui.count(one["failed"]),
+            ui.count(one["prompt_tokens"]),
+            ui.count(one["completion_tokens"]),
+            _money(one["cost"]),
+        )
+        for one in ever
+    )
+    return ui.section(t("savings.ledger"), ui.table(t("savings.ledger_table"), head, lines, numbers=range(2, 7)))

@@ -1,0 +1,114 @@
+"""The page of an entity: facts over time, as of a day, its neighbours and statements, also without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.values import NewAtom
+from mcp_memory.testing import FixedClock
+from mcp_memory.ui.pages import page_at
+from mcp_memory.ui.views import Page, View
+from tests.ui.holding import at
+from tests.ui.shown import elements, forms, links, text
+
+
+@pytest.fixture
+async def memory(home: Path) -> AsyncIterator[Memory]:
+    async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
+        old = await lives_in(opened, "Oslo", valid_from="2026-01-02")
+        await lives_in(opened, "Bergen", valid_from="2026-03-04", supersedes=[old])
+        yield opened
+
+
+async def lives_in(memory: Memory, city: str, **more: Any) -> str:
+    return (
+        await memory.remember(f"Maya lives in {city}.", entity="Maya", relation="lives_in", value=city, **more)
+    ).atom.id
+
+
+async def entity(memory: Memory, query: str = "", name: str = "Maya") -> Page:
+    return await at(memory, f"/entity/{name}{query}")
+
+
+def said(page: Page) -> list[str]:
+    """Return the statements that are listed."""
+    shown = [one for one in elements(page) if "said" in one.attributes.get("class", "").split()]
+    return [text(Page(title="", body=(one,))) for one in shown]
+
+
+async def test_facts_are_told_over_time_and_statements_as_they_hold_now(memory: Memory) -> None:
+    page = await entity(memory)
+    assert page.title == "Maya"
+    assert {"/a1", "/a2"} <= set(links(page))
+    assert "Oslo" in text(page)
+    assert said(page) == ["Maya lives in Bergen."]
+
+
+async def test_a_date_shows_what_held_then(memory: Memory) -> None:
+    page = await entity(memory, "?as_of=2026-02-01")
+    assert said(page) == ["Maya lives in Oslo."]
+    assert "What held on 2026-02-01" in text(page)
+    assert "/entity/Maya" in links(page)
+
+
+async def test_the_slider_counts_days_from_the_first_fact(memory: Memory) -> None:
+    slider = next(one for one in elements(await entity(memory)) if one.attributes.get("type") == "range")
+    assert slider.attributes["min"] == "0"
+    assert slider.attributes["max"] == slider.attributes["value"]
+    page = await entity(memory, "?day=30")
+    assert said(page) == ["Maya lives in Oslo."]
+    moved = next(one for one in elements(page) if one.attributes.get("type") == "range")
+    assert moved.attributes["value"] == "30"
+    assert said(await entity(memory, f"?day={slider.attributes['max']}")) == ["Maya lives in Bergen."]
+
+
+async def test_the_days_of_changes_are_links_and_forms_load_the_page(memory: Memory) -> None:
+    page = await entity(memory)
+    assert {"/entity/Maya?as_of=2026-01-02", "/entity/Maya?as_of=2026-03-04"} <= set(links(page))
+    assert [(form.action, [*form.values]) for form in forms(page)] == [
+        ("/entity/Maya", ["day"]),
+        ("/entity/Maya", ["as_of"]),
+    ]
+
+
+async def test_neighbours_are_a_picture_and_a_table_with_links(memory: Memory) -> None:
+    both = NewAtom(kind="episodic", text="Maya sails with Bo/A", priority=50, confidence=1.0, session="s",
+                   valid_from=FixedClock()(), entities=("Maya", "Bo/A"))  # fmt: skip
+    store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
+    told = await anyio.to_thread.run_sync(lambda: store.add_atom(memory.space, both, now=FixedClock()()).atom)
+    page = await entity(memory)
+    assert links(page).count("/entity/Bo%2FA") == 3  # of the statement, the picture and the table
+    assert "Bo/A1" in text(page)
+    other = await entity(memory, name="Bo%2FA")
+    assert other.title == "Bo/A"
+    assert {f"/{told.id}", "/entity/Maya"} <= set(links(other))
+
+
+async def test_who_stands_alone_has_no_picture(memory: Memory) -> None:
+    page = await entity(memory)
+    assert "No current statement mentions it together" in text(page)
+    assert not any("picture" in one.attributes.get("class", "").split() for one in elements(page))
+
+
+async def test_of_an_unknown_name_the_page_says_so(memory: Memory) -> None:
+    page = await entity(memory, name="nobody")
+    assert "No facts of it are known." in text(page)
+    assert "No statement mentions it." in text(page)
+    assert "/search?q=nobody" in links(page)
+
+
+async def test_what_is_no_date_is_refused_in_a_sentence(memory: Memory) -> None:
+    for query in ("?as_of=soon", "?day=x", "?day=99999999999"):
+        with pytest.raises(InvalidInput, match="is not a date"):
+            await page_at(f"/entity/Maya{query}", View(memory=memory))
+
+
+async def test_inside_a_conversation_it_is_the_same(memory: Memory) -> None:
+    assert text(await at(memory, "/entity/Maya", form_token="", right="read")) == text(await entity(memory))
