@@ -10,7 +10,7 @@ import re
 from functools import cache
 from importlib import resources
 
-from mcp_memory.ui.elements import Element, el, html
+from mcp_memory.ui.elements import Element, el, html, svg
 from mcp_memory.ui.words import t
 
 __all__ = ["MOST_BYTES", "app_file"]
@@ -57,12 +57,18 @@ def _body() -> Element:
         "div",
         el(
             "header",
-            el("button", t("app.back"), id="back", type="button", hidden=True),
+            _button("back", "M10 3 5 8l5 5"),
             el("nav", el("ul", entries), aria_label=t("app.pages")),
             el("form", field, action="/search", role="search", class_="search"),
-            el("button", t("app.wide"), id="wide", type="button", hidden=True, data_less=t("app.narrow")),
+            _button("wide", "M9.5 2.5h4v4M6.5 13.5h-4v-4M13 3 9 7M3 13l4-4", data_less=t("app.narrow")),
             class_="frame",
         ),
         el("main", el("p", t("app.waiting"), role="status"), id="view", tabindex="-1", **said),
         class_="in-app",
     )
+
+
+def _button(name: str, shape: str, **more: str) -> Element:
+    said = t(f"app.{name}")
+    sign = svg(16, 16, el("path", d=shape), label=said, class_="sign")
+    return el("button", sign, id=name, type="button", title=said, aria_label=said, hidden=True, **more)

@@ -18,7 +18,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.store.values import Right
 from mcp_memory.ui.components import address, note
-from mcp_memory.ui.elements import tree
+from mcp_memory.ui.elements import el, tree
 from mcp_memory.ui.pages import ADDRESSES, page_at
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
@@ -67,7 +67,7 @@ async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool) -
 
 def fitted(page: Page, path: str) -> AppView:
     """Return a page as JSON of at most MOST_BYTES; one that is larger is cut, and says so at its end."""
-    whole = [tree(node) for node in page.body]
+    whole = [tree(node) for node in el("main", page.body).children]
     trees = _within(whole, _ROOM)
     if trees is not whole:
         trees = [*trees, tree(note(t("app.cut"), kind="warn"))]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic_core import to_json
 
 from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.text import revealed
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.apps import APP_TOOLS, PATH, URI
@@ -31,8 +34,10 @@ from mcp_memory.ui.app_file import app_file
 from mcp_memory.ui.app_view import MOST_BYTES, AppView, fitted, path_of
 from mcp_memory.ui.elements import el
 from mcp_memory.ui.views import Page
+from scripts.install_peers import node
 from tests.server.answers import answer_of, error_of, text_of
 from tests.server.served import bearer, served
+from tests.ui.hostile import PAYLOADS
 
 EXTENSION = "io.modelcontextprotocol/ui"
 MIME = "text/html;profile=mcp-app"
@@ -70,6 +75,13 @@ def showing(target: Any, era: Any = "auto", *, mime: str = MIME, **more: Any) ->
 @pytest.fixture
 async def app(server: MemoryServer, era: Any) -> AsyncIterator[Client]:
     async with showing(server, era) as client:
+        yield client
+
+
+@pytest.fixture
+async def modern(server: MemoryServer) -> AsyncIterator[Client]:
+    """A client that shows Apps, for what is the same in both generations."""
+    async with showing(server) as client:
         yield client
 
 
@@ -162,12 +174,13 @@ def test_its_tools_only_read() -> None:
 
 
 @pytest.mark.parametrize("vocabulary", ["cl100k_base", "o200k_base"])
-async def test_the_tool_of_the_model_takes_few_tokens_and_its_answer_too(app: Client, vocabulary: str) -> None:
+async def test_the_tool_of_the_model_takes_few_tokens_and_its_answer_too(modern: Client, vocabulary: str) -> None:
     count = token_counter(vocabulary).count
     show = next(tool for tool in APP_TOOLS if tool.name == "show_memory").definition
-    assert count(f"{show.name}\n{show.description}\n{json.dumps(show.input_schema)}") <= 90
+    declared = f"{show.name}\n{show.description}\n{json.dumps(show.input_schema)}"
+    assert await anyio.to_thread.run_sync(count, declared) <= 90  # it reads the vocabulary first
     for what in ("", "review", "where does the night boat to Bergen leave from in winter " * 20):
-        assert count(text_of(await app.call_tool("show_memory", {"what": what}))) <= 60
+        assert count(text_of(await modern.call_tool("show_memory", {"what": what}))) <= 60
 
 
 # --- what it shows ----------------------------------------------------------------------------------
@@ -184,9 +197,9 @@ async def test_show_memory_says_where_the_app_shall_look_and_the_app_gets_that_p
     assert "<form" not in json.dumps(page["tree"])
 
 
-@pytest.mark.parametrize("what", ["a999999", "/nowhere", "//example.org/a1", "/\\x", "x999", "/a1\n"])
-async def test_what_is_not_there_is_said(app: Client, what: str) -> None:
-    assert error_of(await app.call_tool("memory_view", {"path": what}))
+@pytest.mark.parametrize("what", ["a999999", "/nowhere", "//example.org/a1", "/\\x", "x999", "/a1\nb"])
+async def test_what_is_not_there_is_said(modern: Client, what: str) -> None:
+    assert error_of(await modern.call_tool("memory_view", {"path": what}))
 
 
 @pytest.mark.parametrize(
@@ -210,11 +223,11 @@ def test_an_id_a_page_or_words_lead_to_a_path(what: str, path: str) -> None:
     assert path_of(what) == path
 
 
-async def test_no_page_has_a_form_that_changes_something(server: MemoryServer, app: Client) -> None:
-    told = await app.call_tool("remember", {"text": "Boats are best."})
+async def test_no_page_has_a_form_that_changes_something(modern: Client) -> None:
+    told = await modern.call_tool("remember", {"text": "Boats are best."})
     atom = answer_of(told)["atom"]["id"]
     for path in ("/", f"/{atom}", "/review", "/savings", "/home", f"/forget?ids={atom}", "/conversations", "/tasks"):
-        page = answer_of(await app.call_tool("memory_view", {"path": path}))
+        page = answer_of(await modern.call_tool("memory_view", {"path": path}))
         for tag, attributes in elements_of(page["tree"]):
             assert not (tag == "form" and attributes.get("method") == "post"), path
             assert not attributes.get("action", "").startswith("/do/"), path
@@ -222,9 +235,9 @@ async def test_no_page_has_a_form_that_changes_something(server: MemoryServer, a
 
 def elements_of(trees: list[Any]) -> list[tuple[str, dict[str, str]]]:
     found: list[tuple[str, dict[str, str]]] = []
-    for node in trees:
-        if not isinstance(node, str):
-            found += [(node[0], node[1]), *elements_of(node[2])]
+    for one in trees:
+        if not isinstance(one, str):
+            found += [(one[0], one[1]), *elements_of(one[2])]
     return found
 
 
@@ -250,6 +263,20 @@ async def test_a_client_sees_the_pages_of_its_space_alone_and_needs_no_more_than
             assert bool(page.is_error) is not sees
             home_page = answer_of(await client.call_tool("memory_view", {"path": "/home"}))
             assert ("theirs" in json.dumps(home_page["tree"])) is sees
+
+
+def texts_of(trees: list[Any]) -> str:
+    return "".join(one if isinstance(one, str) else texts_of(one[2]) for one in trees)
+
+
+async def test_hostile_words_are_texts_of_a_tree(modern: Client) -> None:
+    turns = [{"role": "user", "content": f"Look: {payload} Well?"} for payload in PAYLOADS.values()]
+    stored = answer_of(await modern.call_tool("record_turns", {"turns": turns, "session": "hostile"}))
+    for turn, payload in zip(stored["stored"], PAYLOADS.values(), strict=True):
+        page = answer_of(await modern.call_tool("memory_view", {"path": f"/{turn}"}))
+        assert elements.tree(revealed(payload)) in texts_of(page["tree"])
+        for tag, attributes in elements_of(page["tree"]):
+            el(tag, **{name.replace("-", "_"): value for name, value in attributes.items() if name != "viewBox"})
 
 
 # --- how large --------------------------------------------------------------------------------------
@@ -315,3 +342,23 @@ def test_it_builds_the_tags_and_attributes_that_a_page_may_have_and_no_others() 
     assert listed("ATTRIBUTES") == elements._ATTRIBUTES  # pyright: ignore[reportPrivateUsage]
     assert listed("ADDRESSES") == elements._ADDRESSES  # pyright: ignore[reportPrivateUsage]
     assert listed("INPUTS") == elements._INPUTS  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.slow
+async def test_its_script_speaks_with_a_host_as_the_extension_says_and_builds_our_pages(
+    modern: Client, tmp_path: Path
+) -> None:
+    told = answer_of(await modern.call_tool("remember", {"text": "The night boat leaves from quay 3."}))
+    done = answer_of(await modern.call_tool("offload_tool_result", {"tool_name": "bash", "result": "42 passed\n" * 90}))
+    paths = ["/", f"/{told['atom']['id']}", "/001", f"/{done['ref']}", "/search?q=night+boat", "/home", "/savings"]
+    pages = [answer_of(await modern.call_tool("memory_view", {"path": path})) for path in paths]
+    run = await anyio.to_thread.run_sync(partial(bridged, tmp_path, pages))
+    assert run.returncode == 0, run.stdout
+
+
+def bridged(folder: Path, pages: list[Any]) -> subprocess.CompletedProcess[str]:
+    script, sent = folder / "app.js", folder / "pages.json"
+    script.write_text(app_file().split("<script>")[1].split("</script>")[0], encoding="utf-8")
+    sent.write_text(json.dumps(pages), encoding="utf-8")
+    command = [str(node()), str(Path(__file__).with_name("bridge.mjs")), str(script), str(sent)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

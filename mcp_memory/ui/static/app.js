@@ -68,8 +68,8 @@ function adopt(changed) {
   const wide = context.displayMode === "fullscreen";
   const button = part("wide");
   button.hidden = !wide && !context.availableDisplayModes?.includes("fullscreen");
-  button.dataset.more ??= button.textContent;
-  button.textContent = wide ? button.dataset.less : button.dataset.more;
+  button.dataset.more ??= button.title;
+  button.title = button.ariaLabel = wide ? button.dataset.less : button.dataset.more;
   localTimes(view, context.locale, context.timeZone);
   if (host.isOpen) tellSize();
 }
@@ -97,7 +97,7 @@ let here; // the path of the page that is shown
 let latest = 0;
 
 function begin({ structuredContent, _meta, isError, content }) {
-  if (isError) say(words(content));
+  if (isError) say(textOf(content));
   else open(structuredContent?.path ?? _meta?.["mcp-memory/path"] ?? host.what ?? "/", { mayFocus: false });
 }
 
@@ -109,7 +109,7 @@ async function open(path, { back = false, y = 0, mayFocus = true } = {}) {
     const [bare, place] = path.split("#", 2);
     const answer = await ask("tools/call", { name: "memory_view", arguments: { path: bare } });
     if (mine !== latest) return;
-    if (answer.isError) throw new Error(words(answer.content));
+    if (answer.isError) throw new Error(textOf(answer.content));
     const page = answer.structuredContent;
     const made = [heading(page.title), ...page.tree.map((tree) => build(tree))];
     if (here !== undefined && !back) past.push({ path: here, y: scrollY });
@@ -124,6 +124,7 @@ async function open(path, { back = false, y = 0, mayFocus = true } = {}) {
 function heading(text) {
   const title = document.createElement("h1");
   title.textContent = text;
+  title.dir = "auto";
   title.tabIndex = -1;
   return title;
 }
@@ -155,7 +156,7 @@ function say(text) {
   show([line]);
 }
 
-function words(content) {
+function textOf(content) {
   return (content ?? []).map((block) => block.text ?? "").join("\n");
 }
 
@@ -179,6 +180,8 @@ function submit(form, button) {
 }
 
 // --- the reader -------------------------------------------------------------------------------------
+
+const ROW = "[data-rows] > *";
 
 addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
@@ -213,15 +216,26 @@ addEventListener("keydown", (event) => {
 function press(key, target) {
   if (key === "/") part("search").focus();
   else if (key === "j" || key === "k") walk(key === "j" ? 1 : -1);
-  else if (key === "Enter" && target.matches?.("[data-rows] > *")) target.querySelector("a[href]")?.click();
-  else if (key === "e") view.querySelector(".quote a[href]")?.focus();
-  else return false;
+  else if (key === "Enter" && target.matches?.(ROW)) target.querySelector("a[href]")?.click();
+  else return /^[a-z]$/.test(key) && pressOwn(key);
   return true;
 }
 
+// What has a key of its own: in the row with the focus, else on the page where only one has it; `e` opens evidence.
+function pressOwn(key) {
+  const row = document.activeElement?.closest?.(ROW);
+  const own = `[data-key="${key}"]`;
+  const all = view.querySelectorAll(own);
+  const quote = ".quote a[href]";
+  const chosen = row?.querySelector(own) ?? (key === "e" || all.length === 1 ? all[0] : null)
+    ?? (key === "e" ? row?.querySelector(quote) ?? view.querySelector(quote) : null);
+  chosen?.click();
+  return Boolean(chosen);
+}
+
 function walk(step) {
-  const rows = [...view.querySelectorAll("[data-rows] > *")];
-  const at = rows.indexOf(document.activeElement?.closest?.("[data-rows] > *"));
+  const rows = [...view.querySelectorAll(ROW)];
+  const at = rows.indexOf(document.activeElement?.closest?.(ROW));
   rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))]?.focus();
 }
 
