@@ -16,6 +16,7 @@ class Form:
     """Where a form goes, and the values that it has: hidden ones, and fields elsewhere that name it."""
 
     action: str
+    method: str
     values: dict[str, list[str]]
     words: str
 
@@ -48,4 +49,5 @@ def _form(form: Element, page: Page) -> Form:
     values: dict[str, list[str]] = {}
     for field in (*inside, *outside):
         values.setdefault(field.attributes["name"], []).append(field.attributes.get("value", ""))
-    return Form(action=form.attributes["action"], values=values, words=text_of(form))
+    action, method = form.attributes["action"], form.attributes.get("method", "get")
+    return Form(action=action, method=method, values=values, words=text_of(form))
