@@ -39,7 +39,7 @@ async def holding(home: Path) -> AsyncGenerator[Memory]:
 def _lay(memory: Memory) -> None:
     parts = memory._parts  # pyright: ignore[reportPrivateUsage]
     hand = ByHand(parts.store, parts.search, parts.settings)
-    lisbon = {"entity": "user", "relation": "lives_in", "value": "Lisbon"}
+    lisbon: dict[str, Any] = {"entity": "user", "relation": "lives_in", "value": "Lisbon"}
     home = hand.draw("Maya lives in Lisbon.", said="I live in Lisbon by the river", **lisbon)
     knee = hand.draw("Maya's left knee hurts.", said="my left knee hurts")
     hand.scene("the-knee", f"- The knee hurts ({knee}).", title="The Knee", summary="A knee that hurts.")
@@ -50,7 +50,8 @@ def _lay(memory: Memory) -> None:
 
 async def at(memory: Memory, address: str, **more: Any) -> Page:
     """Return the page for somebody who may do everything; it has to be one for both serialisers."""
-    page = await page_at(address, View(memory=memory, **{"form_token": "token", **more}))
+    given: dict[str, Any] = {"form_token": "token", **more}
+    page = await page_at(address, View(memory=memory, **given))
     for node in page.body:
         assert html(node)
         assert tree(node)

@@ -37,6 +37,7 @@ _LAYERS = ("", "memories", "turns")
 _OF_MEMORIES, _OF_TURNS, _OF_BOTH = ("kind", "entity", "as_of"), ("session", "role"), ("since", "until")
 _LIMIT = 20
 _EXPLAINED = 10
+_BESIDE = 5
 _EXCERPT = 600
 _VERDICTS = 8
 _SIGNALS = 3
@@ -131,7 +132,7 @@ async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[A
         found["explained"] = await view.memory.explain(query, limit=_EXPLAINED, **filters)
 
     async def beside() -> None:
-        found["beside"] = await view.memory.memory_search(query, limit=1, **filters)
+        found["beside"] = await view.memory.memory_search(query, limit=_BESIDE, **filters)
 
     try:
         async with anyio.create_task_group() as tasks:
