@@ -221,7 +221,7 @@ async def turn(view: View) -> Page:
     memory, id = view.memory, view.parts["id"]
     found = next(iter(await memory.turns([id])), None)
     if found is None:
-        raise NotFound(f"There is no turn {id} in this space. Find one with a search.")
+        raise NotFound(t("item.no_turn", id=id))
     atoms = (await memory.statements_about(id))[:_MADE]
     start = max(0, found.position - _AROUND)
     near = await memory.session_turns(found.session, start=start, limit=2 * _AROUND + 1)

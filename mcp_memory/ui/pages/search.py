@@ -41,13 +41,7 @@ _BESIDE = 5
 _EXCERPT = 600
 _VERDICTS = 8
 _SIGNALS = 3
-_EXAMPLES = (
-    ("search.how_words", "night boat Hellesund"),
-    ("search.how_meaning", "who looks after bookings?"),
-    ("search.how_time", "what did we decide last week?"),
-    ("search.how_exact", "TRF-90457"),
-    ("search.how_id", "a1"),
-)
+_EXAMPLES = ("words", "meaning", "time", "exact", "id")
 
 
 async def search(view: View) -> Page:
@@ -116,7 +110,8 @@ def _form(view: View, query: str, layer: str) -> Element:
 
 
 def _how() -> Element:
-    lines = (el("li", t(text), " ", ui.link("/search", example, q=example)) for text, example in _EXAMPLES)
+    asked = [(t(f"search.how_{one}"), t(f"search.example_{one}")) for one in _EXAMPLES]
+    lines = (el("li", words, " ", ui.link("/search", example, q=example)) for words, example in asked)
     return ui.section(t("search.how"), el("ul", lines))
 
 
@@ -196,7 +191,7 @@ def _end(text: str, at: int) -> int:
 
 
 def _name(signal: str) -> str:
-    return WORDS.get(f"search.signal_{signal}", signal)
+    return t(f"search.signal_{signal}") if f"search.signal_{signal}" in WORDS else signal
 
 
 def _beside(found: MemoryResults) -> Iterator[Element]:
@@ -255,7 +250,7 @@ def _asked(search: Explained) -> Element:
             (t("search.related"), ui.words_of(one_line(", ".join(search.related), 300)) if search.related else None),
             (t("search.speaker"), speaker),
             (t("search.times"), "; ".join(search.times) or None),
-            *((WORDS.get(f"search.layer_{leg.layer}", leg.layer), _leg(leg)) for leg in search.legs),
+            *((t(f"search.layer_{leg.layer}"), _leg(leg)) for leg in search.legs),
         )
     )
     return ui.section(None, el("details", el("summary", t("search.asked")), facts))
