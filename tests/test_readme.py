@@ -15,6 +15,7 @@ import pytest
 
 from mcp_memory.cli import program
 from mcp_memory.core.config import PREFIX, Settings
+from mcp_memory.server.apps import APP_TOOLS
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.resources import FIXED, TEMPLATES
 from mcp_memory.server.tools import TOOLS
@@ -40,6 +41,11 @@ def rows(heading: str) -> list[list[str]]:
 
 def test_its_tools_are_those_there_are() -> None:
     assert {cells[0].strip("`") for cells in rows("What an agent gets")} == {tool.name for tool in TOOLS}
+
+
+def test_its_tools_of_the_app_are_those_there_are() -> None:
+    said = {cells[0].strip("`"): cells[1] for cells in rows("Inside the conversation")}
+    assert said == {tool.name: "the model" if "model" in tool.visibility else "the App alone" for tool in APP_TOOLS}
 
 
 def test_its_settings_are_those_there_are_with_their_defaults_and_words() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mcp_memory.server.apps import URI
 from scripts.install_peers import INSPECTOR
 from tests.peers.processes import run_peer
 
@@ -61,7 +62,8 @@ def _inspect(command: list[str], folder: Path, era: str, method: str, *options: 
     flags = ["--cli", "--protocol-era", era, "--format", "json", "--method", method, *options]
     run = run_peer(INSPECTOR, *flags, *target, cwd=folder)
     assert run.returncode == 0, run.stderr + run.stdout
-    return json.loads(run.stdout)["result"]
+    said = json.loads(run.stdout)
+    return said.get("appInfo") or said["result"]
 
 
 def test_the_inspector_finds_no_portability_problem_in_the_tool_schemas(inspect: Inspect) -> None:
@@ -83,3 +85,18 @@ def test_the_inspector_reads_the_resources_and_gets_the_prompts(inspect: Inspect
     names = {prompt["name"] for prompt in inspect("prompts/list")["prompts"]}
     assert names == {"recall", "continue_task", "wrap_up"}
     assert inspect("prompts/get", "--prompt-name", "wrap_up")["messages"]
+
+
+def test_the_inspector_finds_the_app_when_it_shows_apps_and_no_such_tool_otherwise(inspect: Inspect) -> None:
+    call = ["--tool-name", "show_memory", "--tool-args-json", json.dumps({"what": "review"})]
+    assert inspect("tools/call", *call, "--advertise-apps", "--app-info") == {
+        "hasApp": True,
+        "toolName": "show_memory",
+        "resourceUri": URI,
+        "visibility": ["model", "app"],
+        "prefersBorder": True,
+        "resourceMimeType": "text/html;profile=mcp-app",
+    }
+    assert inspect("tools/call", *call, "--advertise-apps")["structuredContent"] == {"path": "/review"}
+    names = {tool["name"] for tool in inspect("tools/list", "--advertise-apps", "--strict")["tools"]}
+    assert names == {*CALLS, "show_memory", "memory_view"}
