@@ -41,7 +41,8 @@ async def entity(view: View) -> Page:
         here="memory",
         body=ui.body(
             _facts(name, facts, as_of),
-            ui.columns(_statements(name, listed, as_of), _near(name, near)),
+            _near(name, near),
+            _statements(name, listed, as_of),
             el("p", ui.link("/search", t("entity.search", name=shown), q=name)),
         ),
     )
@@ -78,7 +79,7 @@ def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
         t("entity.facts"),
         _slider(name, facts, as_of),
         timeline.facts(facts, now=datetime.now(UTC), as_of=moment),
-        beside=[t("entity.as_of"), " ", el("strong", as_of.isoformat() if as_of else t("shared.now"))],
+        beside=el("span", t("entity.as_of"), " ", el("strong", as_of.isoformat() if as_of else t("shared.now"))),
     )
 
 
@@ -135,5 +136,9 @@ def _near(name: str, near: Sequence[tuple[str, int]]) -> Element:
     return ui.section(
         t("entity.near"),
         graph.neighbourhood(name, near),
-        ui.table(t("entity.table"), (t("entity.other"), t("entity.shared")), lines, numbers=(1,)),
+        el(
+            "details",
+            el("summary", t("entity.as_table")),
+            ui.table(t("entity.table"), (t("entity.other"), t("entity.shared")), lines, numbers=(1,)),
+        ),
     )

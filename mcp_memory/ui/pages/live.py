@@ -34,7 +34,6 @@ async def live(view: View) -> Page:
         title=t("live.title"),
         here="live",
         body=ui.body(
-            ui.note(t("live.about")),
             ui.section(t("live.happened"), _list(happened)),
             ui.section(t("live.recalls"), _recalls(recalled)),
             _connected(await memory.connected()) if view.is_owner else None,
@@ -48,7 +47,6 @@ def _list(happened: Sequence[ActivityEntry]) -> Element:
 
 
 def _entry(one: ActivityEntry) -> Element:
-    session = ui.link(f"/session/{ui.part(one.session)}", ui.words_of(one.session)) if one.session else None
     return el(
         "div",
         el("p", _what(one), class_="said"),
@@ -56,16 +54,22 @@ def _entry(one: ActivityEntry) -> Element:
             ui.moment(one.at),
             ui.badge(t(f"live.{one.what}"), _KINDS[one.what]),
             el("span", one.id, class_="id") if one.id else None,
-            session,
+            _session(one) if one.session else None,
             t("live.by", client=one.client) if one.client else None,
         ),
         class_="statement",
     )
 
 
+def _session(one: ActivityEntry) -> Element:
+    """Return the session of an entry, as a link where it surely has turns."""
+    name = ui.words_of(one.session or "")
+    return ui.link(f"/session/{ui.part(one.session or '')}", name) if one.what == "turn" else name
+
+
 def _what(one: ActivityEntry) -> Any:
     if one.what == "recall":
-        return _ids(one.text.split())
+        return [t("live.brought"), " ", _ids(one.text.split())]
     text = ui.words_of(one.text) if one.text else t("live.no_words")
     return ui.link(f"/{one.id}", text) if one.id else text
 

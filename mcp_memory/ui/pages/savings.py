@@ -54,7 +54,8 @@ def _totals(ledger: dict[str, Any]) -> Element:
     if not saved["kinds"] and not offload["tokens_raw"]:
         return ui.section(t("savings.all"), ui.empty(t("savings.nothing")))
     raw, kept = offload["tokens_raw"], offload["tokens_kept"]
-    became = t("savings.became", raw=ui.count(raw), kept=ui.count(kept)) + (f" (-{1 - kept / raw:.1%})" if raw else "")
+    less = f"{1 - kept / raw:.1%}" if raw else ""
+    became = t("savings.became", raw=ui.count(raw), kept=ui.count(kept), less=less)
     spent = [(t(f"savings.spent_{kind}"), _tokens(tokens)) for kind, tokens in saved["spent"].items()]
     return ui.section(
         t("savings.all"),
