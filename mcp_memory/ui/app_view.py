@@ -61,7 +61,7 @@ def path_of(what: str) -> str:
 async def app_view(memory: Memory, path: str, *, right: Right, is_owner: bool) -> AppView:
     """Return the page at a path. Raises NotFound, and what its verbs raise."""
     if not _PATH.fullmatch(path):
-        raise NotFound(f"There is no page {one_line(path, 60)}.")
+        raise NotFound(t("frame.no_page", path=one_line(path, 60)))
     return fitted(await page_at(path, View(memory=memory, right=right, is_owner=is_owner)), path)
 
 

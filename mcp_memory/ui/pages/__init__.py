@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
 
 __all__ = ["ADDRESSES", "page_at"]
 
@@ -54,7 +55,7 @@ async def page_at(address: str, view: View) -> Page:
         if found := re.fullmatch(pattern, split.path or "/"):
             parts = {part: unquote(value) for part, value in found.groupdict().items() if value is not None}
             return await _maker(name)(replace(view, parts=parts, query=dict(parse_qsl(split.query))))
-    raise NotFound(f"There is no page {one_line(split.path, 60)}.")
+    raise NotFound(t("frame.no_page", path=one_line(split.path, 60)))
 
 
 @cache
