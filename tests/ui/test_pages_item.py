@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.types import NewTurn
+from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.values import NewAtom
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.elements import text_of
 from tests.ui.holding import at, holding, marked, reading
@@ -128,6 +132,40 @@ async def test_neighbours_of_a_turn_are_in_their_order(plain: Memory) -> None:
     assert "Sentence 1." not in shown
     assert "Sentence 9." not in shown
     assert "No statement is based on this turn." in shown
+
+
+async def test_a_long_turn_is_shown_in_windows_and_its_long_neighbours_are_cut(plain: Memory) -> None:
+    long = "begin " + "word " * 9_000 + "end"
+    await plain.record_turns([NewTurn(role="user", content=long), NewTurn(role="user", content="Well?")], session="s")
+    first = await at(plain, "/t1")
+    assert "Characters 1 to 20,000 of 45,009" in text(first)
+    assert "/t1?from=20000" in links(first)
+    last = await at(plain, "/t1?from=40000")
+    assert "word end" in text(last)
+    assert [link for link in links(last) if "from=" in link] == ["/t1?from=20000"]
+    assert len(text(await at(plain, "/t2"))) < 3_000
+
+
+async def test_quotes_that_are_far_apart_are_shown_apart(plain: Memory) -> None:
+    await anyio.to_thread.run_sync(partial(quoting_twice, plain))
+    page = await at(plain, "/a1")
+    quotes = [text_of(one) for one in elements(page) if one.tag == "blockquote"]
+    assert len(quotes) == 2
+    assert marked(page) == ["the first", "the last"]
+    assert max(map(len, quotes)) < 500
+
+
+def quoting_twice(memory: Memory) -> None:
+    store, now = memory._parts.store, datetime(2026, 11, 20, tzinfo=UTC)  # pyright: ignore[reportPrivateUsage]
+    content = "the first" + " word" * 2_000 + " the last"
+    new = [NewTurn(role="user", content=content)]
+    (turn,) = store.append_turns(memory.space, "s", new, now=now).stored
+    places = [(0, 9), (len(content) - 8, len(content))]
+    quotes = [Evidence(turn=turn.id, span=place, quote=content[place[0] : place[1]]) for place in places]
+    atom = NewAtom(
+        kind="episodic", text="Both.", priority=50, confidence=0.9, session="s", valid_from=now, evidence=quotes
+    )
+    store.add_atom(memory.space, atom, now=now)
 
 
 async def test_hostile_words_of_a_turn_are_its_text(plain: Memory) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.memory.administration import StatementToImport
-from mcp_memory.store.values import NewAtom
+from mcp_memory.store.values import NewAtom, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.elements import text_of
 from tests.ui.holding import at, holding, reading
@@ -171,6 +173,19 @@ async def test_an_old_version_of_a_scene_can_be_restored_by_who_may(memory: Memo
 async def test_what_ended_since_a_scene_was_written_is_on_its_page(memory: Memory) -> None:
     await memory.remember("Maya lives in Porto.", supersedes=["a1"])
     assert "no longer: Maya lives in Lisbon." in text(await at(memory, "/scene/the-knee"))
+
+
+async def test_a_deleted_scene_says_why_and_can_be_restored(memory: Memory) -> None:
+    await anyio.to_thread.run_sync(partial(deleting, memory))
+    page = await at(memory, "/scene/the-knee")
+    assert "This scene was deleted: it healed" in text(page)
+    assert [form.values["version"] for form in forms(page)] == [["2"], ["1"]]
+
+
+def deleting(memory: Memory) -> None:
+    edit = SceneEdit(action="delete", slug="the-knee", reason="it healed")
+    store, now = memory._parts.store, datetime(2026, 11, 21, tzinfo=UTC)  # pyright: ignore[reportPrivateUsage]
+    store.commit(memory.space, None, SceneChanges(edits=[edit], upto=0), outcome={}, now=now)
 
 
 async def test_an_unknown_scene_is_not_found(memory: Memory) -> None:

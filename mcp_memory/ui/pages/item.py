@@ -6,6 +6,7 @@ A claim is followed by the very words that it is based on, marked in the turn in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import NotFound
@@ -28,6 +29,9 @@ __all__ = ["forget", "result_row", "statement", "tombstone", "turn"]
 
 _AROUND = 3
 _MADE = 50
+_BESIDE = 800  # characters of a neighbour
+_WINDOW = 20_000  # characters of a turn
+_FAR = 600  # characters between quotes that are shown apart
 
 
 # --- a statement ------------------------------------------------------------------------------------
@@ -104,9 +108,21 @@ def _ended(atom: Atom, newer: Sequence[Atom]) -> Iterator[Element]:
 def _quotes(evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Iterator[Element]:
     """Yield each turn that is evidence, with all words in it that are quoted marked."""
     for turn in turns:
-        yield ui.quoted(turn, [one.span for one in evidence if one.turn == turn.id])
+        for spans in _together(one.span for one in evidence if one.turn == turn.id):
+            yield ui.quoted(turn, spans)
     if {one.turn for one in evidence} - {turn.id for turn in turns}:
         yield ui.note(t("item.evidence_gone"), kind="warn")
+
+
+def _together(spans: Iterable[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Return spans in groups that are near enough to be shown with the words between them."""
+    groups: list[list[tuple[int, int]]] = []
+    for span in sorted(spans):
+        if groups and span[0] - groups[-1][-1][1] <= _FAR:
+            groups[-1].append(span)
+        else:
+            groups.append([span])
+    return groups
 
 
 def _support(found: Why) -> Element:
@@ -235,9 +251,9 @@ async def turn(view: View) -> Page:
             *_quarantined(view, id, held.get(id, ())),
             ui.section(
                 t("item.words"),
-                ui.rows(ui.turn_row(one) for one in before) if before else None,
-                el("div", ui.turn_row(found, [span for atom in atoms for span in _spans(atom, id)]), class_="card"),
-                ui.rows(ui.turn_row(one) for one in after) if after else None,
+                ui.rows(map(_neighbour, before)) if before else None,
+                *_words(view, found, [span for atom in atoms for span in _spans(atom, id)]),
+                ui.rows(map(_neighbour, after)) if after else None,
             ),
             _turn_facts(found, is_intact=await memory.is_intact(id)),
             ui.section(t("item.made"), *_made(found, atoms)),
@@ -245,6 +261,30 @@ async def turn(view: View) -> Page:
             *_forget_link(view, id),
         ),
     )
+
+
+def _neighbour(turn: Turn) -> Element:
+    cut = turn.content[:_BESIDE] + "…" if len(turn.content) > _BESIDE else turn.content
+    return ui.turn_row(replace(turn, content=cut))
+
+
+def _words(view: View, found: Turn, spans: Sequence[tuple[int, int]]) -> Iterator[Element]:
+    """Yield the turn, of a long one a window of it, with what is quoted marked."""
+    asked = view.query.get("from", "")
+    start = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
+    shown = replace(found, content=found.content[start : start + _WINDOW])
+    yield ui.card(ui.turn_row(shown, [(begin - start, end - start) for begin, end in spans]), tag="div")
+    size = len(found.content)
+    if size > _WINDOW or start:
+        links = [
+            ui.link(f"/{found.id}", t("item.earlier"), **{"from": max(0, start - _WINDOW)}) if start else None,
+            el(
+                "span",
+                t("item.window", first=f"{start + 1:,}", last=f"{min(size, start + _WINDOW):,}", size=f"{size:,}"),
+            ),
+            ui.link(f"/{found.id}", t("item.later"), **{"from": start + _WINDOW}) if start + _WINDOW < size else None,
+        ]
+        yield el("nav", links, class_="pager", aria_label=t("item.windows"))
 
 
 def _spans(atom: Atom, turn: str) -> list[tuple[int, int]]:
@@ -277,7 +317,10 @@ def _made(found: Turn, atoms: Sequence[Atom]) -> Iterator[Element]:
     yield ui.rows(
         [
             ui.statement_row(atom),
-            el("blockquote", ui.marked(found.content, _spans(atom, found.id), around=60), dir="auto"),
+            *(
+                el("blockquote", ui.marked(found.content, spans, around=60), dir="auto")
+                for spans in _together(_spans(atom, found.id))
+            ),
         ]
         for atom in atoms
     )

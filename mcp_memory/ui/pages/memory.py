@@ -184,7 +184,7 @@ async def scene(view: View) -> Page:
     atoms = await memory.statements_by_id(chosen.atoms)
     names = scene_names(await memory.scenes())
     return Page(
-        title=revealed(one_line(chosen.title, 120)),
+        title=revealed(one_line(chosen.title or slug, 120)),
         here="memory",
         body=ui.body(
             _scene_state(chosen, newest),
