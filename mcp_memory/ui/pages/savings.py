@@ -105,7 +105,12 @@ def _by_day(days: Sequence[DaySavings], span: int, knows_models: bool) -> Elemen
 
 
 def _line(day: DaySavings, knows_models: bool) -> list[Any]:
-    cells = [day.day.isoformat(), ui.count(day.saved), ui.count(day.spent), ui.count(day.saved - day.spent)]
+    cells = [
+        el("span", day.day.isoformat(), class_="number"),
+        ui.count(day.saved),
+        ui.count(day.spent),
+        ui.count(day.saved - day.spent),
+    ]
     return [*cells, *([ui.count(day.model_tokens), _money(day.cost)] if knows_models else [])]
 
 
