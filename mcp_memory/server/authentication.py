@@ -1,4 +1,6 @@
-"""Authentication of everything that is served over HTTP and SSE, but for `probes`.
+"""Authentication of everything that is served over HTTP and SSE.
+
+`probes` need none, and the pages at `/ui` have sessions of their own, which `token_door` opens.
 
 Requests are answered here, in this order, if their head is too large, their host or origin is not ours, a needed
 token is missing or wrong, the space is not the client's, or its rate is exceeded. Admitted requests have a `Grant` in
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
     from mcp_memory.core.config import Settings
     from mcp_memory.service.memory import Memory
+    from mcp_memory.ui.app import Interface
 
 
 logger = logging.getLogger(__name__)
@@ -64,11 +67,12 @@ _AT_ONCE = 256
 _BODY_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _LEAVE_SECONDS = 5.0
+_PAGES = "/ui"
 _NEEDED = "This memory needs its token: send the header `Authorization: Bearer <token>`."
 
 
 @dataclass
-class _Rejected(Exception):
+class Rejected(Exception):
     """A request that is not admitted, and the answer to it."""
 
     status: int
@@ -80,17 +84,24 @@ class AuthenticationMiddleware:
     """ASGI application around `app`, the SDK's."""
 
     def __init__(
-        self, app: ASGIApp, credentials: Credentials, *, security: TransportSecuritySettings, a_minute: int
+        self,
+        app: ASGIApp,
+        credentials: Credentials,
+        *,
+        security: TransportSecuritySettings,
+        a_minute: int,
+        pages: Interface | None = None,
     ) -> None:
-        """`a_minute`: requests of a client and of an address; 0 for as many as they like."""
+        """`a_minute`: requests of a client and of an address; 0 for as many as they like. `pages` are at `/ui`."""
         self._app = app
+        self._pages = pages
         self._credentials = credentials
         self._security = TransportSecurityMiddleware(security)
         self._probes = Probes(credentials.memory)
         memory = credentials.memory
         self._clients = RateLimit("client", a_minute, memory) if a_minute else None
         self._addresses = RateLimit("address", a_minute, memory) if a_minute else None
-        self._wrong = RateLimit("wrong token", _WRONG_A_MINUTE, memory)
+        self._wrong = wrong_tokens(memory)
         self._at_once = ConcurrencyLimit(_AT_ONCE)
         issuer = credentials.issuer
         routes = oauth.metadata_routes(issuer) if issuer else []
@@ -99,6 +110,11 @@ class AuthenticationMiddleware:
         self._challenge = 'Bearer realm="mcp-memory"'
         if issuer:
             self._challenge += f', resource_metadata="{oauth.metadata_url(issuer)}"'
+
+    def stop(self) -> None:
+        """End what pages wait for, so that the server can stop."""
+        if self._pages is not None:
+            self._pages.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -111,28 +127,31 @@ class AuthenticationMiddleware:
             refused = await self._looked_at(scope)
             if refused is not None:
                 await refused(scope, receive, send)
+            elif self._pages is not None and f"{scope['path']}/".startswith(f"{_PAGES}/"):
+                await self._count(scope)
+                await self._pages(scope, receive, send)
             elif scope["path"] in self._open_paths:
                 await self._count(scope)
                 await self._open(scope, receive, send)
             else:
                 await self._let_in(scope, receive, send)
-        except _Rejected as turned:
+        except Rejected as turned:
             await _refusal(turned)(scope, receive, send)
 
     # --- who comes in -------------------------------------------------------------------------------
 
     async def _looked_at(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that is refused whatever its token. Raises _Rejected too."""
+        """Return the answer to a request that is refused whatever its token. Raises Rejected too."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"]) > _MOST_HEAD:
-            raise _Rejected(431, "The headers of this request are too large.")
+            raise Rejected(431, "The headers of this request are too large.")
         if not all(
             map(authorization.is_plain, Headers(scope=scope).getlist("host") + Headers(scope=scope).getlist("origin"))
         ):
-            raise _Rejected(421, "This is no name of a host.")
+            raise Rejected(421, "This is no name of a host.")
         return await self._security.validate_request(Request(scope))
 
     async def _count(self, scope: Scope) -> None:
-        """Count a request of an address, where no token says whose it is. Raises _Rejected where they are too many."""
+        """Count a request of an address, where no token says whose it is. Raises Rejected where they are too many."""
         address = _address(scope)
         if self._addresses and not _is_here(address):
             await self._addresses.take(address)
@@ -150,7 +169,7 @@ class AuthenticationMiddleware:
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
         with self._at_once.one(client.who) as may_come:
             if client.who and not may_come:
-                raise _Rejected(429, f"This token has {_AT_ONCE} requests open already.", {"Retry-After": "5"})
+                raise Rejected(429, f"This token has {_AT_ONCE} requests open already.", {"Retry-After": "5"})
             ended = self._unknown(', error="invalid_token"', "The token of this request has ended.")
             await _GuardedRequest(self._credentials, client, ended).answer(self._app, scope, receive, send)
 
@@ -167,29 +186,29 @@ class AuthenticationMiddleware:
             client = await self._credentials.of(shown)
         except oauth.Unreachable as error:
             logger.warning("a token cannot be checked: %s", error)
-            raise _Rejected(503, "Tokens cannot be checked now. Try again.", {"Retry-After": "10"}) from None
+            raise Rejected(503, "Tokens cannot be checked now. Try again.", {"Retry-After": "10"}) from None
         except InsufficientScope:
             wanted = f'{self._challenge}, error="insufficient_scope", scope="{oauth.SCOPES["read"]}"'
-            raise _Rejected(403, "This token opens no space here.", {"WWW-Authenticate": wanted}) from None
+            raise Rejected(403, "This token opens no space here.", {"WWW-Authenticate": wanted}) from None
         if client is None:
             await self._count(scope)
             await self._wrong.take(_address(scope))
             raise self._unknown(', error="invalid_token"')
         return client
 
-    def _unknown(self, why: str, text: str = _NEEDED) -> _Rejected:
+    def _unknown(self, why: str, text: str = _NEEDED) -> Rejected:
         # A client asks for what stands here: to forget is for those who asked for it by themselves.
         wanted = f'{why}, scope="{oauth.SCOPES["read"]} {oauth.SCOPES["write"]}"'
         challenge = self._challenge + (wanted if self._credentials.issuer else "")
-        return _Rejected(401, text, {"WWW-Authenticate": challenge})
+        return Rejected(401, text, {"WWW-Authenticate": challenge})
 
 
-def _unavailable(error: McpMemoryError) -> _Rejected:
+def _unavailable(error: McpMemoryError) -> Rejected:
     logger.warning("nobody can be let in: %s", error)
-    return _Rejected(503, "This memory cannot be opened now. Its log says why.")
+    return Rejected(503, "This memory cannot be opened now. Its log says why.")
 
 
-def _refusal(turned: _Rejected) -> Response:
+def _refusal(turned: Rejected) -> Response:
     """Return an error of JSON-RPC for a request whose id was not read: clients show its text, and no other body's."""
     said = wire.ErrorData(code=wire.INVALID_REQUEST, message=turned.text)
     error = wire.JSONRPCError(jsonrpc="2.0", id=None, error=said)
@@ -205,7 +224,11 @@ def _bearer(scope: Scope) -> str | None:
 def _address(scope: Scope) -> str:
     """Return where a request comes from; of IPv6 the network, as whoever has one address there has all of them."""
     client = scope.get("client")
-    said = str(client[0]) if client else ""
+    return network_of(str(client[0]) if client else "")
+
+
+def network_of(said: str) -> str:
+    """Return the address under which the requests of a host are counted."""
     try:
         address = ip_address(said)
     except ValueError:
@@ -224,7 +247,7 @@ def _is_here(address: str) -> bool:
 
 
 def _chosen(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
-    """Return the space of a request, and its scope as the SDK shall see it. Raises _Rejected for another's space."""
+    """Return the space of a request, and its scope as the SDK shall see it. Raises Rejected for another's space."""
     asked = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get("space")
     path = str(scope["path"])
     if path.startswith(_PREFIX):
@@ -236,7 +259,7 @@ def _chosen(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
         scope = {**scope}
     space = asked or client.spaces[0]
     if space not in client.spaces:
-        raise _Rejected(
+        raise Rejected(
             403, f"{one_line(space, 60)!r} is no space of this token. Its spaces: {', '.join(client.spaces)}."
         )
     return scope, space
@@ -248,7 +271,7 @@ def _chosen(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
 class _GuardedRequest:
     """One request while it is answered: its body comes in time, and its stream does not outlive its token."""
 
-    def __init__(self, credentials: Credentials, client: ApiClient, ended: _Rejected) -> None:
+    def __init__(self, credentials: Credentials, client: ApiClient, ended: Rejected) -> None:
         """`ended` is the answer once the token has ended, if nothing was sent yet."""
         self._credentials, self._client, self._token_ended = credentials, client, ended
         self._over = anyio.Event()
@@ -313,7 +336,7 @@ class _GuardedRequest:
 
     async def _close(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._late and not self._began:
-            late = _Rejected(408, "The request did not come in time.", {"Connection": "close"})
+            late = Rejected(408, "The request did not come in time.", {"Connection": "close"})
             await _refusal(late)(scope, receive, send)
         elif self._over.is_set() and not self._began:
             await _refusal(self._token_ended)(scope, receive, send)
@@ -339,7 +362,7 @@ class RateLimit:
         self._none_until: OrderedDict[str, float] = OrderedDict()
 
     async def take(self, key: str) -> None:
-        """Take one. Raises _Rejected when there is none, with the seconds until there will be."""
+        """Take one. Raises Rejected when there is none, with the seconds until there will be."""
         wait = self._none_until.get(key, 0.0) - anyio.current_time()
         if wait <= 0:
             left = self._left.pop(key, 0) or await self._more(key)
@@ -349,7 +372,7 @@ class RateLimit:
             wait = 60 / self._a_minute
             _keep(self._none_until, key, anyio.current_time() + wait)
         seconds = max(1, ceil(wait))
-        raise _Rejected(429, f"Too many requests. Try again in {seconds} s.", {"Retry-After": str(seconds)})
+        raise Rejected(429, f"Too many requests. Try again in {seconds} s.", {"Retry-After": str(seconds)})
 
     async def _more(self, key: str) -> int:
         try:
@@ -357,6 +380,11 @@ class RateLimit:
             return await memory.take_requests(f"{self._name} {key}", wanted=self._share, a_minute=self._a_minute)
         except McpMemoryError as error:
             raise _unavailable(error) from None
+
+
+def wrong_tokens(memory: Callable[[], Awaitable[Memory]]) -> RateLimit:
+    """Return the limit on wrong tokens of an address, which all ways in share."""
+    return RateLimit("wrong token", _WRONG_A_MINUTE, memory)
 
 
 def _keep(known: OrderedDict[str, T], key: str, value: T) -> None:

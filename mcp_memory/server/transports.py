@@ -39,7 +39,7 @@ from mcp_memory.service.http_server import address_of, listen, on_signal, run_ht
 from mcp_memory.service.jsonrpc import error_reply, repaired_message
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from mcp_memory.ui.app import Interface
 
 
 logger = logging.getLogger(__name__)
@@ -77,8 +77,8 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
         anyio.run(_serve_http, server, app, transport, host, port)
 
 
-def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: str) -> ASGIApp:
-    """Return the ASGI application of `transport` (http or sse) behind its door.
+def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: str) -> AuthenticationMiddleware:
+    """Return the ASGI application of `transport` (http or sse) behind its door; with http, the pages are at `/ui`.
 
     Raises InvalidInput for a setting that cannot be.
     """
@@ -91,7 +91,15 @@ def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: 
         )
     reachable = authorization.is_reachable(host, settings.allowed_hosts)
     credentials = Credentials(settings, server.memory.get, reachable=reachable)
-    return AuthenticationMiddleware(app, credentials, security=security, a_minute=settings.rate_limit)
+    pages = _pages(server, credentials) if transport == "http" else None
+    return AuthenticationMiddleware(app, credentials, security=security, a_minute=settings.rate_limit, pages=pages)
+
+
+def _pages(server: MemoryServer, credentials: Credentials) -> Interface:
+    from mcp_memory.server.token_door import TokenDoor
+    from mcp_memory.ui.app import Interface
+
+    return Interface(server.memory.get, TokenDoor(credentials), base="/ui", host=None, has_tokens=True)
 
 
 async def _has_tokens(settings: Settings) -> bool:
@@ -149,12 +157,14 @@ async def _answer_malformed(
 # --- HTTP and SSE -----------------------------------------------------------------------------------
 
 
-async def _serve_http(server: MemoryServer, app: ASGIApp, transport: str, host: str, port: int) -> None:
+async def _serve_http(
+    server: MemoryServer, app: AuthenticationMiddleware, transport: str, host: str, port: int
+) -> None:
     listener = listen(host, port)
     path = "mcp" if transport == "http" else "sse"
     said = f"mcp-memory listens on {address_of(host, listener)}/{path}"
     async with server.running():
-        await run_http(app, listener, started=partial(print, said, file=sys.stderr))
+        await run_http(app, listener, started=partial(print, said, file=sys.stderr), stopping=app.stop)
 
 
 # --- both -------------------------------------------------------------------------------------------

@@ -121,6 +121,7 @@ class Interface:
         self._kind = "token" if has_tokens else "key"
         self._sessions = Sessions()
         self._streams = Streams()
+        self._is_loaded = False
 
     def stop(self) -> None:
         """End the streams, so that the server can."""
@@ -248,6 +249,9 @@ class Interface:
                 memory = memory.of_client(session.reader.who)
         except McpMemoryError as error:
             return self._plain(_status_of(error), t("frame.error"), await _masked(error))
+        if not self._is_loaded:
+            await anyio.to_thread.run_sync(_load_pages)
+            self._is_loaded = True
         visit = _Visit(request=request, session=session, memory=memory, path=path)
         try:
             if request.method == "POST":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -183,8 +184,18 @@ async def test_static_files_are_these_and_are_asked_for_again_only_when_new(home
 # --- pages ------------------------------------------------------------------------------------------
 
 
+def made_by(page: Callable[[View], Awaitable[Page]]) -> Callable[[str], Callable[[View], Awaitable[Page]]]:
+    """Return what finds this page, whatever the address."""
+
+    def find(_name: str) -> Callable[[View], Awaitable[Page]]:
+        return page
+
+    return find
+
+
 async def test_a_page_stands_in_its_frame_and_all_addresses_are_of_its_space(home: Path) -> None:
     async with browsing(home) as browser:
+        await browser.memory.remember("Tamsin lives in Bergen.")
         await browser.memory.in_space("on the quay").remember("The office is on the quay.")
         page = (await browser.open("/review", "on%20the%20quay")).text
         addresses = re.findall(r' (?:href|action|src)="([^"]*)"', page)
@@ -197,7 +208,8 @@ async def test_a_page_stands_in_its_frame_and_all_addresses_are_of_its_space(hom
             f'<script type="module" src="{BASE}/.static/page.js">',
         ]
         assert '<main id="main" tabindex="-1"><h1 dir="auto">' in page
-        assert re.findall(r"<option [^>]*>([^<]*)", page) == ["default", "on the quay"]
+        switch = page.partition('<select name="space"')[2].partition("</select>")[0]
+        assert re.findall(r"<option [^>]*>([^<]*)", switch) == ["default", "on the quay"]
 
 
 async def test_as_json_a_page_is_its_trees(home: Path) -> None:
@@ -247,7 +259,7 @@ async def test_a_bug_is_logged_and_its_page_says_no_more(
         raise RuntimeError("the words of the user")
 
     monkeypatch.setitem(pages.ADDRESSES, "/broken", "broken:broken")
-    monkeypatch.setattr(pages, "_maker", lambda _name: broken)
+    monkeypatch.setattr(pages, "_maker", made_by(broken))
     async with browsing(home) as browser:
         answer = await browser.open("/broken")
     assert answer.status_code == 500
@@ -259,7 +271,7 @@ async def test_what_the_address_and_the_title_say_is_text(home: Path, monkeypatc
     async def hostile(view: View) -> Page:
         return Page(title="</title><script>alert(1)</script>", body=(el("p", view.query["q"]),))
 
-    monkeypatch.setattr(pages, "_maker", lambda _name: hostile)
+    monkeypatch.setattr(pages, "_maker", made_by(hostile))
     async with browsing(home) as browser:
         page = (await browser.open('/search?q="><img src=x onerror=alert(1)>')).text
     assert "<script>alert" not in page
@@ -275,7 +287,7 @@ async def test_a_name_with_a_slash_stays_one_part_of_the_path(home: Path) -> Non
         return Page(title="", body=())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "_maker", lambda _name: entity)
+        patch.setattr(pages, "_maker", made_by(entity))
         async with browsing(home) as browser:
             assert (await browser.open("/entity/either%2For%20%3F")).status_code == 200
     assert seen == ["either/or ?"]

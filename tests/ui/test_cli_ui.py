@@ -60,9 +60,10 @@ def test_the_printed_address_opens_the_memory_once_and_ctrl_c_ends_it(filled: Pa
             assert (page.status_code, page.url.path) == (200, f"{path}default/")
             assert "Tamsin lives in Bergen." in browser.get(f"{path}default/a1").text
             with browser.stream("GET", f"{path}default/events") as events:
-                assert next(events.iter_lines()) == "retry: 2000"
+                lines = events.iter_lines()
+                assert next(lines) == "retry: 2000"
                 process.send_signal(signal.SIGINT)
-                assert not [line for line in events.iter_lines() if line.startswith("data")]
+                assert not [line for line in lines if line.startswith("data")]
         with httpx2.Client(base_url=origin) as other, pytest.raises(httpx2.ConnectError):
             other.post(f"{path}.enter", data={"key": key}, headers=own)
         assert process.wait(WAIT) == 0
