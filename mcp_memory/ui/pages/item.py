@@ -276,15 +276,17 @@ def _words(view: View, found: Turn, spans: Sequence[tuple[int, int]]) -> Iterato
     yield ui.card(ui.turn_row(shown, [(begin - start, end - start) for begin, end in spans]), tag="div")
     size = len(found.content)
     if size > _WINDOW or start:
+        first, last = start + 1, min(size, start + _WINDOW)
         links = [
-            ui.link(f"/{found.id}", t("item.earlier"), **{"from": max(0, start - _WINDOW)}) if start else None,
-            el(
-                "span",
-                t("item.window", first=f"{start + 1:,}", last=f"{min(size, start + _WINDOW):,}", size=f"{size:,}"),
-            ),
-            ui.link(f"/{found.id}", t("item.later"), **{"from": start + _WINDOW}) if start + _WINDOW < size else None,
+            _part_link(found, "item.earlier", max(0, start - _WINDOW)) if start else None,
+            el("span", t("item.window", first=f"{first:,}", last=f"{last:,}", size=f"{size:,}")),
+            _part_link(found, "item.later", last) if last < size else None,
         ]
         yield el("nav", links, class_="pager", aria_label=t("item.windows"))
+
+
+def _part_link(found: Turn, word: str, start: int) -> Element:
+    return el("a", t(word), href=ui.address(f"/{found.id}", **{"from": start}))
 
 
 def _spans(atom: Atom, turn: str) -> list[tuple[int, int]]:
