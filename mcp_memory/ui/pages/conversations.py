@@ -64,7 +64,7 @@ async def session(view: View) -> Page:
         title=t("session.title", name=revealed(one_line(name, 80))),
         here="conversations",
         body=ui.body(
-            el("p", ui.link("/conversations", t("session.all")), " · ", _extent(about)) if about else None,
+            ui.gap(ui.link("/conversations", t("session.all")), _extent(about) if about else None),
             ui.rows((_said(turn, statements[turn.id]) for turn in shown), ordered=True)
             if shown
             else ui.empty(t("session.end")),
@@ -110,7 +110,7 @@ def _session_row(one: SessionInfo) -> Element:
 
 def _extent(one: SessionInfo) -> Element:
     span = [ui.moment(one.first), *([] if one.first == one.last else [" – ", ui.moment(one.last)])]
-    return el("span", t("conversations.turns", count=one.turns), " · ", span, class_="line")
+    return ui.gap(t("conversations.turns", count=one.turns), el("span", span))
 
 
 def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
@@ -127,10 +127,11 @@ def _window(turns: Sequence[Turn]) -> Iterator[Turn]:
 def _said(turn: Turn, statements: Sequence[Atom]) -> list[Element]:
     whole = len(turn.content) <= _OF_A_TURN
     shown = turn if whole else replace(turn, content=turn.content[:_OF_A_TURN] + "…")
+    made = (ui.gap(ui.link(f"/{one.id}", ui.words_of(one.text))) for one in statements)
     return [
         ui.turn_row(shown),
         *([] if whole else [el("p", ui.link(f"/{turn.id}", t("session.whole")))]),
-        *(ui.gap(el("small", t("session.made")), ui.link(f"/{one.id}", ui.words_of(one.text))) for one in statements),
+        *([el("small", t("session.made", count=len(statements))), *made] if statements else []),
     ]
 
 

@@ -63,7 +63,7 @@ def _tombstone(view: View, one: Tombstone) -> Element:
         ui.link(f"/{one.id}", one.id, class_="id"),
         ui.moment(one.at),
         ui.badge(t(f"item.how_{one.how}"), "kind"),
-        el("span", t("forgotten.ids", count=len(one.ids)), ": ", ", ".join(one.ids[:_IDS]), more),
+        el("span", t("forgotten.ids", count=len(one.ids)), ": ", ", ".join(one.ids[:_IDS]), more) if one.ids else None,
         ui.words_of(one.reason) if one.reason else None,
         ui.badge(state) if state else None,
         undo,

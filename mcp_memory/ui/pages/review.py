@@ -80,10 +80,14 @@ def _decided(view: View, one: Reviewed) -> list[Element | None]:
     verdict = ui.badge(t("review.released"), "ok") if released else ui.badge(t("review.kept"), "warn")
     other, words = ("kept", t("review.keep")) if released else ("released", t("review.release"))
     return [
-        ui.gap(verdict, ui.moment(one.reviewed_at) if one.reviewed_at else None, *_head(one)),
+        ui.gap(
+            verdict,
+            ui.moment(one.reviewed_at) if one.reviewed_at else None,
+            *_head(one),
+            _decide(view, one, other, words),
+        ),
         el("p", t("review.because"), " ", _reasons(one)),
         _text(one),
-        _decide(view, one, other, words),
     ]
 
 
