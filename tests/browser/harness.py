@@ -48,12 +48,12 @@ LINK = re.compile(r'<a [^>]*?href="([^"]*)"')
 
 
 @contextmanager
-def program(home: Path, *arguments: str) -> Iterator[str]:
-    """Run `mcp-memory ui` on a home and yield the address that it prints."""
-    command = [sys.executable, "-m", "mcp_memory", "--home", str(home), "ui", "--no-browser", *arguments]
+def program(home: Path, **settings: str) -> Iterator[str]:
+    """Run `mcp-memory ui` on a home, with settings of the environment, and yield the address that it prints."""
+    command = [sys.executable, "-m", "mcp_memory", "--home", str(home), "ui", "--no-browser"]
     running = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **settings},
     )  # fmt: skip
     assert running.stdout is not None
     said: list[str] = []
@@ -91,11 +91,11 @@ def _printed(address: SimpleQueue[str | None], said: Sequence[str]) -> str:
     return url
 
 
-def with_memory(home: Path, act: Callable[[Memory], Any]) -> Any:
+def with_memory(home: Path, act: Callable[[Memory], Any], **settings: Any) -> Any:
     """Run a coroutine function on a memory of this process, while the interface has the same home open."""
 
     async def run() -> Any:
-        async with open_memory(Settings(home=home), llm="none") as memory:
+        async with open_memory(Settings(home=home), llm="none", **settings) as memory:
             return await act(memory)
 
     with ThreadPoolExecutor(1) as other:  # Playwright's loop has this thread
@@ -178,9 +178,9 @@ class Interface:
 
 
 @contextmanager
-def interface(browser: Browser, home: Path) -> Iterator[Interface]:
+def interface(browser: Browser, home: Path, **settings: str) -> Iterator[Interface]:
     """Start the interface on a home and log a page in by the address that it prints."""
-    with program(home) as address:
+    with program(home, **settings) as address:
         context = browser.new_context()
         page = context.new_page()
         page.goto(address)

@@ -56,7 +56,8 @@ def test_no_page_is_heavier_than_promised(pages: dict[str, str]) -> None:
     heavy = {
         address: size
         for address, html in pages.items()
-        if (size := len(html.encode())) > (MOST_OF_RAW_RESULTS if kind_of(address) == "result:result" else MOST_OF_A_PAGE)
+        if (size := len(html.encode()))
+        > (MOST_OF_RAW_RESULTS if kind_of(address) == "result:result" else MOST_OF_A_PAGE)
     }
     assert heavy == {}
 

@@ -1,0 +1,138 @@
+"""Pictures of the interface: the two of README, or all pages to look at.
+
+    python -m scripts.ui_pictures                 the memory and a canvas, into docs/pictures/
+    python -m scripts.ui_pictures --all FOLDER    some pages of each kind, light and dark, wide and narrow
+
+The home is the demo's, made anew in a temporary folder; `--home` takes another one. The browser is the one of
+`make ui` (`scripts.browser`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from scripts.browser import launched
+
+__all__ = ["Login", "logged_in", "running", "shoot", "visited"]
+
+PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+OF_README = {"memory": ("/", 860), "canvas": ("/001", 900)}
+WIDTHS = {"wide": 1280, "narrow": 360}
+THEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
+OF_EACH_KIND = 2
+LINK = re.compile(r'<a [^>]*?href="([^"#]*)')
+PRINTED = re.compile(r"http://127\.0\.0\.1:\d+/\S*#\S+")
+
+Login = tuple[str, Browser, BrowserContext]
+
+
+@contextmanager
+def running(home: Path) -> Generator[str]:
+    """Run `mcp-memory ui` on a home and yield the address that it prints."""
+    command = [sys.executable, "-m", "mcp_memory", "--home", str(home), "ui", "--no-browser"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as program:
+        try:
+            assert program.stdout is not None
+            yield next(found.group() for line in program.stdout if (found := PRINTED.search(line)))
+        except StopIteration:
+            raise SystemExit("`mcp-memory ui` printed no address.") from None
+        finally:
+            program.terminate()
+
+
+@contextmanager
+def logged_in(home: Path) -> Generator[Login]:
+    """Yield the address of the pages of a home, and a browser with a context that may see them."""
+    with launched() as browser, running(home) as address:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(address)
+        page.wait_for_selector("header nav")
+        base = page.url.rstrip("/")
+        page.close()
+        yield base, browser, context
+
+
+def visited(base: str, page: Page) -> list[str]:
+    """Return addresses of pages that links lead to, a few of each kind, breadth first."""
+    waiting, seen, kinds = ["/"], dict[str, None](), dict[str, int]()
+    path = base.partition("//")[2].partition("/")[2]
+    while waiting:
+        address = waiting.pop(0)
+        kind = re.sub(r"\d+|(?<=^/entity/).*|(?<=^/scene/).*|(?<=^/session/).*|r-[0-9a-f]+", "*", address)
+        kind = re.sub(r"[^?]+\?.*", lambda one: one.group().partition("?")[0] + "?", kind)
+        if address in seen or kinds.get(kind, 0) >= OF_EACH_KIND:
+            continue
+        kinds[kind] = kinds.get(kind, 0) + 1
+        answer = page.request.get(base + address)
+        if answer.ok and "text/html" in answer.headers.get("content-type", ""):
+            seen[address] = None
+            links = (one.replace("&amp;", "&") for one in LINK.findall(answer.text()))
+            waiting += [one.removeprefix(f"/{path}") for one in links if one.startswith(f"/{path}/")]
+    return list(seen)
+
+
+def shoot(page: Page, url: str, target: Path, *, full: bool = False) -> None:
+    """Write a picture of a page."""
+    page.goto(url)
+    page.wait_for_selector("main h1")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=target, full_page=full, animations="disabled")
+
+
+def of_readme(base: str, browser: Browser, context: BrowserContext) -> Iterator[Path]:
+    """Write the pictures of README, and yield their files."""
+    for name, (address, height) in OF_README.items():
+        size = {"width": WIDTHS["wide"], "height": height}
+        seen_by = browser.new_context(storage_state=context.storage_state(), color_scheme="light", viewport=size)  # pyright: ignore[reportArgumentType]
+        shoot(seen_by.new_page(), base + address, PICTURES / f"{name}.png")
+        seen_by.close()
+        yield PICTURES / f"{name}.png"
+
+
+def of_all(base: str, browser: Browser, context: BrowserContext, folder: Path) -> Iterator[Path]:
+    """Write pictures of all kinds of pages into `folder`, and yield their files."""
+    addresses = visited(base, context.new_page())
+    for theme, (width, pixels) in product(THEMES, WIDTHS.items()):
+        size = {"width": pixels, "height": 900}
+        seen_by = browser.new_context(storage_state=context.storage_state(), color_scheme=theme, viewport=size)  # pyright: ignore[reportArgumentType]
+        page = seen_by.new_page()
+        for address in addresses:
+            name = re.sub(r"\W+", "-", address).strip("-") or "memory"
+            target = folder / f"{name}-{theme}-{width}.png"
+            shoot(page, base + address, target, full=True)
+            yield target
+        seen_by.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.ui_pictures", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--all", type=Path, metavar="FOLDER", help="write every page into this folder")
+    parser.add_argument("--home", type=Path, help="the home to show instead of the demo's")
+    given = parser.parse_args()
+    with TemporaryDirectory() as scratch:
+        home = given.home or Path(scratch) / "demo"
+        if given.home is None:
+            demo = [sys.executable, "-m", "mcp_memory", "demo", "--home", str(home)]
+            subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
+        with logged_in(home) as (base, browser, context):
+            chosen = of_all(base, browser, context, given.all) if given.all else of_readme(base, browser, context)
+            for written in chosen:
+                print(f"{written.stat().st_size // 1000:>5} kB  {written.name}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The eight interactions, by keyboard alone: keys of the page, Tab, Enter, Space and typing; no pointer is used."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcp_memory.service.memory import Memory
+from tests.browser.harness import Interface, interface, with_memory
+from tests.browser.homes import FORGOTTEN, HELD
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+
+def press_until(page: Page, key: str, reached: str, *, most: int = 200) -> None:
+    """Press a key until the element with the focus matches a selector."""
+    for _ in range(most):
+        page.keyboard.press(key)
+        if page.evaluate("selector => document.activeElement?.matches(selector)", reached):
+            return
+    pytest.fail(f"{most} times {key} did not reach {reached}")
+
+
+def tab_to(page: Page, words: str, tag: str = "*") -> None:
+    """Press Tab until the focus is on an element with these words."""
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if page.evaluate(
+            "([words, tag]) => { const it = document.activeElement; return it?.matches(tag) && it.textContent.trim() === words; }",
+            [words, tag],
+        ):
+            return
+    pytest.fail(f"Tab did not reach {words!r}")
+
+
+def follow(page: Page, key: str = "Enter") -> None:
+    """Press a key that leads to another page, and wait for that page."""
+    with page.expect_navigation():
+        page.keyboard.press(key)
+    page.wait_for_selector("main h1")
+
+
+def test_slash_searches_and_j_k_and_enter_open_a_hit(ui: Interface) -> None:
+    with ui.page("/conversations") as page:
+        page.keyboard.press("/")
+        page.keyboard.type("why was the night boat lost")
+        follow(page)
+        assert "/search?q=why" in page.url
+        for key in ("j", "j", "k"):
+            page.keyboard.press(key)
+        first = page.locator("[data-rows] > *").first
+        assert first.evaluate("row => row === document.activeElement")
+        target = first.locator("a[href]").first.get_attribute("href")
+        follow(page)
+        assert page.url.startswith(ui.origin + str(target))
+
+
+def test_e_leads_from_a_statement_to_the_words_that_it_is_based_on(ui: Interface) -> None:
+    async def proven(memory: Memory) -> tuple[str, str]:
+        atom = next(one for one in await memory.atoms() if one.evidence and one.text.startswith("Tamsin has a runner"))
+        return atom.id, str(atom.evidence)
+
+    statement, turn = with_memory(ui.home, proven)
+    with ui.page(f"/{statement}") as page:
+        follow(page, "e")
+        assert ui.address(page.url) == f"/{turn}"
+        assert page.locator("mark").first.is_visible()
+
+
+def test_a_wrong_statement_is_corrected(own_ui: Interface) -> None:
+    with own_ui.page("/a6") as page:
+        old = page.locator("main p.said").first.inner_text()
+        tab_to(page, "Correct it", "a")
+        page.keyboard.press("Enter")
+        press_until(page, "Tab", "textarea[name=text]")
+        page.keyboard.press("Control+a")
+        page.keyboard.type("Tamsin drinks coffee again.")
+        tab_to(page, "Store the correction", "button")
+        follow(page)
+        assert page.locator("main p.said").first.inner_text() == "Tamsin drinks coffee again."
+        assert old in page.locator("main").inner_text()
+
+
+def test_forgetting_shows_what_goes_and_is_undone(own_ui: Interface) -> None:
+    with own_ui.page("/a7") as page:
+        said = page.locator("main p.said").first.inner_text()
+        tab_to(page, "Forget it …", "a")
+        follow(page)
+        assert said in page.locator("main").inner_text()
+        tab_to(page, page.locator("main button.danger").inner_text(), "button")
+        follow(page)
+        tombstones = with_memory(own_ui.home, Memory.tombstones)
+        assert tombstones[0].ids == ["a7"]
+        page.goto(own_ui.url(f"/{tombstones[0].id}"))
+        tab_to(page, "Bring it back", "button")
+        follow(page)
+        page.goto(own_ui.url("/a7"))
+        assert page.locator("main p.said").first.inner_text() == said
+
+
+def test_a_held_item_is_released_and_another_kept(own_ui: Interface) -> None:
+    with own_ui.page("/review") as page:
+        page.keyboard.press("j")
+        follow(page, "r")
+        page.keyboard.press("j")
+        follow(page, "q")
+        decided = {one.id: one.verdict for one in with_memory(own_ui.home, Memory.decided)}
+        assert sorted(decided.values()) == ["kept", "released"]
+        assert HELD in page.locator("main").inner_text()
+
+
+def test_an_entity_is_seen_as_of_an_earlier_day(ui: Interface) -> None:
+    with ui.page("/entity/user") as page:
+        press_until(page, "Tab", "input[type=range]")
+        page.keyboard.press("Home")
+        press_until(page, "Tab", "button")
+        follow(page)
+        assert "day=0" in page.url
+        assert "2026-10" in page.locator("main").inner_text()
+
+
+def test_a_step_leads_to_its_result_and_to_a_line_of_it(ui: Interface) -> None:
+    with ui.page("/001") as page:
+        page.keyboard.press("j")
+        follow(page)
+        assert re.search(r"/001-[NF]", page.url)
+        for _ in range(3):
+            if "/r-" in page.url:
+                break
+            press_until(page, "Tab", "a[href*='/r-']")
+            follow(page)
+        assert "/r-" in page.url
+        press_until(page, "Tab", "main pre a[href], main ol a[href], main .lines a[href]")
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile(r"(at|lines|from)=\d|#"))
+
+
+def test_the_extractor_is_paused_and_resumed(browser: Browser, demo_home: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(demo_home, home)
+    model = {"MCP_MEMORY_LLM": "openai/none", "MCP_MEMORY_LLM_BASE_URL": "http://127.0.0.1:9/v1"}
+    with interface(browser, home, **model) as ui, ui.page("/savings") as page:
+        for words, is_paused in (("Pause models", True), ("Resume", False)):
+            tab_to(page, words, "button")
+            follow(page)
+            status = with_memory(ui.home, Memory.status)
+            assert bool(status["pyramid"]["paused"]) is is_paused
+
+
+def test_what_was_forgotten_is_told_at_home(ui: Interface) -> None:
+    with ui.page("/home") as page:
+        text = page.locator("main").inner_text()
+        assert "it was moved" in text
+        assert FORGOTTEN not in text
