@@ -27,11 +27,10 @@ from mcp_memory.core.text import one_line
 from mcp_memory.server.arguments import argument_model, input_schema, parse_arguments
 from mcp_memory.server.authorization import current
 from mcp_memory.service.jsonrpc import sendable
-from mcp_memory.ui.app_file import app_file
-from mcp_memory.ui.app_view import AppView, app_view, path_of
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
+    from mcp_memory.ui.app_view import AppView
 
 __all__ = [
     "APP", "APP_TOOLS", "EXTENSION", "PATH", "UNSEEN", "URI", "AppTool", "offered_to", "read_app", "tools_of_the_app",
@@ -83,6 +82,8 @@ def memory_view(path: str) -> None:
 
 
 async def _show(memory: Memory, what: str) -> wire.CallToolResult:
+    from mcp_memory.ui.app_view import path_of  # late here and below: most clients show no Apps
+
     path = path_of(what)
     if not path.startswith("/search"):  # a search finds something or not; what has an address exists or not
         await _page(memory, path)
@@ -91,11 +92,15 @@ async def _show(memory: Memory, what: str) -> wire.CallToolResult:
 
 
 async def _view(memory: Memory, path: str) -> wire.CallToolResult:
+    from mcp_memory.ui.app_view import path_of
+
     page = await _page(memory, path_of(path))
     return _answer("Shown in the App.", {"title": page.title, "tree": page.tree, "path": page.path})
 
 
 async def _page(memory: Memory, path: str) -> AppView:
+    from mcp_memory.ui.app_view import app_view
+
     grant = current()
     return await app_view(memory, path, right=grant.right, is_owner=grant.is_owner)
 
@@ -162,4 +167,6 @@ async def read_app(uri: str) -> ReadResourceContents | None:
     """Return the file of the App; None where the client does not show Apps, or asks for something else."""
     if uri != URI or not _offered.get():
         return None
+    from mcp_memory.ui.app_file import app_file
+
     return ReadResourceContents(await anyio.to_thread.run_sync(app_file), mime_type=APP_MIME_TYPE, meta=APP.meta)

@@ -59,11 +59,12 @@ def inspect(request: pytest.FixtureRequest, server_command: list[str], tmp_path:
 
 def _inspect(command: list[str], folder: Path, era: str, method: str, *options: str) -> Any:
     target = ["-e", f"MCP_MEMORY_HOME={folder / 'home'}", "--", *command]
-    flags = ["--cli", "--protocol-era", era, "--format", "json", "--method", method, *options]
+    era_and_form = ["--protocol-era", era, "--format", "json", "--connect-timeout", "60000"]  # on a busy machine
+    flags = ["--cli", *era_and_form, "--method", method, *options]
     run = run_peer(INSPECTOR, *flags, *target, cwd=folder)
     assert run.returncode == 0, run.stderr + run.stdout
     said = json.loads(run.stdout)
-    return said.get("appInfo") or said["result"]
+    return said.get("result", said.get("appInfo"))
 
 
 def test_the_inspector_finds_no_portability_problem_in_the_tool_schemas(inspect: Inspect) -> None:
