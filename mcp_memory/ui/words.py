@@ -675,7 +675,6 @@ WORDS: dict[str, str] = {
     "canvas.stretch": "Steps {first} to {last}",
     # a tool result
     "result.title": "Result {id}",
-    "result.call": "Call",
     "result.tool": "Tool",
     "result.arguments": "Arguments",
     "result.session": "Session",
@@ -688,7 +687,6 @@ WORDS: dict[str, str] = {
     "result.masked": "Masked",
     "result.masked_of": "{count} secret was replaced before it was stored|{count} secrets were replaced before storing",
     "result.masked_here": "A secret was here: {kind}",
-    "result.damaged": "The stored bytes are not the ones that were kept.",
     "result.download": "Download, byte for byte",
     "result.records": "Steps with this result",
     "result.content": "Content",
@@ -696,10 +694,8 @@ WORDS: dict[str, str] = {
     "result.blank": "The result is empty.",
     "result.window": "Lines {first} to {last} of {total}",
     "result.part": "Part of line {line} of {total}, from character {char}",
-    "result.line": "Line {line}",
     "result.previous": "Previous lines",
     "result.next": "Next lines",
-    "result.start": "First lines",
 }
 
 

@@ -10,6 +10,7 @@ import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import StepStatus
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.canvas.state import NewGroup, Patch, amend, apply_patch
 from mcp_memory.testing import FixedClock
@@ -17,7 +18,11 @@ from mcp_memory.ui.pages import page_at
 from mcp_memory.ui.views import Page, View
 from tests.ui.shown import elements, forms, links, text
 
-STEPS = (("Read the log", "done"), ("Try another parser", "blocked"), ("Build the key from UTC", "doing"))
+STEPS: tuple[tuple[str, StepStatus], ...] = (
+    ("Read the log", "done"),
+    ("Try another parser", "blocked"),
+    ("Build the key from UTC", "doing"),
+)
 
 
 @pytest.fixture
@@ -34,11 +39,12 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
 
 
 async def at(memory: Memory, address: str, **more: Any) -> Page:
-    return await page_at(address, View(memory=memory, **{"form_token": "t", **more}))
+    given: dict[str, Any] = {"form_token": "t", **more}
+    return await page_at(address, View(memory=memory, **given))
 
 
 async def patched(memory: Memory, patch: Patch) -> None:
-    store, row = memory._parts.store, await memory.canvas(1)
+    store, row = memory._parts.store, await memory.canvas(1)  # pyright: ignore[reportPrivateUsage]
 
     def commit() -> None:
         amend(store, memory.space, row, lambda state: apply_patch(state, patch), kind="patched")

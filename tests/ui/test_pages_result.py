@@ -37,7 +37,8 @@ async def kept(memory: Memory, content: str | bytes, **more: Any) -> str:
 
 
 async def at(memory: Memory, address: str, **more: Any) -> Page:
-    return await page_at(address, View(memory=memory, **{"form_token": "t", **more}))
+    given: dict[str, Any] = {"form_token": "t", **more}
+    return await page_at(address, View(memory=memory, **given))
 
 
 def numbers(page: Page) -> list[int]:
