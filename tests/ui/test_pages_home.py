@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
@@ -67,6 +68,7 @@ async def test_what_was_brought_back_has_no_forms(memory: Memory) -> None:
     assert not {"/do/undo", "/do/purge"} & set(actions(shown))
 
 
+@pytest.mark.files
 async def test_only_the_owner_sees_the_machine(memory: Memory, home: Path) -> None:
     await memory.create_token("laptop", right="read")
     other = memory.in_space("elsewhere")
@@ -111,6 +113,7 @@ async def test_tokens_are_listed_made_and_revoked(memory: Memory) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.files
 async def test_backups_are_listed(memory: Memory) -> None:
     assert "There is no backup." in text(await home_page(memory))
     made = await memory.back_up()
@@ -132,6 +135,7 @@ async def test_the_checks_run_where_they_are_asked_for(memory: Memory) -> None:
     assert "All of it holds." in shown
 
 
+@pytest.mark.files
 async def test_damage_is_named_by_the_checks(memory: Memory, home: Path) -> None:
     done = await memory.offload_tool_result("bash", "line\n" * 2_000, arguments={}, session="s")
     (path,) = (home / "spaces/default/refs").glob("*")
@@ -146,3 +150,14 @@ async def test_damage_is_named_by_the_checks(memory: Memory, home: Path) -> None
 async def test_a_pause_is_told(memory: Memory) -> None:
     await memory.pause("saving tokens")
     assert "No model is asked: saving tokens" in text(await home_page(memory))
+
+
+@pytest.mark.postgres
+async def test_of_a_memory_in_postgresql_nothing_is_said_about_files(home: Path, url: str) -> None:
+    async with open_memory(Settings(home=home, store=url), now=FixedClock(), embedder="none", llm="none") as memory:
+        await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
+        shown = await home_page(memory, "/home?check=1")
+    assert "1 turn in 1 session" in text(shown)
+    assert "All of it holds." in text(shown)
+    for words in ("Backups\n", "Make a backup", "On disk", str(home)):
+        assert words not in text(shown), words

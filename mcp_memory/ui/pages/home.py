@@ -217,6 +217,7 @@ def _connected(status: dict[str, Any]) -> Element:
 
 def _versions(view: View, status: dict[str, Any]) -> Element:
     embedding, tokenizer = status["embedding"], status["tokenizer"]
+    in_files = view.is_owner and view.memory.has_files
     embedded = t("versions.embedded", rows=ui.count(embedding["embedded"]), total=ui.count(embedding["total"]))
     exact = t("versions.exact") if tokenizer["exact"] else t("versions.estimated")
     return ui.section(
@@ -225,7 +226,7 @@ def _versions(view: View, status: dict[str, Any]) -> Element:
             (
                 (t("versions.program"), status["version"]),
                 (t("versions.schema"), status["schema"]),
-                (t("versions.place"), ui.words_of(status["home"], tag="code") if view.is_owner else None),
+                (t("versions.place"), ui.words_of(status["home"], tag="code") if in_files else None),
                 (t("versions.store"), ui.words_of(status["store"], tag="code") if view.is_owner else None),
                 (t("versions.model"), ui.words_of(status["model"]["name"] or t("versions.no_model"))),
                 (t("versions.embedder"), f"{embedding['model'] or t('shared.none')} · {embedded}"),
