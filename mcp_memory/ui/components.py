@@ -258,4 +258,4 @@ def action(view: View, name: str, text: str, *, needs: Right = "admin", kind: st
            **values: object) -> Element | None:  # fmt: skip
     """Return a button that runs an action at once. `kind`: danger or main; `key`: a key of the keyboard for it."""
     button = el("button", text, class_=kind or None, data_key=key)
-    return form(view, name, button, needs=needs, class_="inline", **values)
+    return form(view, name, button, needs=needs, class_="inline", id_=None, **values)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mcp_memory.service.memory import Memory
+from mcp_memory.ui.actions import Call, run
 from mcp_memory.ui.elements import Element, text_of
+from mcp_memory.ui.sessions import Reader
 from mcp_memory.ui.views import Page
 
-__all__ = ["Form", "elements", "forms", "links", "text"]
+__all__ = ["Form", "elements", "forms", "links", "send", "text"]
 
 
 @dataclass(frozen=True)
@@ -51,3 +54,10 @@ def _form(form: Element, page: Page) -> Form:
         values.setdefault(field.attributes["name"], []).append(field.attributes.get("value", ""))
     action, method = form.attributes["action"], form.attributes.get("method", "get")
     return Form(action=action, method=method, values=values, words=text_of(form))
+
+
+async def send(memory: Memory, form: Form, **filled: str) -> str | Page:
+    """Send a form as a browser does that has nothing ticked but what is `filled` in; values of a name are joined."""
+    values = {name: " ".join(given) for name, given in form.values.items()} | filled
+    reader = Reader(space=memory.space, is_owner=True)
+    return await run(form.action.removeprefix("/do/"), Call(memory=memory, reader=reader, form=values))

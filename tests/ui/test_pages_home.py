@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.pages import page_at
 from mcp_memory.ui.views import Page, View
-from tests.ui.shown import elements, forms, links, text
+from tests.ui.shown import Form, elements, forms, links, send, text
 
 
 @pytest.fixture
@@ -32,6 +33,10 @@ async def home_page(memory: Memory, address: str = "/home", **more: Any) -> Page
 
 def actions(page: Page) -> list[str]:
     return [one.action for one in forms(page)]
+
+
+def form_of(page: Page, action: str) -> Form:
+    return next(one for one in forms(page) if one.action == action)
 
 
 async def test_the_numbers_are_those_of_the_status(memory: Memory) -> None:
@@ -106,7 +111,7 @@ async def test_tokens_are_listed_made_and_revoked(memory: Memory) -> None:
     shown = await home_page(memory)
     assert "laptopdefaultreadnever2026-11-29" in text(shown)
     assert "olddefaultwriteneverrevoked 2026-11-20" in text(shown)
-    assert secret.rpartition("_")[2] not in text(shown)
+    assert secret.split("_", 2)[2] not in text(shown)
     assert [one.values["which"] for one in forms(shown) if one.action == "/do/revoke_token"] == [[token.id]]
     assert set(next(one for one in forms(shown) if one.action == "/do/create_token").values) == {
         "form_token", "name", "right", "days",
@@ -150,6 +155,37 @@ async def test_damage_is_named_by_the_checks(memory: Memory, home: Path) -> None
 async def test_a_pause_is_told(memory: Memory) -> None:
     await memory.pause("saving tokens")
     assert "No model is asked: saving tokens" in text(await home_page(memory))
+
+
+@pytest.mark.files
+async def test_the_forms_about_forgetting_do_what_they_say(memory: Memory) -> None:
+    await memory.forget(["t1"])
+    shown = await home_page(memory)
+    with pytest.raises(InvalidInput, match="PURGE"):
+        await send(memory, form_of(shown, "/do/purge"), word="purge")
+    assert await send(memory, form_of(shown, "/do/undo")) == "/home"
+    assert [turn.id for turn in await memory.turns(["t1"])] == ["t1"]
+    await memory.forget(["t1"])
+    assert await send(memory, form_of(await home_page(memory), "/do/purge"), word="PURGE") == "/home"
+    assert "erased" in text(await home_page(memory))
+
+
+async def test_the_forms_about_tokens_do_what_they_say(memory: Memory) -> None:
+    made = await send(
+        memory, form_of(await home_page(memory), "/do/create_token"), name="laptop", right="read", days=""
+    )
+    assert isinstance(made, Page)
+    assert "mcm_" in text(made)
+    await send(memory, form_of(await home_page(memory), "/do/revoke_token"))
+    assert [(one.name, one.right, one.revoked_at is None) for one in await memory.tokens()] == [
+        ("laptop", "read", False)
+    ]
+
+
+@pytest.mark.files
+async def test_the_form_about_backups_makes_one(memory: Memory) -> None:
+    assert await send(memory, form_of(await home_page(memory), "/do/backup")) == "/home"
+    assert len(await memory.backups()) == 1
 
 
 @pytest.mark.postgres
