@@ -624,6 +624,8 @@ WORDS: dict[str, str] = {
     "canvas.tasks": "Tasks",
     "canvas.no_tasks": "No task yet. The first tool result that is offloaded begins one.",
     "canvas.newest_only": "The {count} task worked on last.|The {count} tasks worked on last.",
+    "canvas.oldest_only": "The first {count} result.|The first {count} results.",
+    "canvas.more_steps": "More steps",
     "canvas.active": "active",
     "canvas.torn": "cannot be read",
     "canvas.steps": "{count} step|{count} steps",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +15,15 @@ import pytest
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import StepStatus
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, render
 from mcp_memory.shortterm.canvas.state import NewGroup, Patch, amend, apply_patch
 from mcp_memory.testing import FixedClock
+from mcp_memory.ui.elements import html
 from mcp_memory.ui.pages import page_at
 from mcp_memory.ui.views import Page, View
 from tests.ui.shown import elements, forms, links, text
 
+T0 = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
 STEPS: tuple[tuple[str, StepStatus], ...] = (
     ("Read the log", "done"),
     ("Try another parser", "blocked"),
@@ -41,6 +47,14 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
 async def at(memory: Memory, address: str, **more: Any) -> Page:
     given: dict[str, Any] = {"form_token": "t", **more}
     return await page_at(address, View(memory=memory, **given))
+
+
+async def saved(memory: Memory, canvas: Canvas) -> None:
+    store, row = memory._parts.store, await memory.canvas(1)  # pyright: ignore[reportPrivateUsage]
+    changed = replace(row, text=render(canvas))
+    await anyio.to_thread.run_sync(
+        lambda: store.save_canvas(memory.space, changed, expected=row.version, kind="edited")
+    )
 
 
 async def patched(memory: Memory, patch: Patch) -> None:
@@ -97,6 +111,22 @@ async def test_a_group_shows_its_steps_and_stands_out_in_the_picture(memory: Mem
     assert {"/001-N1", "/001-N2", "/001"} <= set(links(shown))
     selected = [one for one in elements(shown) if "selected" in one.attributes.get("class", "")]
     assert [one.attributes["href"] for one in selected] == ["/001-F1"]
+
+
+async def test_a_long_task_is_a_page_of_40_kilobytes_and_its_old_steps_are_one_link_away(memory: Memory) -> None:
+    nodes = tuple(
+        Node(f"001-N{n}", f"A step with a title of usual length, {n}", "done", "What came of it. " * 9, T0)
+        for n in range(1, 151)
+    )
+    edges = tuple(Edge(one.id, other.id) for one, other in pairwise(nodes))
+    long = Canvas(1, "A long task", "done", T0, T0, nodes, edges)
+    await saved(memory, long)
+    shown = await at(memory, "/001")
+    assert sum(len(html(node)) for node in shown.body) < 40_000
+    stretches = [href for href in links(shown) if href.startswith("/001-F")]
+    assert stretches
+    inside = await at(memory, stretches[0])
+    assert "/001-N1" in links(inside)
 
 
 async def test_versions_are_listed_and_the_last_patch_can_be_undone(memory: Memory) -> None:

@@ -25,6 +25,7 @@ __all__ = ["canvas", "node", "record_row", "status_badge", "tasks"]
 _LISTED = 100
 _RECORDS = 1_000
 _VERSIONS = 40
+_STEPS = 60
 _SUMMARY = 160
 """Characters of a step's result in an outline; its page has all of them."""
 BESIDE = 560
@@ -236,7 +237,7 @@ async def node(view: View) -> Page:
     if "-F" in id_:
         return _group(view, row, held, id_, steps)
     (step,) = steps
-    records = await view.memory.records(node=id_, limit=_LISTED)
+    records = await view.memory.records(node=id_, limit=_STEPS + 1)
     why = await view.memory.why(id_) if records else None
     return Page(
         title=revealed(step.title) or id_,
@@ -244,7 +245,7 @@ async def node(view: View) -> Page:
         body=(
             _of_task(row, held, id_),
             _about(step, row),
-            ui.section(t("canvas.results"), ui.rows(map(record_row, records)) if records else _no_results()),
+            ui.section(t("canvas.results"), *_results(records)),
             *_cited(why),
             *_around(held, id_),
             ui.section(t("canvas.picture"), picture(held, row.groups, selected=id_)),
@@ -252,8 +253,10 @@ async def node(view: View) -> Page:
     )
 
 
-def _no_results() -> Element:
-    return ui.empty(t("canvas.no_results"))
+def _results(records: Sequence[Record]) -> Iterator[Element]:
+    yield ui.rows(map(record_row, records[:_STEPS])) if records else ui.empty(t("canvas.no_results"))
+    if len(records) > _STEPS:
+        yield ui.note(t("canvas.oldest_only", count=_STEPS))
 
 
 def _of_task(row: CanvasRow, held: Canvas, id_: str) -> Element:
@@ -332,9 +335,19 @@ def _group(view: View, row: CanvasRow, held: Canvas, id_: str, steps: Sequence[N
                     _of_task(row, held, id_),
                     el("p", ui.words_of(shown.summary), class_="said") if shown and shown.summary else None,
                     buttons,
-                    ui.section(t("canvas.inside"), ui.rows((_step(one, ()) for one in steps), ordered=True)),
+                    ui.section(t("canvas.inside"), *_inside(view, id_, steps)),
                     ui.section(t("canvas.picture"), picture(held, row.groups, selected=id_)),
                 ),
             )
         ),
     )
+
+
+def _inside(view: View, id_: str, steps: Sequence[Node]) -> Iterator[Element]:
+    """The steps of a group, so many at a time."""
+    cursor = view.query.get("cursor", "")
+    first = int(cursor) if cursor.isascii() and cursor.isdecimal() and len(cursor) < 7 else 0
+    yield ui.rows((_step(one, ()) for one in steps[first : first + _STEPS]), ordered=True)
+    more = str(first + _STEPS) if first + _STEPS < len(steps) else None
+    if turn := ui.pager(f"/{id_}", more, t("canvas.more_steps")):
+        yield turn

@@ -13,7 +13,7 @@ from mcp_memory.core.types import StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, padded
 from mcp_memory.shortterm.canvas.folding import Groups, fold_groups, in_phases, nodes_of
 from mcp_memory.shortterm.canvas.placement import latest
-from mcp_memory.shortterm.canvas.view import BOXES, SHORT, phase_title
+from mcp_memory.shortterm.canvas.view import SHORT, phase_title
 from mcp_memory.ui.components import link
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.elements import svg as picture_of
@@ -26,6 +26,8 @@ __all__ = ["drawing", "picture"]
 
 WIDTH, PADDING, SIGN, LINE, FOOT, STACK = 208.0, 9.0, 19.0, 17.0, 16.0, 6.0
 """Pixels of a box: its width, around its text, its sign, a line of its title, its last line, what a stack adds."""
+MOST = 32
+"""Boxes, as far as finished phases can be folded: so many, with their outline, are a page of 40 kB."""
 TOLD = 84.0
 """Of the label of an edge, at most."""
 
@@ -64,7 +66,7 @@ def drawing(canvas: Canvas, groups: Groups) -> tuple[Canvas, Drawing]:
     """Return the canvas as it is drawn, folded, and where its boxes and edges are."""
     folded, phases = fold_groups(canvas, groups), None
     if len(folded.nodes) > SHORT:
-        folded, phases = in_phases(canvas, groups, most=BOXES)
+        folded, phases = in_phases(canvas, groups, most=MOST)
     sizes = {node.id: _size(node) for node in folded.nodes}
     edges = joined((edge.source, edge.target) for edge in folded.edges)
     labels = _labels(folded, edges)
