@@ -38,13 +38,14 @@ Login = tuple[str, Browser, BrowserContext]
 
 
 @contextmanager
-def running(home: Path) -> Generator[str]:
-    """Run `mcp-memory ui` on a home and yield the address that it prints."""
+def running(home: Path) -> Generator[tuple[str, int]]:
+    """Run `mcp-memory ui` on a home and yield the address that it prints, and its process."""
     command = [sys.executable, "-m", "mcp_memory", "--home", str(home), "ui", "--no-browser"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as program:
         try:
             assert program.stdout is not None
-            yield next(found.group() for line in program.stdout if (found := PRINTED.search(line)))
+            address = next(found.group() for line in program.stdout if (found := PRINTED.search(line)))
+            yield address, program.pid
         except StopIteration:
             raise SystemExit("`mcp-memory ui` printed no address.") from None
         finally:
@@ -54,7 +55,7 @@ def running(home: Path) -> Generator[str]:
 @contextmanager
 def logged_in(home: Path) -> Generator[Login]:
     """Yield the address of the pages of a home, and a browser with a context that may see them."""
-    with launched() as browser, running(home) as address:
+    with launched() as browser, running(home) as (address, _):
         context = browser.new_context()
         page = context.new_page()
         page.goto(address)

@@ -97,8 +97,8 @@ def test_forgetting_shows_what_goes_and_is_undone(own_ui: Interface) -> None:
         tab_to(page, page.locator("main button.danger").inner_text(), "button")
         follow(page)
         tombstones = with_memory(own_ui.home, Memory.tombstones)
-        assert tombstones[0].ids == ["a7"]
-        page.goto(own_ui.url(f"/{tombstones[0].id}"))
+        assert tombstones[-1].ids == ["a7"]
+        page.goto(own_ui.url(f"/{tombstones[-1].id}"))
         tab_to(page, "Bring it back", "button")
         follow(page)
         page.goto(own_ui.url("/a7"))
