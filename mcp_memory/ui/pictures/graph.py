@@ -18,51 +18,42 @@ __all__ = ["MOST", "neighbourhood"]
 MOST = 60
 """Neighbours that are drawn."""
 ROW, NAME, REACH, CENTRE = 24, 170, 90, 150
-"""Pixels: the height of a row; the width of a name, of the lines beside it, and of the name in the middle."""
+"""Pixels: the height of a row; the width of a name, of the lines beside it, and of the name in the middle, at most."""
 
 
 def neighbourhood(centre: str, near: Sequence[tuple[str, int]]) -> Element:
     """Return the picture; a line is the thicker the more statements two entities share. Each name is a link."""
     drawn = sorted(near, key=lambda each: (-each[1], each[0]))[:MOST]
     sides = [drawn[0::2], drawn[1::2]]
-    rows = max(1, len(sides[0]))
-    width_, height, middle = 2 * (NAME + REACH) + CENTRE, rows * ROW + 16, (rows * ROW + 16) / 2
-    most = max((shared for _, shared in drawn), default=1)
-    lines = [
-        _line(side, 8 + (at + (rows - len(names)) / 2 + 0.5) * ROW, middle, shared, most)
-        for side, names in enumerate(sides)
-        for at, (_, shared) in enumerate(names)
-    ]
-    links = [
-        _neighbour(name, shared, side, 8 + (at + (rows - len(names)) / 2 + 0.5) * ROW)
-        for side, names in enumerate(sides)
-        for at, (name, shared) in enumerate(names)
-    ]
-    picture = svg(width_, height, lines, links, _centre(centre, width_ / 2, middle),
-                  label=t("pictures.neighbourhood", name=revealed(centre)), role="group")  # fmt: skip
-    return el("div", picture, class_="picture scroll", tabindex="0", role="region",
-              aria_label=t("pictures.neighbourhood", name=revealed(centre)))  # fmt: skip
+    rows, most = max(1, len(sides[0])), max((shared for _, shared in drawn), default=1)
+    name = shortened(revealed(centre), CENTRE - 24, 15)
+    wide = round(width(name, 15)) + 24
+    whole, height = 2 * (NAME + REACH) + wide, rows * ROW + 16
+    lines: list[Element] = []
+    links: list[Element] = []
+    for side, names in enumerate(sides):
+        for at, (other, shared) in enumerate(names):
+            y = 8 + (at + (rows - len(names)) / 2 + 0.5) * ROW
+            lines.append(_line(side, y, height / 2, wide, 1 + 3 * shared / most))
+            links.append(_neighbour(other, shared, whole - NAME + 8 if side else NAME - 8, y, is_right=side == 1))
+    middle = el("text", el("title", revealed(centre)), name, x=f"{whole / 2:g}", y=f"{height / 2 + 5:g}",
+                text_anchor="middle", class_="centre")  # fmt: skip
+    label = t("pictures.neighbourhood", name=revealed(centre))
+    picture = svg(whole, height, lines, links, middle, label=label, role="group")
+    return el("div", picture, class_="picture scroll", tabindex="0", role="region", aria_label=label)
 
 
-def _centre(name: str, x: float, y: float) -> list[Element]:
-    text = shortened(revealed(name), CENTRE - 16, 15)
-    return [el("text", el("title", revealed(name)), text, x=f"{x:g}", y=f"{y + 5:g}", text_anchor="middle",
-               class_="centre")]  # fmt: skip
-
-
-def _line(side: int, y: float, middle: float, shared: int, most: int) -> Element:
-    inner = NAME + REACH + (CENTRE if side else 0)
-    outer = NAME + (2 * REACH + CENTRE if side else 0)
+def _line(side: int, y: float, middle: float, wide: float, thick: float) -> Element:
+    inner = NAME + REACH + (wide if side else 0)
+    outer = NAME + (2 * REACH + wide if side else 0)
     bend = (inner + outer) / 2
-    thick = 1 + 3 * shared / most
     return el("g", el("path", d=f"M{inner:g} {middle:g}C{bend:g} {middle:g} {bend:g} {y:g} {outer:g} {y:g}",
                       stroke_width=f"{thick:.2g}"), class_="edge")  # fmt: skip
 
 
-def _neighbour(name: str, shared: int, side: int, y: float) -> Element:
-    shown = revealed(name)
-    number = f" {shared}"
+def _neighbour(name: str, shared: int, x: float, y: float, *, is_right: bool) -> Element:
+    shown, number = revealed(name), f" {shared}"
     text = shortened(shown, NAME - 14 - width(number))
-    x, anchor = (NAME + 2 * REACH + CENTRE + 8, "start") if side else (NAME - 8, "end")
-    words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}", text_anchor=anchor)
+    words = el("text", text, el("tspan", number, class_="name"), x=f"{x:g}", y=f"{y + 4:g}",
+               text_anchor="start" if is_right else "end")  # fmt: skip
     return link(f"/entity/{part(name)}", el("title", t("pictures.shared", count=shared, name=shown)), words)

@@ -35,7 +35,7 @@ def shortened(text: str, room: float, size: float = 13) -> str:
     left, kept = room - width("…", size), 0
     while kept < len(text) and (left := left - size * _of(text[kept])) >= 0:
         kept += 1
-    return f"{text[:kept].rstrip()}…"
+    return f"{text[:kept].rstrip(' …')}…"
 
 
 def wrapped(text: str, room: float, size: float = 13, *, lines: int = 2) -> Sequence[str]:
