@@ -27,7 +27,7 @@ from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.postgres import open_store as open_postgres
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store as open_sqlite
-from mcp_memory.store.values import Spend, Token, Vectors
+from mcp_memory.store.values import RecallEntry, Spend, Token, Vectors
 from tests.postgres_server import PostgresServer
 from tests.store.test_engines import answers
 
@@ -54,6 +54,7 @@ def full(lived: Callable[[Path], Path], home: Path) -> Path:
         store.add_token(Token(id="k1", name="laptop", hash=b"\0\xff", spaces=("work",), right="read", at=NOW))
         store.add_spend(Spend(at=NOW, purpose="merge", model="m", prompt_tokens=7, completion_tokens=3, cost=0.1))
         store.put_policy("work", "turns", 9, now=NOW)
+        store.note_recall("default", RecallEntry(at=NOW, how="recall", session=ODD, ids=("t1",), tokens=9, query=ODD))
     return home
 
 
