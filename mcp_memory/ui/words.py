@@ -43,9 +43,10 @@ WORDS: dict[str, str] = {
     "entry.key": "Key",
     "entry.token": "Token",
     "entry.open": "Open",
-    "entry.about_key": "Paste the key: what follows # in the address that mcp-memory ui printed. A key opens the memory once, "
-    "within a minute; start the command again for a new one.",
-    "entry.about_token": "Paste a token of this server. The owner of the memory makes one with mcp-memory token create.",
+    "entry.about_key": "Paste the key: what follows # in the address that mcp-memory ui printed. A key opens the "
+    "memory once, within a minute; start the command again for a new one.",
+    "entry.about_token": "Paste a token of this server. The owner of the memory makes one with mcp-memory token "
+    "create.",
     "entry.wrong_key": "That key is wrong, was used before, or is older than a minute. Start mcp-memory ui again for a "
     "new one.",
     "entry.wrong_token": "That token is wrong, has ended, or opens no space.",
@@ -310,8 +311,8 @@ WORDS: dict[str, str] = {
     "app.pages": "Pages of the memory",
     "app.waiting": "Opening the memory …",
     "app.cancelled": "The request was cancelled.",
-    "app.closed": "This program shows the App but does not let it read the memory. Run mcp-memory ui for the same pages "
-    "in a browser.",
+    "app.closed": "This program shows the App but does not let it read the memory. Run mcp-memory ui for the same "
+    "pages in a browser.",
     "app.silent": "The memory did not answer. Try again, or ask for it once more.",
     "app.cut": "This page is too large to be shown here whole; the rest is left out.",
     # conversations and sessions
@@ -546,7 +547,8 @@ WORDS: dict[str, str] = {
     "savings.no_days": "Nothing was saved or spent in this day.|Nothing was saved or spent in these {count} days.",
     "savings.no_span": "The days can be {spans}.",
     "savings.chart": "Tokens saved and spent on the last day|Tokens saved and spent on each of the last {count} days",
-    "savings.table": "Tokens on the last day|Tokens by day, of the last {count} days; a day has what it has spared since",
+    "savings.table": "Tokens on the last day|Tokens by day, of the last {count} days; a day has what it has spared "
+    "since",
     "savings.day": "Day",
     "savings.saved": "saved",
     "savings.spent": "spent",
