@@ -175,7 +175,7 @@ def _content(id_: str, window: Window | None, first: int, last: int) -> Iterator
 def _turning(id_: str, window: Window) -> Iterator[Element]:
     """The links to the windows before and after."""
     links = [
-        ui.link(f"/{id_}", t(f"result.{name}"), **{"from": place[0], "char": place[1] or ""})
+        el("a", t(f"result.{name}"), href=ui.address(f"/{id_}", **{"from": place[0], "char": place[1] or ""}))
         for name, place in (("previous", window.before), ("next", window.after))
         if place
     ]
