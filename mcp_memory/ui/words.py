@@ -329,6 +329,8 @@ WORDS: dict[str, str] = {
     "session.earlier": "← Earlier turns",
     "session.later": "Later turns →",
     "session.end": "This session has no turns from here on.",
+    "session.no_turns": "No turn of this session was recorded. Its tools left results.",
+    "session.results": "Results of its tools",
     "session.whole": "The turn goes on: read all of it",
     "session.made": "Statement made from it:|Statements made from it:",
     "imports.title": "Imports",

@@ -71,7 +71,7 @@ def test_payloads_are_shown_word_for_word(hostile: tuple[Interface, Any], place:
 
 def shown(payload: str) -> str:
     """Return a text as a page can show it: no hidden characters, none that cannot be written."""
-    return re.sub("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f]", "\\ufffd", revealed(payload))
+    return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", revealed(payload))
 
 
 def test_a_page_that_a_script_builds_anew_is_text_too(hostile: tuple[Interface, Any]) -> None:

@@ -108,6 +108,11 @@ async def test_a_session_that_is_not_there_and_a_start_that_is_no_number_are_ref
     assert "no turns from here on" in text(await page(memory, "/session/s?start=7"))
 
 
+async def test_a_session_of_which_only_results_were_kept_shows_these(memory: Memory) -> None:
+    done = await memory.offload_tool_result("run", "a\n" * 900, task="Look", step="Read", session="tools")
+    assert f"/{done.ref}" in links(await page(memory, "/session/tools"))
+
+
 async def test_imports_name_whole_paths_only_to_the_owner(memory: Memory) -> None:
     file = Imported(path="/home/me/chats.zip", sha256="0" * 64, modified=0, turns=1200, at=NOW)
     await memory.note_import(file)

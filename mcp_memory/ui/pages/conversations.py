@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import Atom, SessionInfo, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.pages.canvas import record_row
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
@@ -22,6 +23,7 @@ __all__ = ["conversations", "session"]
 
 _SESSIONS = 50
 _TURNS = 50
+_RECORDS = 50
 _CHARS = 20_000  # of a window, so that its page stays small
 _OF_A_TURN = 4_000
 _IMPORTS = 20
@@ -54,7 +56,12 @@ async def conversations(view: View) -> Page:
 async def session(view: View) -> Page:
     """A window of the turns of a session, each with the statements that were made from it."""
     name, start = view.parts["session"], _start(view)
-    found = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)
+    try:
+        found = await view.memory.session_turns(name, start=start, limit=_TURNS + 1)
+    except NotFound:
+        if page := await _of_tools(view, name):
+            return page
+        raise
     shown = list(_window(found[:_TURNS]))
     about = next((one for one in await view.memory.sessions(prefix=name) if one.session == name), None)
     statements = {turn.id: await view.memory.statements_about(turn.id) for turn in shown}
@@ -76,6 +83,18 @@ async def session(view: View) -> Page:
             ),
         ),
     )
+
+
+async def _of_tools(view: View, name: str) -> Page | None:
+    """Return the page of a session of which no turn was recorded, only results of its tools; None without those."""
+    records = await view.memory.records(session=name, limit=_RECORDS)
+    body = (
+        ui.gap(ui.link("/conversations", t("session.all"))),
+        ui.empty(t("session.no_turns")),
+        ui.section(t("session.results"), ui.rows(map(record_row, records))),
+    )
+    title = t("session.title", name=revealed(one_line(name, 80)))
+    return Page(title=title, here="conversations", body=body) if records else None
 
 
 def _start(view: View) -> int:
