@@ -26,7 +26,7 @@ ALLOWED = {
     "tags": sorted(tag.lower() for tag in elements._TAGS),  # pyright: ignore[reportPrivateUsage]
     "attributes": sorted(name.lower() for name in elements._ATTRIBUTES),  # pyright: ignore[reportPrivateUsage]
 }
-ALIEN = """(allowed => [...document.body.querySelectorAll("*")].flatMap(element => [
+ALIEN = """((allowed, root = "body") => [...document.querySelector(root).querySelectorAll("*")].flatMap(element => [
     ...(allowed.tags.includes(element.tagName.toLowerCase()) ? [] : [`<${element.tagName}>`]),
     ...[...element.attributes].map(one => one.name.toLowerCase())
       .filter(name => !allowed.attributes.includes(name) && !/^(aria|data)-/.test(name)),

@@ -69,8 +69,11 @@ SESSIONS = list(dict.fromkeys(_sessions()))
 """What of the payloads can be the name of a session."""
 
 
-async def fill(memory: Memory) -> dict[str, dict[str, str]]:
-    """Put every payload into every place; return where each is shown, by place and by name of the payload."""
+async def fill(memory: Memory, *, tokens: bool = True) -> dict[str, dict[str, str]]:
+    """Put every payload into every place; return where each is shown, by place and by name of the payload.
+
+    `tokens`: also into names of access tokens, without which a server would answer this machine no more.
+    """
     store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
     now = memory._parts.now().astimezone()  # pyright: ignore[reportPrivateUsage]
     shown: dict[str, dict[str, str]] = {
@@ -80,7 +83,7 @@ async def fill(memory: Memory) -> dict[str, dict[str, str]]:
     }
     await _run(lambda: _pages(store, memory.space, now))
     shown["result"] = await _results(memory)
-    await _around(memory, now)
+    await _around(memory, now, tokens=tokens)
     return shown
 
 
@@ -196,12 +199,13 @@ async def _results(memory: Memory) -> dict[str, str]:
     return shown
 
 
-async def _around(memory: Memory, now: datetime) -> None:
+async def _around(memory: Memory, now: datetime, *, tokens: bool) -> None:
     """Put them into reasons, paths, names of clients and tokens, and queries."""
     store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
     await _run(lambda: _events(store, memory.space, now))
     for number, (name, payload) in enumerate(PAYLOADS.items()):
-        await memory.create_token(one_line(f"{number} {payload}", 80))
+        if tokens:
+            await memory.create_token(one_line(f"{number} {payload}", 80))
         file = Imported(path=f"/{payload}", sha256=f"{number:064}", modified=0, turns=number, at=now)
         await memory.note_import(file)
         log = FollowedLog(
