@@ -42,7 +42,9 @@ __all__ = ["measure", "table"]
 ROUNDS = 5
 SEARCHES = 20
 DEMO_QUERIES = ("night boat", "why was the race called off?", "hazelnuts", "TRF-90457", "who leads the data team")
-PAINTED = 'performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null'
+PAINTED = """() => new Promise(resolve => new PerformanceObserver(list => {
+    for (const one of list.getEntries()) if (one.name === "first-contentful-paint") resolve(one.startTime);
+}).observe({type: "paint", buffered: true}))"""
 Fetch = Callable[[str], tuple[float, int]]
 
 
@@ -99,7 +101,6 @@ def _fetching(base: str, context: BrowserContext) -> Fetch:
 def _paints(page: Page, url: str, rounds: int) -> Iterator[float]:
     for _ in range(rounds):
         page.goto(url)
-        page.wait_for_function(f"({PAINTED}) !== null")
         yield page.evaluate(PAINTED) / 1000
 
 
