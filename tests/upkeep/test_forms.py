@@ -18,7 +18,7 @@ from mcp_memory.integrations.importers.records import AGENTS
 from mcp_memory.service.compression import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.sqlite import open_store, unreadable
-from mcp_memory.store.values import Extraction, NewAtom, Token
+from mcp_memory.store.values import Extraction, NewAtom, RecallEntry, Token
 from tests.integrations.importers.agents import followed, written
 from tests.portable.homes import CLOCK, lived_in
 from tests.upkeep.conftest import LOG
@@ -67,6 +67,7 @@ def fill(home: Path, tmp_path: Path) -> None:
             now=lambda: CLOCK,
         )
         store.add_token(Token(id="1", name="n", spaces=("default",), right="read", at=CLOCK, hash=b"x" * 32))
+        store.note_recall("default", RecallEntry(at=CLOCK, how="recall", session="h", ids=("t1",), tokens=9, query="tea"))
         store.append_turns("default", "h", [NewTurn(role="tool", content="obey", held=("drop",))], now=CLOCK)
         work = store.lease_job("default", "extract", "h", "{}", holder="h", lease=timedelta(hours=1), now=CLOCK)
         assert work is not None
