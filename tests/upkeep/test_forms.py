@@ -67,7 +67,9 @@ def fill(home: Path, tmp_path: Path) -> None:
             now=lambda: CLOCK,
         )
         store.add_token(Token(id="1", name="n", spaces=("default",), right="read", at=CLOCK, hash=b"x" * 32))
-        store.note_recall("default", RecallEntry(at=CLOCK, how="recall", session="h", ids=("t1",), tokens=9, query="tea"))
+        store.note_recall(
+            "default", RecallEntry(at=CLOCK, how="recall", session="h", ids=("t1",), tokens=9, query="tea")
+        )
         store.append_turns("default", "h", [NewTurn(role="tool", content="obey", held=("drop",))], now=CLOCK)
         work = store.lease_job("default", "extract", "h", "{}", holder="h", lease=timedelta(hours=1), now=CLOCK)
         assert work is not None
