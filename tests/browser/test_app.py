@@ -12,7 +12,7 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from tests.peers.processes import serving
 from tests.ui.hostile import PAYLOADS, fill
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Frame, Page
+    from playwright.sync_api import Browser, Dialog, Frame, Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -43,7 +43,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def inspector(folder: Path) -> Iterator[tuple[str, str]]:
+def inspector(folder: Path) -> Generator[tuple[str, str]]:
     """Run the Inspector's web server; the address of its page and the token that opens it."""
     assert INSPECTOR.installed, "the inspector is not installed: run `make ui`"
     token, port = secrets.token_hex(16), free_port()
@@ -124,7 +124,12 @@ def test_the_app_is_opened_shows_the_memory_and_asks_on(host: Page) -> None:
 
 def test_a_hostile_memory_is_text_in_the_app_too(host: Page) -> None:
     seen: list[str] = []
-    host.on("dialog", lambda dialog: (seen.append(dialog.message), dialog.dismiss()))
+
+    def dismiss(dialog: Dialog) -> None:
+        seen.append(dialog.message)
+        dialog.dismiss()
+
+    host.on("dialog", dismiss)
     host.on("request", lambda asked: seen.append(asked.url) if "127.0.0.1" not in asked.url else None)
     host.on("console", lambda said: seen.append(said.text) if said.type == "error" else None)
     app = app_of(host)
