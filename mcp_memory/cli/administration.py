@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from mcp_memory.cli.base import as_json, ask, home, home_with_files, place, print_answer, settings, span, wants_json
-from mcp_memory.cli.terminal import columns, day, minute, plural, size, visible, wrapped
+from mcp_memory.cli.terminal import columns, day, minute, plural, visible, wrapped
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
+from mcp_memory.core.text import size
 from mcp_memory.store.values import RIGHTS
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, print_answer, span, wants_json
-from mcp_memory.cli.terminal import columns, minute, one_line, plural, size, visible, wrapped
+from mcp_memory.cli.terminal import columns, minute, one_line, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.text import size
 from mcp_memory.longterm.verification.trust import REASONS
 
 if TYPE_CHECKING:

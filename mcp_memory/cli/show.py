@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, print_answer, wants_json
-from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, said, size, steps, visible
+from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, said, steps, visible
 from mcp_memory.core.errors import McpMemoryError, NotFound, Refused
+from mcp_memory.core.text import size
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import CanvasRow, Ref, Turn

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import as_json, ask, command_settings, home_with_files, place, print_answer, wants_json
-from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, size, visible, with_nearest, wrapped
+from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, visible, with_nearest, wrapped
+from mcp_memory.core.text import size
 
 if TYPE_CHECKING:
     from mcp_memory.cli.doctor import Check

@@ -1,4 +1,4 @@
-"""Output for terminals: aligned columns, sizes, the steps of a canvas, JSON. Pure functions to text.
+"""Output for terminals: aligned columns, the steps of a canvas, JSON. Pure functions to text.
 
 Stored words may hold anything, including escape sequences that repaint the terminal, so everything shown to people goes
 through `visible` first. JSON is ASCII: it survives every code page, pipe and lone surrogate.
@@ -82,18 +82,6 @@ def _columns(text: str) -> int:
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
         for char in click.unstyle(text)
     )
-
-
-def size(count: int) -> str:
-    """Return a number of bytes for people: `199.9 kB`."""
-    if count < 1000:
-        return f"{count} B"
-    value = float(count)
-    for unit in ("kB", "MB", "GB"):
-        value /= 1000
-        if value < 999.95:
-            return f"{value:.1f} {unit}"
-    return f"{value / 1000:.1f} TB"
 
 
 def plural(count: int, word: str) -> str:

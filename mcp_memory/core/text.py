@@ -206,6 +206,18 @@ def hides(text: str) -> bool:
     return sum(1 for _ in _IN_WORDS.finditer(seen)) >= _FEW
 
 
+def size(count: int) -> str:
+    """Return a number of bytes for people: `199.9 kB`."""
+    if count < 1000:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.95:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1000:.1f} TB"
+
+
 def revealed(text: str) -> str:
     """Return a text without its unseen characters, as far as no script needs them."""
     if text.isascii():

@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
-from mcp_memory.store.values import RIGHTS, Right
+from mcp_memory.store.values import Right, includes
 
 GRANT = "mcp_memory.grant"
 """Where the door leaves the grant in the scope of a request."""
@@ -38,7 +38,7 @@ class Grant:
     is_owner: bool = False
 
     def allows(self, right: Right) -> bool:
-        return RIGHTS.index(right) <= RIGHTS.index(self.right)
+        return includes(self.right, right)
 
 
 OWNER = Grant(is_owner=True)

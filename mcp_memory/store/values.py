@@ -87,6 +87,7 @@ __all__ = [
     "Verdict",
     "Work",
     "WrittenAtom",
+    "includes",
 ]
 
 Layer = Literal["turn", "atom", "chunk"]
@@ -770,6 +771,11 @@ class RecallEntry:
 
 Right = Literal["read", "write", "admin"]
 RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
+
+
+def includes(right: Right, needed: Right) -> bool:
+    """Tell whether a right allows what needs another: each one includes those before it."""
+    return RIGHTS.index(needed) <= RIGHTS.index(right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

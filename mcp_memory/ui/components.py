@@ -20,7 +20,7 @@ from mcp_memory.ui.words import t
 __all__ = [
     "action", "address", "badge", "body", "card", "choice", "columns", "count", "empty", "facts_of", "field", "form",
     "gap", "hidden", "link", "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows",
-    "section", "size", "statement_row", "table", "tick", "turn_row", "words_of",
+    "section", "statement_row", "table", "tick", "turn_row", "words_of",
 ]  # fmt: skip
 
 
@@ -133,18 +133,6 @@ def empty(text: str) -> Element:
 
 def count(number: float, *, digits: int = 0) -> str:
     return f"{number:,.{digits}f}"
-
-
-def size(count: int) -> str:
-    """Return a number of bytes for people: `199.9 kB`."""
-    if count < 1000:
-        return f"{count} B"
-    value = float(count)
-    for unit in ("kB", "MB", "GB"):
-        value /= 1000
-        if value < 999.95:
-            return f"{value:.1f} {unit}"
-    return f"{value / 1000:.1f} TB"
 
 
 def rows(children: Iterable[Any], *, ordered: bool = False) -> Element:

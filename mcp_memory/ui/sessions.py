@@ -19,7 +19,7 @@ from hashlib import sha256
 from math import ceil
 from typing import Protocol
 
-from mcp_memory.store.values import RIGHTS, Right
+from mcp_memory.store.values import Right, includes
 
 __all__ = ["IDLE_SECONDS", "KEY_SECONDS", "Door", "OneTimeKeys", "Reader", "Session", "Sessions", "TooManyKeys"]
 
@@ -48,7 +48,7 @@ class Reader:
         return self.spaces is None or space in self.spaces
 
     def allows(self, right: Right) -> bool:
-        return RIGHTS.index(right) <= RIGHTS.index(self.right)
+        return includes(self.right, right)
 
 
 class TooManyKeys(Exception):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.values import RIGHTS, Right
+from mcp_memory.store.values import Right, includes
 from mcp_memory.ui.elements import Element
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class View:
 
     def may(self, right: Right) -> bool:
         """Tell whether the reader may change what needs this right."""
-        return bool(self.form_token) and RIGHTS.index(right) <= RIGHTS.index(self.right)
+        return bool(self.form_token) and includes(self.right, right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.terminal import WIDTH, columns, json_text, one_line, page, plural, size, visible, wrapped
+from mcp_memory.cli.terminal import WIDTH, columns, json_text, one_line, page, plural, visible, wrapped
+from mcp_memory.core.text import size
 from mcp_memory.core.types import Scene
 
 anything = st.text(st.characters())

@@ -70,7 +70,7 @@ async def test_a_form_without_the_token_of_its_session_changes_nothing(home: Pat
         assert await browser.memory.atoms() == []
 
 
-@pytest.mark.parametrize("path", ["/", "/review", "/a1", "/events", "/download/r-0123456789ab", "/go?space=work", "/x"])
+@pytest.mark.parametrize("path", ["/", "/review", "/a1", "/events", "/download/r-0123456789ab", "/go?space=job", "/x"])
 async def test_without_a_session_there_is_the_form_for_a_key_and_nothing_else(home: Path, path: str) -> None:
     async with browsing(home, None) as browser:
         answer = await browser.open(path)
@@ -126,12 +126,12 @@ async def test_a_session_ends_with_what_opened_it(home: Path) -> None:
 
 
 async def test_a_space_that_is_not_the_readers_reads_like_one_that_is_not_there(home: Path) -> None:
-    async with browsing(home, Reader(space="default", spaces=("default", "work"))) as browser:
+    async with browsing(home, Reader(space="default", spaces=("default", "job"))) as browser:
         await browser.memory.in_space("secret").remember("Hidden.")
         answers = [await browser.open("/a1", space) for space in ("secret", "nothing", "sec%2Fret")]
         assert {(answer.status_code, answer.text) for answer in answers} == {(404, answers[0].text)}
         assert (await browser.open("/go?space=secret")).status_code == 404
-        assert (await browser.open("/go?space=work")).headers["location"] == f"{BASE}/work/"
+        assert (await browser.open("/go?space=job")).headers["location"] == f"{BASE}/job/"
 
 
 async def test_a_reader_with_the_right_read_sees_no_forms_that_change_anything(home: Path) -> None:

@@ -30,8 +30,9 @@ from mcp.types import BlobResourceContents, TextResourceContents
 
 from mcp_memory.cli.demo import inputs
 from mcp_memory.cli.demo.inputs import DemoStep, DemoTask, Replies
-from mcp_memory.cli.terminal import WIDTH, columns, one_line, plural, size, steps, wrapped
+from mcp_memory.cli.terminal import WIDTH, columns, one_line, plural, steps, wrapped
 from mcp_memory.core.errors import Refused, StoreUnavailable
+from mcp_memory.core.text import size
 from mcp_memory.integrations.clients.programs import NAME, this_command
 from mcp_memory.shortterm.canvas.flowchart import parse
 

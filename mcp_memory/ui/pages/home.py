@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from mcp_memory.core.text import size
 from mcp_memory.store.values import RIGHTS
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
@@ -64,7 +65,7 @@ def _contents(view: View, status: dict[str, Any]) -> Element:
                 (t("home.facts"), ui.count(counts["facts"])),
                 (t("home.entities"), ui.count(counts["entities"])),
                 (t("home.scenes"), ui.count(counts["scenes"])),
-                (t("home.results"), [ui.link("/tasks", results), f" · {ui.size(offload['raw_bytes'])}"]),
+                (t("home.results"), [ui.link("/tasks", results), f" · {size(offload['raw_bytes'])}"]),
                 (t("home.masked"), ui.count(counts["masked"]) if counts["masked"] else None),
                 (t("home.unread"), t("home.turns", count=waiting["turns"])),
                 (t("home.held"), ui.link("/review", ui.count(status["held"]))),
@@ -192,9 +193,9 @@ def _disk(status: dict[str, Any]) -> Element | None:
     kinds = status["disk"]["kinds"]
     if not kinds:
         return None
-    lines = [(t(f"disk.{kind}"), ui.size(many), ui.count(many)) for kind, many in kinds.items()]
+    lines = [(t(f"disk.{kind}"), size(many), ui.count(many)) for kind, many in kinds.items()]
     total = sum(kinds.values())
-    lines.append((t("disk.total"), ui.size(total), ui.count(total)))
+    lines.append((t("disk.total"), size(total), ui.count(total)))
     head = (t("disk.kind"), t("disk.size"), t("disk.bytes"))
     return ui.section(t("disk.title"), ui.table(t("disk.caption"), head, lines, numbers=(1, 2)))
 
