@@ -1,7 +1,7 @@
 """The MCP App: two tools and a resource, for the clients that declare the extension `io.modelcontextprotocol/ui`.
 
-For all others they do not exist: the lists are byte for byte what they are without them, and a call or a read is
-answered as one of an unknown name. The SDK's `Apps` would list its tools to everybody.
+Other clients do not see them: their lists are unchanged, byte for byte, and a call or a read is answered as one of an
+unknown name. The SDK's `Apps` would list its tools to everybody.
 
 `show_memory` is for the model, `memory_view` for the App alone. Both only read: hosts have shown tools of an app to
 the model. So nothing that approves, changes or erases, and nothing that makes tokens, is ever a tool here.
@@ -113,7 +113,7 @@ def _answer(text: str, content: dict[str, Any], **more: Any) -> wire.CallToolRes
 
 @dataclass(frozen=True, kw_only=True)
 class AppTool:
-    """A tool that opens the App or feeds it; `declared` is its schema and description, `answer` what it does."""
+    """A tool of the App. `declared` gives its schema and description; `answer` runs it."""
 
     declared: Callable[..., None]
     answer: Callable[..., Awaitable[wire.CallToolResult]]
