@@ -64,9 +64,9 @@ def test_the_printed_address_opens_the_memory_once_and_ctrl_c_ends_it(filled: Pa
                 assert next(lines) == "retry: 2000"
                 process.send_signal(signal.SIGINT)
                 assert not [line for line in lines if line.startswith("data")]
+        assert process.wait(WAIT) == 0
         with httpx2.Client(base_url=origin) as other, pytest.raises(httpx2.ConnectError):
             other.post(f"{path}.enter", data={"key": key}, headers=own)
-        assert process.wait(WAIT) == 0
         assert process.stderr is not None
         assert process.stderr.read() == "It opens the memory once, within a minute. Ctrl-C ends it.\n"
 
