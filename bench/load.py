@@ -270,12 +270,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--store", metavar="URL", help="measure PostgreSQL: `postgresql` starts one, else an empty database"
     )
+    parser.add_argument(
+        "--largest", type=int, metavar="N", help="turns of its largest space [default: a third, at most 100,000]"
+    )
     options = parser.parse_args(arguments)
     if options.store:
         from bench import shared_store
 
         url = None if options.store == "postgresql" else options.store
-        found = shared_store.measured(url, options.home, options.turns or _STORED_TURNS)
+        turns = options.turns or _STORED_TURNS
+        found = shared_store.measured(url, options.home, turns, largest=options.largest)
         lines, wrong = shared_store.lines(found), False
     elif options.turns:
         from bench import big_home

@@ -1,9 +1,11 @@
-"""A memory in PostgreSQL: `python -m bench.load --store postgresql [--turns N] [--home DIR]`
+"""A memory in PostgreSQL: `python -m bench.load --store postgresql [--turns N] [--largest N] [--home DIR]`
 
 Starts a PostgreSQL of its own, as installed but for its memory (or `--store postgresql://…`: an empty database), and
-fills 1,000 spaces through the store, 50 turns a call: one of a third of N turns (at most 100,000), some of 1,000 to
-20,000, and many small ones that share what is left. All of them tell the same invented conversation from its start, so
-each text is embedded once; DIR keeps the vectors. Then, each beside its floor of the same run:
+fills 1,000 spaces through the store, 50 turns a call: one of a third of N turns (at most 100,000) or of `--largest`,
+some of 1,000 to 20,000, and many small ones that share what is left. All of them tell the same invented conversation
+from its start, so each text is embedded once; DIR keeps the vectors. A turn beyond the 100,000th gets the vector of an
+earlier one, moved a little (cosine 0.9). The index of the largest space is built when it is full, as `pg_restore` does.
+Then, each beside its floor of the same run:
 
 * `conversation_search` through the verb, one question at a time, in spaces of each size;
 * the 100 nearest vectors, of which how many are those of the exact scan;
@@ -35,6 +37,7 @@ import anyio
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from tqdm import tqdm
 
@@ -48,6 +51,8 @@ from mcp_memory.models.embed import make_embedder
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.postgres import PostgresStore, open_store
+from mcp_memory.store.postgres.schema import EVERY
+from mcp_memory.store.postgres.vectors import OWN
 from mcp_memory.store.sql import word_index
 from mcp_memory.store.values import Filters, Vectors
 from tests.postgres_server import running
@@ -56,7 +61,8 @@ __all__ = ["lines", "measured"]
 
 _SERVER = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
 _SPACES = 1_000
-_LARGEST = 100_000
+_EMBEDDED = 100_000  # turns of the conversation
+_NOISE = 0.03  # of a number of a vector that is used again
 _SIZES = {20_000: 1, 10_000: 1, 5_000: 1, 2_000: 2, 1_000: 4}
 _CLIENTS = 8
 _SECONDS = 10.0
@@ -64,20 +70,22 @@ _QUERIES, _WARM = 48, 8
 _NEAREST = 100
 
 
-def measured(url: str | None, folder: Path | None, turns: int) -> dict[str, Any]:
+def measured(url: str | None, folder: Path | None, turns: int, *, largest: int | None = None) -> dict[str, Any]:
     """Fill a database and measure it; one of its own without a `url`. Without a folder the vectors are made anew."""
     with TemporaryDirectory(prefix="bench-") as other, _database(url) as database:
         kept = folder or Path(other)
         kept.mkdir(parents=True, exist_ok=True)
-        spaces = _spaces(turns)
-        vectors = _vectors(kept / "vectors.npy", max(spaces.values()))
+        spaces = _spaces(turns, largest)
+        vectors = _vectors(kept / "vectors.npy", min(_EMBEDDED, max(spaces.values())))
+        owner = database if url else make_conninfo(database, user="owner")
         with closing(open_store(database)) as store:
             filled = _filled(store, spaces, vectors)
             start = perf_counter()
+            _index(owner)
             while store.maintain_indexes(limit=256):
                 pass
             settled = perf_counter() - start
-            _vacuum(database if url else make_conninfo(database, user="owner"))
+            _vacuum(owner)
             return {
                 "spaces": len(spaces),
                 "turns": sum(spaces.values()),
@@ -105,9 +113,9 @@ def _database(url: str | None) -> Generator[str]:
 # --- filling ----------------------------------------------------------------------------------------
 
 
-def _spaces(turns: int) -> dict[str, int]:
+def _spaces(turns: int, largest: int | None) -> dict[str, int]:
     """Return the spaces and how many turns each is to have, the largest first."""
-    sizes = {min(_LARGEST, turns // 3 // BATCH * BATCH): 1, **_SIZES}
+    sizes = {largest or min(_EMBEDDED, turns // 3 // BATCH * BATCH): 1, **_SIZES}
     sized = {f"of {size} {place}": size for size, count in sizes.items() for place in range(count)}
     left, small = turns - sum(sized.values()), _SPACES - len(sized)
     return sized | {f"small {place}": max(BATCH, left // small) for place in range(small)}
@@ -130,9 +138,32 @@ def _vacuum(url: str) -> None:
         con.execute("VACUUM (ANALYZE)")
 
 
+def _index(url: str) -> None:
+    """Give each space with many vectors of turns its own table, filled before it is indexed."""
+    with psycopg.connect(url) as con:
+        con.execute(f"SELECT set_config('mcp_memory.space', '{EVERY}', true)")
+        con.execute("SET LOCAL maintenance_work_mem = '2GB'")
+        for space, index in con.execute(
+            "SELECT n.space, v.id FROM number n, vector_index v WHERE n.kind = 'turn' AND n.last >= %s", (OWN,)
+        ).fetchall():
+            shared, own = f"turn_vec_{index}", f"turn_vec_{index}_of_{space}"
+            con.execute("SELECT create_vector_table(%s, %s)", (shared, space))
+            indexes = con.execute(
+                "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = %s AND indexdef LIKE '%%hnsw%%'", (own,)
+            ).fetchall()
+            for name, _ in indexes:
+                con.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(name)))
+            moved = f"WITH moved AS (DELETE FROM ONLY {shared} WHERE space = %s RETURNING *)"
+            con.execute(f"{moved} INSERT INTO {own} SELECT * FROM moved".encode(), (space,))
+            for _, definition in indexes:
+                con.execute(definition.encode())
+
+
 def _given(vectors: NDArray[np.float16], start: int, count: int) -> Vectors:
-    rows = np.arange(start, start + count) % len(vectors)
-    return Vectors(identity=IDENTITY, data=vectors[rows].astype(np.float32))
+    rows = np.arange(start, start + count)
+    data = vectors[rows % len(vectors)].astype(np.float32)
+    noise = np.random.default_rng(start).normal(scale=_NOISE, size=data.shape) * (rows >= len(vectors))[:, None]
+    return Vectors(identity=IDENTITY, data=(data + noise).astype(np.float32))
 
 
 def _filled(store: PostgresStore, spaces: dict[str, int], vectors: NDArray[np.float16]) -> float:

@@ -30,7 +30,7 @@ def made(count: int, seed: int) -> Vectors:
 @pytest.fixture(autouse=True)
 def _early(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of its own from 200 vectors on, as if those were 50,000."""
-    monkeypatch.setattr(vectors, "_OWN", 200)
+    monkeypatch.setattr(vectors, "OWN", 200)
     monkeypatch.setattr(vectors, "_RECENT", RECENT)
 
 

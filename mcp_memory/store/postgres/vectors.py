@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mcp_memory.store.postgres.transaction import PostgresTransaction
 
 __all__ = [
+    "OWN",
     "delete",
     "drop",
     "embeddable",
@@ -43,7 +44,7 @@ __all__ = [
     "unembedded",
 ]
 
-_OWN = 50_000
+OWN = 50_000
 """Vectors from which a space has a table of its own: until then all of them are scored in some 30 ms."""
 
 _RECENT = 1_000  # vectors of such a space that are scored beside its index, before they are moved
@@ -228,7 +229,7 @@ def move(tx: HomeTransaction, *, limit: int) -> bool:
 
     Runs in a transaction on all spaces, without locks that a capture or a search would wait for.
     """
-    spaces = tx.all("SELECT space, kind FROM number WHERE kind IN ('turn', 'atom') AND last >= ? ORDER BY 1, 2", _OWN)
+    spaces = tx.all("SELECT space, kind FROM number WHERE kind IN ('turn', 'atom') AND last >= ? ORDER BY 1, 2", OWN)
     for shared, space in [
         (f"{layer}_vec_{index}", space)
         for index in tx.column("SELECT id FROM vector_index ORDER BY id")
@@ -236,7 +237,7 @@ def move(tx: HomeTransaction, *, limit: int) -> bool:
     ]:
         own = f"{shared}_of_{space}"
         has_own: bool = tx.get("SELECT to_regclass(?) IS NOT NULL", own)
-        enough = _RECENT if has_own else _OWN
+        enough = _RECENT if has_own else OWN
         oldest = f"SELECT id FROM ONLY {shared} WHERE space = ? ORDER BY id LIMIT ?"
         if tx.get(f"SELECT count(*) FROM ({oldest}) counted", space, enough) < enough:
             continue
