@@ -197,7 +197,11 @@ def why(id_or_query: tuple[str, ...], **filters: Any) -> None:
         found = ask(lambda memory: memory.why(asked))
         print_answer(found, _evidence(found))
         return
-    search, recall = ask(lambda memory: memory.explain(asked, **filters))
+
+    async def explain(memory: Memory) -> tuple[Explained, Recalled]:
+        return await memory.explain(asked, **filters), await memory.explain_recall(asked)
+
+    search, recall = ask(explain)
     print_answer({"search": search, "recall": recall}, "\n\n".join(_explained(search, recall)))
 
 

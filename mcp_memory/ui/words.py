@@ -243,6 +243,7 @@ WORDS: dict[str, str] = {
     "search.in_all": "everything, explained",
     "search.in_memories": "statements and scenes",
     "search.in_turns": "turns",
+    "search.in_recall": "what recall would bring",
     "search.session": "Conversation",
     "search.role": "Said by",
     "search.anyone": "anyone",

@@ -75,8 +75,8 @@ async def answers(memory: Memory, budgets: Sequence[int]) -> list[str]:
         found += [asdict(await memory.recall(question, budget_tokens=budget)) for budget in budgets]
         found += [_shown(page, question, memory, budget) for budget in budgets]
         found.append(asdict(await memory.recall_beyond(question, known="", session="told", budget_tokens=ROOM)))
-        explained, recalled = await memory.explain(question, budget_tokens=ROOM)
-        found += [asdict(explained), asdict(recalled)]
+        found.append(asdict(await memory.explain(question)))
+        found.append(asdict(await memory.explain_recall(question, budget_tokens=ROOM)))
     found.append(asdict(await memory.memory_search("", limit=20)))
     found.append(asdict(await memory.read_persona()))
     status = await memory.status()

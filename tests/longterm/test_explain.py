@@ -34,7 +34,7 @@ async def test_what_is_shown_is_what_a_search_shows_and_its_points_make_its_scor
 ) -> None:
     found = await told.memory_search(query, limit=limit)
     shown = {hit.atom.id: hit.score for hit in found.atoms} | {hit.turn.id: hit.score for hit in found.turns}
-    search, _ = await told.explain(query, limit=limit)
+    search = await told.explain(query, limit=limit)
     assert {row.id: row.score for row in search.shown} == shown
     for row in (*search.shown, *search.missed):
         assert sum(part.points for part in row.parts) == pytest.approx(row.score, abs=1e-3)
@@ -45,13 +45,13 @@ async def test_what_is_shown_is_what_a_search_shows_and_its_points_make_its_scor
 async def test_what_just_missed_is_what_the_next_page_begins_with(told: Memory) -> None:
     first = await told.memory_search("night boat", limit=2)
     after = await told.memory_search("night boat", limit=2, cursor=first.cursor)
-    search, _ = await told.explain("night boat", limit=2)
+    search = await told.explain("night boat", limit=2)
     following = {hit.atom.id for hit in after.atoms} | {hit.turn.id for hit in after.turns}
     assert {row.id for row in search.missed[:2]} == following
 
 
 async def test_each_leg_and_word_is_counted(told: Memory) -> None:
-    search, _ = await told.explain("when does the night boat sail")
+    search = await told.explain("when does the night boat sail")
     legs = {leg.layer: leg for leg in search.legs}
     assert {"night", "boat", "sail"} <= set(search.words)
     assert {word: legs["turn"].words[word] for word in ("night", "boat")} == {"night": 2, "boat": 3}
@@ -63,13 +63,13 @@ async def test_each_leg_and_word_is_counted(told: Memory) -> None:
 
 
 async def test_a_leg_counts_what_passes_the_filters(told: Memory) -> None:
-    search, _ = await told.explain("night boat", until="2001-01-01")
+    search = await told.explain("night boat", until="2001-01-01")
     assert [(leg.by_words, leg.by_meaning) for leg in search.legs] == [(0, 0), (0, 0)]
     assert search.shown == ()
 
 
 async def test_a_turn_that_an_atom_before_it_rests_on_says_so_where_it_would_be_shown(told: Memory) -> None:
-    search, _ = await told.explain("The night boat sails at 02:30.", limit=10)
+    search = await told.explain("The night boat sails at 02:30.", limit=10)
     ids = [row.id for row in (*search.shown, *search.missed)]
     for row in search.left_out:
         assert row.id not in ids
@@ -77,7 +77,7 @@ async def test_a_turn_that_an_atom_before_it_rests_on_says_so_where_it_would_be_
 
 
 async def test_what_a_filter_takes_out_is_named(told: Memory) -> None:
-    search, _ = await told.explain("night boat", kind="instruction")
+    search = await told.explain("night boat", kind="instruction")
     assert search.shown == ()
     reasons = {row.id: row.left_out for row in search.left_out}
     assert reasons
@@ -85,7 +85,7 @@ async def test_what_a_filter_takes_out_is_named(told: Memory) -> None:
 
 
 async def test_recall_says_of_every_row_why_it_comes_or_not(told: Memory) -> None:
-    _, recall = await told.explain("When does the night boat sail?")
+    recall = await told.explain_recall("When does the night boat sail?")
     verdicts = {one.id: one for one in recall.verdicts}
     bundle = await told.recall("When does the night boat sail?")
     assert recall.brought == bundle.dynamic
@@ -97,7 +97,7 @@ async def test_recall_says_of_every_row_why_it_comes_or_not(told: Memory) -> Non
 
 
 async def test_of_a_question_about_nothing_that_is_known_all_that_is_brought_is_said_to_be_unsure(told: Memory) -> None:
-    _, recall = await told.explain("Which quarterly tax form is due?")
+    recall = await told.explain_recall("Which quarterly tax form is due?")
     assert "About this" not in recall.brought
     assert all("may be about something else" in one.why for one in recall.verdicts if one.brought)
 
@@ -109,6 +109,6 @@ async def test_an_empty_query_is_refused(told: Memory) -> None:
 
 @pytest.mark.parametrize("query", ['AND OR "', "%s {}", "\x00", "。" * 400, "a" * 20_000, "🌊"])
 async def test_any_text_can_be_explained(told: Memory, query: str) -> None:
-    search, recall = await told.explain(query)
+    search, recall = await told.explain(query), await told.explain_recall(query)
     assert len(search.query) <= 300
     assert recall.tokens >= 0

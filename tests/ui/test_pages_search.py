@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_memory.core.text import one_line
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory
 from mcp_memory.ui.elements import text_of
@@ -39,15 +40,17 @@ async def test_hits_have_their_score_and_the_share_of_each_signal_as_bars(memory
     assert any(bar.startswith(("words0.", "meaning0.")) for bar in bars)
 
 
-async def test_the_page_says_what_recall_would_bring_and_how_the_question_was_read(memory: Memory) -> None:
+async def test_the_page_says_how_the_question_was_read_and_leads_to_what_recall_would_bring(memory: Memory) -> None:
     page = await at(memory, "/search?q=does+her+knee+hurt")
-    shown = text(page)
-    explained, recall = await memory.explain("does her knee hurt", limit=10)
-    assert f"{recall.tokens:,} tokens" in shown
+    assert ", ".join((await memory.explain("does her knee hurt")).words) in text(page)
+    (to_recall,) = (link for link in links(page) if "in=recall" in link)
+    page = await at(memory, to_recall)
+    recall = await memory.explain_recall("does her knee hurt")
+    assert f"{recall.tokens:,} tokens" in text(page)
+    assert recall.brought in text(page)
     for verdict in recall.verdicts:
         assert f"/{verdict.id}" in links(page)
-    assert ", ".join(explained.words) in shown
-    assert recall.brought in shown
+        assert one_line(verdict.text, 60) in text(page)
 
 
 async def test_a_reader_finds_the_same(memory: Memory) -> None:

@@ -32,6 +32,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Atom, Bundle, Kind, Turn
 from mcp_memory.longterm import persona as l3_page
@@ -265,6 +267,7 @@ def _by_day(lines: Sequence[RecallLine]) -> Iterator[str]:
 
 
 _LOOKED_AT = 15
+_TEXT = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +279,8 @@ class RowVerdict:
     cosine: float
     brought: bool
     why: str
+    text: str
+    """At most 160 characters of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,9 +302,12 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
     wanted = recall_query(desk, [query])
     rows = [(layer, row) for layer in _LAYERS for row in weigh_rows(wanted, layer, limit=_LOOKED_AT)] if wanted else []
     anything = any(row.weight >= ABOUT and not row.is_echo for _, row in rows)
-    held = quarantined_ids(desk.store, desk.space, [row.id for _, row in rows])
     told = set(named(made.dynamic))
     stable = set(named(made.stable))
+    ids = [row.id for _, row in rows]
+    held = quarantined_ids(desk.store, desk.space, ids)
+    texts = {turn.id: turn.content for turn in desk.store.turns(desk.space, [id for id in ids if id[0] == "t"])}
+    texts |= {atom.id: atom.text for atom in desk.store.atoms(desk.space, [id for id in ids if id[0] == "a"])}
     return Recalled(
         tokens=made.tokens,
         brought=made.dynamic,
@@ -313,6 +321,7 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
                 cosine=round(row.cosine, 3),
                 brought=row.id in told,
                 why=_why(row, told=told, stable=stable, left_out=made.left_out, held=held, anything=anything),
+                text=mask(one_line(texts.get(row.id, ""), _TEXT)),
             )
             for _, row in sorted(rows, key=lambda one: -one[1].weight)
         ),

@@ -103,17 +103,13 @@ class StatusVerbs(Verbs):
         since: str | None = None,
         until: str | None = None,
         limit: int = 10,
-        budget_tokens: int = 1200,
-    ) -> tuple[Explained, Recalled]:
-        """Explain the ranking of a memory search, and what recall would return. Raises InvalidInput without a query."""
-        from mcp_memory.longterm.recall import recalled
+    ) -> Explained:
+        """Explain the ranking of a memory search. Raises InvalidInput without a query."""
         from mcp_memory.longterm.search.explain import explain
         from mcp_memory.store.values import Filters
 
-        if not query.strip():
-            raise InvalidInput("The query is empty. Say what was, or would be, searched for.")
+        _not_empty(query)
         in_range(limit, "limit", 1, MAX_LIMIT)
-        in_range(budget_tokens, "budget_tokens", 100, 100_000)
         parts, now = self._parts, self._parts.now()
         asking = parts.asking()
         begin, end = parts.times(since, until, now=now)
@@ -126,8 +122,17 @@ class StatusVerbs(Verbs):
             if parts.settings.rerank
             else None
         )
-        would = recalled(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
-        return replace(found, note=notes(asking.note, note)), would
+        return replace(found, note=notes(asking.note, note))
+
+    @in_thread
+    def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:
+        """Explain what recall would bring for a question, and why. Raises InvalidInput without a query."""
+        from mcp_memory.longterm.recall import recalled
+
+        _not_empty(query)
+        in_range(budget_tokens, "budget_tokens", 100, 100_000)
+        parts = self._parts
+        return recalled(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
 
     @in_thread
     def status(self) -> dict[str, Any]:
@@ -253,6 +258,11 @@ class StatusVerbs(Verbs):
             "today": [asdict(one) for one in calls],
             "ever": [asdict(one) for one in ever],
         }
+
+
+def _not_empty(query: str) -> None:
+    if not query.strip():
+        raise InvalidInput("The query is empty. Say what was, or would be, searched for.")
 
 
 def _plain(row: Any, *names: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Search: what is found and why, what just missed, and what recall would bring of it.
+"""Search: what is found and why, what just missed, and what recall would bring for it.
 
 Without a layer the first page of a search is explained; with one its hits can be paged through.
 """
@@ -26,20 +26,19 @@ from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import WORDS, t
 
 if TYPE_CHECKING:
-    from mcp_memory.longterm.recall import Recalled, RowVerdict
+    from mcp_memory.longterm.recall import RowVerdict
     from mcp_memory.longterm.search.explain import Explained, ExplainedRow, SearchLeg
 
 __all__ = ["search"]
 
 _ROLES = get_args(Role)
 _ID = re.compile(r"[atx][1-9]\d{0,17}|r-[0-9a-f]{12}|\d{3,9}(?:-[NF]\d{1,9}(?:-\d{1,9})?)?", re.ASCII)
-_LAYERS = ("", "memories", "turns")
+_LAYERS = ("", "memories", "turns", "recall")
 _OF_MEMORIES, _OF_TURNS, _OF_BOTH = ("kind", "entity", "as_of"), ("session", "role"), ("since", "until")
 _LIMIT = 20
 _EXPLAINED = 10
 _BESIDE = 5
 _EXCERPT = 600
-_VERDICTS = 8
 _SIGNALS = 3
 _EXAMPLES = ("words", "meaning", "time", "exact", "id")
 
@@ -60,6 +59,8 @@ async def search(view: View) -> Page:
                 body += await _memories(view, query, given)
             case "turns":
                 body += await _turns(view, query, given)
+            case "recall":
+                body += await _recalled(view, query)
             case _:
                 body += await _explained(view, query, given)
     except (InvalidInput, NotFound) as wrong:
@@ -119,7 +120,7 @@ def _how() -> Element:
 
 
 async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[Any]:
-    """Return the first page of a search taken apart, with what stands beside it and what recall would bring."""
+    """Return the first page of a search taken apart, with what stands beside it."""
     filters = _filters(given, "kind", "entity", *_OF_BOTH)
     found = dict[str, Any]()
 
@@ -135,7 +136,7 @@ async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[A
             tasks.start_soon(beside)
     except* (InvalidInput, NotFound) as group:
         raise group.exceptions[0] from None
-    explained, recall = cast("tuple[Explained, Recalled]", found["explained"])
+    explained = cast("Explained", found["explained"])
     beside_it = cast("MemoryResults", found["beside"])
     most = max((part.points for row in explained.shown for part in row.parts), default=0.0)
     words = set(explained.words)
@@ -151,7 +152,7 @@ async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[A
         ui.section(t("search.missed"), rows(explained.missed)) if explained.missed else None,
         ui.section(t("search.left_out"), rows(explained.left_out)) if explained.left_out else None,
         *_beside(beside_it),
-        _recall(recall, {row.id: row.text for row in (*explained.shown, *explained.missed, *explained.left_out)}),
+        el("p", ui.link("/search", t("search.recall"), q=query, **{"in": "recall"})),
         _asked(explained),
     ]
 
@@ -221,27 +222,6 @@ def _bars(found_by: Signals) -> Element:
     return charts.signals({_name(name): value for name, value in found_by.items()}, most=1.0)
 
 
-def _recall(recall: Recalled, texts: Mapping[str, str]) -> Element:
-    brought = [_verdict(one, texts) for one in recall.verdicts if one.brought]
-    others = [_verdict(one, texts) for one in recall.verdicts if not one.brought][:_VERDICTS]
-    text = el("pre", revealed(recall.brought), dir="auto", tabindex="0") if recall.brought.strip() else None
-    return ui.section(
-        t("search.recall"),
-        ui.rows(brought) if brought else ui.empty(t("search.recall_none")),
-        el("details", el("summary", t("search.recall_text")), text) if text else None,
-        el("details", el("summary", t("search.recall_not")), ui.rows(others)) if others else None,
-        beside=t("search.recall_size", count=recall.tokens),
-    )
-
-
-def _verdict(one: RowVerdict, texts: Mapping[str, str]) -> list[Element | None]:
-    weight = el("span", t("search.weight", weight=f"{one.weight:.2f}"))
-    return [
-        ui.words_of(texts[one.id], tag="p") if one.id in texts else None,
-        ui.gap(ui.link(f"/{one.id}", one.id, class_="id"), weight, el("span", inline(one.why), dir="auto")),
-    ]
-
-
 def _asked(search: Explained) -> Element:
     speaker = t("search.speaker_of", role=search.asks_for) if search.asks_for else None
     facts = ui.facts_of(
@@ -263,6 +243,31 @@ def _leg(leg: SearchLeg) -> str:
         meaning=ui.count(leg.by_meaning),
         candidates=ui.count(leg.candidates),
     )
+
+
+async def _recalled(view: View, query: str) -> list[Any]:
+    """Return what recall would bring for a question: its text, and the decision on each of the first rows."""
+    recall = await view.memory.explain_recall(query)
+    brought = [_verdict(one) for one in recall.verdicts if one.brought]
+    others = [_verdict(one) for one in recall.verdicts if not one.brought]
+    text = el("pre", revealed(recall.brought), dir="auto", tabindex="0") if recall.brought.strip() else None
+    return [
+        ui.section(
+            t("search.recall"),
+            ui.rows(brought) if brought else ui.empty(t("search.recall_none")),
+            el("details", el("summary", t("search.recall_text")), text) if text else None,
+            beside=t("search.recall_size", count=recall.tokens),
+        ),
+        ui.section(t("search.recall_not"), ui.rows(others)) if others else None,
+    ]
+
+
+def _verdict(one: RowVerdict) -> list[Element]:
+    weight = el("span", t("search.weight", weight=f"{one.weight:.2f}"))
+    return [
+        ui.words_of(one.text, tag="p"),
+        ui.gap(ui.link(f"/{one.id}", one.id, class_="id"), weight, el("span", inline(one.why), dir="auto")),
+    ]
 
 
 # --- one layer, page by page ------------------------------------------------------------------------
