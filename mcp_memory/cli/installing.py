@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import command_settings, place
-from mcp_memory.cli.terminal import columns, json_text, plural, visible
+from mcp_memory.cli.terminal import WIDTH, columns, json_text, one_line, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.text import safe_name
 
@@ -151,7 +151,7 @@ def _do(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
     for change in changes:
         for line in plan.diff(change).splitlines():
             colour = {"+": "green", "-": "red"}.get(line[0])
-            click.echo(click.style(visible(line), fg=colour))
+            click.echo(click.style(_within_width(line), fg=colour))
     try:
         agreed = yes or click.confirm(question, default=True)
     except click.Abort:
@@ -161,6 +161,15 @@ def _do(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
         click.echo("Nothing was changed. Say --yes to have it done without a question.", err=True)
         click.get_current_context().exit(1)
     plan.carry_out(changes)
+
+
+def _within_width(line: str) -> str:
+    """Return a line of a diff within the width: what changes is whole, over several lines; what is around it is cut."""
+    text = line[1:].lstrip()
+    margin = line[: len(line) - len(text)]
+    if len(line) <= WIDTH or line.startswith(("--- ", "+++ ", "@@ ")):
+        return visible(line)
+    return wrapped(text, margin) if line[0] in "+-" else margin + one_line(text, WIDTH - len(margin))
 
 
 def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...], *, yes: bool) -> None:

@@ -3,7 +3,8 @@
 JSON comes in three dialects: strict, with comments, and with comments and trailing commas. If a name occurs twice in an
 object, the last one counts. `rewrite_json(text, value)` returns a text that reads as `value`; each member that is the
 same keeps its bytes, and so do comments, order, indentation, line ends and a byte order mark. A removed member takes
-its line and the comment on it along; a new one looks like its neighbours.
+its line and the comment on it along; a new one looks like its neighbours. Where a line would grow past 80 columns, the
+object or array on it is opened: its children get a line each. A document that is all on one longer line stays there.
 
 `rewrite_toml(text, value)` adds, replaces and removes tables two levels deep (`[mcp_servers.memory]` with its
 subtables); a new one goes to the end. The result is parsed again, so it is either correct or refused: BadToml. A table
@@ -16,7 +17,7 @@ import json
 import re
 import tomllib
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -24,6 +25,8 @@ from mcp_memory.core.text import well_formed
 
 Dialect = Literal["json", "json+comments", "jsonc"]
 DEEPEST = 100
+WIDEST = 80
+"""Columns of a line that people write."""
 BOM = "\ufeff"
 
 _SPACE = re.compile(r"[ \t\r\n]+")
@@ -84,6 +87,11 @@ def same_value(one: object, other: object) -> bool:
         first, second = cast("list[Any]", one), cast("list[Any]", other)
         return len(first) == len(second) and all(map(same_value, first, second))
     return alike and (one == other or (one != one and other != other))  # TOML has nan
+
+
+def is_minified(text: str) -> bool:
+    """Tell whether the whole document is on one line, longer than people write."""
+    return len(text) > WIDEST and not re.search(r"[\r\n]", text.strip())
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -191,20 +199,27 @@ def rewrite_json(text: str, value: Any, dialect: Dialect = "jsonc") -> str:
     """Return the text changed so that it reads as `value`. Raises BadJson when it cannot be read to begin with."""
     root = parse_json(text, dialect)
     style = _JsonStyle.of(text, root)
+    while not is_minified(text) and (crowded := _crowded(text, root, value, style)):
+        text = _applied(text, crowded.opened())
+        root = parse_json(text, dialect)
     if root.start == root.end:  # nothing but comments, or nothing at all
         if same_value(value, {}):
             return text
         gap = "" if text.rstrip("\r\n") in ("", BOM) or text.endswith("\n") else style.newline
         return text + gap + style.dump(value, "", inline=False) + style.newline
-    pieces: list[str] = []
-    at = 0
-    for start, end, new in sorted(_edits(text, root, value, style, inline=False), key=lambda edit: edit[:2]):
-        pieces += [text[at:start], new]
-        at = end
-    return "".join([*pieces, text[at:]])
+    return _applied(text, _edits(text, root, value, style, inline=False))
 
 
 Edit = tuple[int, int, str]
+
+
+def _applied(text: str, edits: Iterable[Edit]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
+        pieces += [text[at:start], new]
+        at = end
+    return "".join([*pieces, text[at:]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +251,15 @@ class _JsonStyle:
         return text if well_formed(text) else json.dumps(value)
 
     def _spread(self, value: Any, newline: str) -> str:
-        """Return a value over several lines, as programs write settings; a list of plain values keeps to one."""
+        """Return a value over several lines, as programs write settings; a short list of plain values keeps to one."""
         inner = newline + self.unit
         match value:
             case {**members} if members:
                 lines = [f"{_plain(key)}: {self._spread(one, inner)}" for key, one in members.items()]
                 return f"{{{inner}{f',{inner}'.join(lines)}{newline}}}"
-            case [*items] if any(isinstance(item, list | dict) for item in items):
+            case [*items] if (
+                any(isinstance(item, list | dict) for item in items) or _width(inner + _plain(value)) > WIDEST
+            ):
                 return f"[{inner}{f',{inner}'.join(self._spread(item, inner) for item in items)}{newline}]"
             case _:
                 return _plain(value)
@@ -265,18 +282,44 @@ def _edits(text: str, node: JsonNode, new: Any, style: _JsonStyle, *, inline: bo
         return
     if node.children:  # what it looks like already; an empty one looks like what it stands in
         inline = _indent(text, node.children[0].start) is None
-    if isinstance(old, dict) and isinstance(new, dict):
-        yield from _JsonContainer(text, node, style, inline).become(*_members(node, cast("dict[str, Any]", new)))
-    elif isinstance(old, list) and isinstance(new, list):
-        yield from _JsonContainer(text, node, style, inline).become(*_items(node, cast("list[Any]", new)))
+    if changes := _changes(node, new):
+        yield from _JsonContainer(text, node, style, inline).become(*changes)
     else:
         yield node.start, node.end, style.dump(new, _line_indent(text, node.start), inline=inline)
+
+
+def _crowded(text: str, node: JsonNode, new: Any, style: _JsonStyle) -> _JsonContainer | None:
+    """Return the outermost container on a line that would grow too wide, unless comments are in the way."""
+    if same_value(node.value, new) or not node.children or not (changes := _changes(node, new)):
+        return None
+    container = _JsonContainer(text, node, style, inline=_indent(text, node.children[0].start) is None)
+    if container.inline and container.is_bare():
+        begin = max(text.rfind("\n", 0, node.start), text.rfind("\r", 0, node.start)) + 1
+        edits = [(start - begin, end - begin, piece) for start, end, piece in container.become(*changes)]
+        before = text[begin : node.end]
+        if _width(_applied(before, edits)) > max(WIDEST, _width(before)):
+            return container
+    inner = (_crowded(text, node.children[at].node, value, style) for at, value in changes[0].items())
+    return next(filter(None, inner), None)
+
+
+def _width(text: str) -> int:
+    return max(map(len, re.split(r"[\r\n]", text)))
 
 
 Kept = dict[int, Any]
 """Position of a child that stays → the value it is to have."""
 Added = dict[int, list[tuple[str | None, Any]]]
 """Position of the child that they follow (-1: none) → new children."""
+
+
+def _changes(node: JsonNode, new: Any) -> tuple[Kept, Added] | None:
+    """Return which children stay and which are new; None where the two values are not both objects or both arrays."""
+    if isinstance(node.value, dict) and isinstance(new, dict):
+        return _members(node, cast("dict[str, Any]", new))
+    if isinstance(node.value, list) and isinstance(new, list):
+        return _items(node, cast("list[Any]", new))
+    return None
 
 
 def _members(node: JsonNode, new: dict[str, Any]) -> tuple[Kept, Added]:
@@ -332,9 +375,19 @@ class _JsonContainer:
 
     def is_bare(self) -> bool:
         """Tell whether there is nothing between the brackets but children, commas and white space."""
-        ends = [self.node.start + 1, *(c.node.end if c.comma is None else c.comma + 1 for c in self.node.children)]
-        starts = [*(child.start for child in self.node.children), self.node.end - 1]
-        return not any(self.text[end:start].strip() for end, start in zip(ends, starts, strict=True))
+        return not any(self.text[end:start].strip() for end, start in self.gaps())
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Return what is before each child, and behind the last."""
+        ends = [self.node.start + 1, *map(self.end_of, range(len(self.node.children)))]
+        return list(zip(ends, [*(child.start for child in self.node.children), self.node.end - 1], strict=True))
+
+    def opened(self) -> Iterator[Edit]:
+        """Yield the edits that put each child on a line of its own."""
+        closing = self.style.newline + _line_indent(self.text, self.node.start)
+        *before, (start, end) = self.gaps()
+        yield from ((*gap, closing + self.style.unit) for gap in before)
+        yield start, end, closing
 
     def deleted(self, at: int) -> Edit:
         child = self.node.children[at]

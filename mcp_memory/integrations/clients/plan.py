@@ -9,6 +9,7 @@ again, leaves the same as removing it from the file.
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import shutil
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -24,8 +25,6 @@ from mcp_memory.integrations.clients import config_file, config_text, programs
 from mcp_memory.integrations.clients.config_file import ConfigFile
 from mcp_memory.integrations.clients.programs import NAME, ClientProgram, Format
 from mcp_memory.integrations.hooks import hooks_of
-
-WIDEST = 160  # characters of a line that a diff shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +133,17 @@ def _end_backups(changes: Iterable[ConfigChange]) -> None:
 
 
 def diff(change: ConfigChange) -> str:
-    """Return the change as a unified diff for people: secrets masked, very long lines cut around what differs."""
+    """Return the whole change as a unified diff for people, secrets masked.
+
+    A document that is all on one line is shown over several, and the heading says so.
+    """
     path = str(change.found.path)
-    before, after = (_lines(data) for data in (change.found.data, change.after))
-    first = next((at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
-    column = 0
-    if first < min(len(before), len(after)):
-        pairs = zip(before[first], after[first], strict=False)
-        column = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
-    shown = difflib.unified_diff(before, after, path, path if change.after is not None else "(no file)", lineterm="")
-    return "\n".join(_cut(mask(line), column) for line in shown)
+    before, after = (_text(data) for data in (change.found.data, change.after))
+    heading = path if change.after is not None else "(no file)"
+    if config_text.is_minified(before) and config_text.is_minified(after):
+        before, after, heading = _formatted(before), _formatted(after), f"{path} (one line, formatted here)"
+    shown = difflib.unified_diff(before.splitlines(), after.splitlines(), path, heading, lineterm="")
+    return "\n".join(map(mask, shown))
 
 
 # --- parts ------------------------------------------------------------------------------------------
@@ -229,16 +229,15 @@ def _rewritten(text: str, value: Mapping[str, Any], part: ConfigPart) -> str:
         raise Refused(f"{part.path} was left as it is: {error}. Change it by hand, or with {part.of.title}.") from None
 
 
-def _lines(data: bytes | None) -> list[str]:
-    return (data or b"").decode("utf-8", "replace").removeprefix(config_text.BOM).splitlines()
+def _text(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8", "replace").removeprefix(config_text.BOM)
 
 
-def _cut(line: str, column: int) -> str:
-    if len(line) <= WIDEST:
-        return line
-    start = max(1, column - WIDEST // 2)
-    end = start + WIDEST
-    return f"{line[0]}{'…' * (start > 1)}{line[start:end]}{'…' * (end < len(line))}"
+def _formatted(text: str) -> str:
+    try:
+        return json.dumps(config_text.read_json(text), indent=2, ensure_ascii=False)
+    except config_text.BadJson:  # TOML
+        return text
 
 
 def parts(

@@ -111,7 +111,7 @@ def test_what_is_kept_of_a_file_that_others_changed_is_told(run: Run, tmp_path: 
     assert "kept beside it, as *.mcp-memory-backup" in run("install", "cursor", "--yes").output
     config.write_text(config.read_text().replace("1", "2"))
     assert f"it is still in {config}.mcp-memory-backup" in run("uninstall", "cursor", "--yes").output
-    assert config.read_text() == '{"a": 2}'
+    assert config.read_text() == '{\n  "a": 2\n}'
 
 
 def test_what_codex_notes_of_trusted_hooks_is_no_hindrance(run: Run, tmp_path: Path) -> None:

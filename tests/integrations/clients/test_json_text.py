@@ -91,8 +91,26 @@ def test_what_is_added_looks_like_its_neighbours() -> None:
     )
     assert rewrite_json('{"a":{"b":1}}', {"a": {"b": 1, "c": [1, 2]}}) == '{"a":{"b":1,"c":[1,2]}}'
     assert rewrite_json('{"a": {}}', {"a": {"c": 1}}) == '{"a": {"c": 1}}'
+    assert rewrite_json('{"a": {"b": 1}}', {"a": {"b": 1, "c": ["x" * 40, "y" * 40]}}) == (
+        '{\n  "a": {\n    "b": 1,\n    "c": [\n      "' + "x" * 40 + '",\n      "' + "y" * 40 + '"\n    ]\n  }\n}'
+    )
     assert rewrite_json("{}", {"a": 1}) == '{\n  "a": 1\n}'
     assert rewrite_json("", {"a": 1}) == '{\n  "a": 1\n}\n'
+
+
+def test_a_document_on_one_long_line_stays_on_it() -> None:
+    text = json.dumps({"a": "x" * 80})
+    assert rewrite_json(text, {**read_json(text), "b": {"c": [1]}}) == f'{text[:-1]}, "b": {{"c": [1]}}}}'
+
+
+def test_a_line_that_would_grow_too_wide_is_opened_and_each_child_keeps_its_bytes() -> None:
+    text = '{\n    "short": {"x": 1.0},\n    "wide": {"b":{ "c": 1e2 }, "l": [1,  2],},\n}\n'
+    value = read_json(text)
+    value["wide"]["new"] = {"word": "x" * 60}
+    assert rewrite_json(text, value) == (
+        '{\n    "short": {"x": 1.0},\n    "wide": {\n        "b":{ "c": 1e2 },\n        "l": [1,  2],\n'
+        '        "new": {\n            "word": "' + "x" * 60 + '"\n        },\n    },\n}\n'
+    )
 
 
 def test_what_goes_takes_its_line_and_the_note_on_it_and_no_other_comment() -> None:

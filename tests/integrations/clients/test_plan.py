@@ -326,8 +326,26 @@ def test_the_diff_shows_what_changes_and_no_secret(config: Path) -> None:
     assert "a1a1" not in shown
 
 
-def test_the_diff_of_one_long_line_is_cut_around_the_change(config: Path) -> None:
-    config.write_text(json.dumps({"a": "x" * 5000, "mcpServers": {}, "z": "y" * 5000}))
-    shown = diff(installed(part(config))).splitlines()
-    assert max(map(len, shown)) < 250
-    assert "mcp-memory" in shown[-1]
+def test_the_diff_of_a_document_on_one_line_shows_the_change_over_several(config: Path) -> None:
+    config.write_text(json.dumps({"a": "x" * 5000, "mcpServers": {}, "z": {"API_KEY": "hunter2hunter2"}}))
+    change = installed(part(config, hooks=True))
+    assert change.after
+    assert b"\n" not in change.after
+    shown = diff(change).splitlines()
+    assert shown[1] == f"+++ {config} (one line, formatted here)"
+    assert '+    "memory": {' in shown
+    assert sum('"command": "/opt/mcp-memory"' in line for line in shown) == 1 + len(HOOKS)
+    assert "hunter2" not in diff(change)
+
+
+def test_what_is_written_has_the_indentation_of_the_file_and_hooks_on_lines_of_their_own(config: Path) -> None:
+    beep = '{"hooks": [{"type": "command", "command": "beep"}]}'
+    original = f'{{\r\n\t"model": "opus",\r\n\t"hooks": {{"Stop": [{beep}]}}\r\n}}\r\n'
+    config.write_bytes(original.encode())
+    install(part(config, "claude-code", hooks=True))
+    text = config.read_bytes().decode()
+    assert f'\t"hooks": {{\r\n\t\t"Stop": [\r\n\t\t\t{beep},\r\n\t\t\t{{\r\n\t\t\t\t"hooks": [\r\n' in text
+    assert text.count("\n") == text.count("\r\n")
+    assert max(map(len, text.splitlines())) <= 80
+    uninstall(part(config, "claude-code", hooks=True))
+    assert config.read_bytes().decode() == original
