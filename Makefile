@@ -2,6 +2,7 @@
 
 PYTHON = python3
 PY = .venv/bin/python
+PROGRAM = .venv/.program
 READY = .venv/.ready
 
 # Tests and the demo start many servers: the package is compiled once, not by each of them.
@@ -10,8 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | expand -t 14
 
-demo: $(READY) ## run the real server through its main job, over stdio
-	.venv/bin/mcp-memory demo
+demo: $(PROGRAM) ## run the real server through its main job, over stdio
+	@.venv/bin/mcp-memory demo
 
 test: $(READY) ## run the tests but the slow ones; ARGS='-k canvas -x' goes to pytest
 	$(PY) -m pytest -n auto $(ARGS)
@@ -39,6 +40,9 @@ ui: $(READY) ## run the tests of the pages in a real browser: CHROME=program, th
 	$(PY) -m scripts.browser
 	$(PY) -m pytest -m browser $(ARGS)
 
+docs: $(READY) ## build the documentation as a site, into build/site; every link must lead somewhere
+	$(PY) -m mkdocs build --quiet
+
 bundle: $(READY) ## make the desktop extension, dist/mcp-memory-<version>.mcpb; needs npm's registry once
 	$(PY) -m scripts.make_bundle
 
@@ -55,14 +59,20 @@ constraints: ## resolve the dependencies anew and pin what came out
 clean: ## remove everything that can be made again
 	rm -rf .venv .peers .demo build dist .pytest_cache .ruff_cache .hypothesis .coverage
 
-.PHONY: help demo test slow test-postgres check peers ui bundle format constraints clean
+.PHONY: help demo test slow test-postgres check peers ui docs bundle format constraints clean
 
 # Some systems ship venv without the pip to put in it; then the pip beside PYTHON fills the environment.
-$(READY): pyproject.toml constraints.txt
+$(PROGRAM): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "mcp-memory needs Python 3.11 or newer, and $(PYTHON) is `$(PYTHON) --version`." >&2; \
 	  echo "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@test -x $(PY) || $(PYTHON) -m venv .venv 2>/dev/null || { \
+	@test -x $(PY) || { echo "Making an environment in .venv"; $(PYTHON) -m venv .venv 2>/dev/null; } || { \
 	  $(PYTHON) -m venv --clear --without-pip .venv && $(PYTHON) -m pip --python $(PY) install -q pip; }
-	$(PY) -m pip install -q -c constraints.txt -e '.[dev]'
+	@echo "Installing mcp-memory there, with the libraries that it runs on (some 400 MB, half a minute)"
+	@$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[render]'
+	@touch $@
+
+$(READY): $(PROGRAM)
+	@echo "Installing what the tests need (some 600 MB, a minute or two)"
+	@$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@

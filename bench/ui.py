@@ -157,7 +157,7 @@ def main() -> None:
             home, asked = bed.home, [query.text for query in queries(SEARCHES, turns=given.turns)]
         else:
             home, asked = folder / "demo", [*DEMO_QUERIES] * (SEARCHES // len(DEMO_QUERIES))
-            demo = [sys.executable, "-m", "mcp_memory", "demo", "--home", str(home)]
+            demo = [sys.executable, "-m", "mcp_memory", "demo", "--full", "--home", str(home)]
             subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
         found = measure(home, asked, rounds=given.rounds)
     print("\n".join(table(found)))

@@ -137,7 +137,7 @@ def main() -> None:
     with TemporaryDirectory() as scratch:
         home = given.home or Path(scratch) / "demo"
         if given.home is None:
-            demo = [sys.executable, "-m", "mcp_memory", "demo", "--home", str(home)]
+            demo = [sys.executable, "-m", "mcp_memory", "demo", "--full", "--home", str(home)]
             subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
         with logged_in(home) as (base, browser, context):
             chosen = of_all(base, browser, context, given.all) if given.all else of_readme(base, browser, context)

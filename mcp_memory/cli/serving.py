@@ -97,21 +97,22 @@ def open_browser(address: str) -> threading.Thread | None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the demo's memory, made anew on each run.  [default: .demo here, or a temporary folder]",
 )
-def demo(home: Path | None) -> None:
-    """Show the main job on a made-up fortnight.
+@click.option("--full", is_flag=True, help="Show every step, of a whole fortnight.")
+def demo(home: Path | None, full: bool) -> None:
+    """Show the main job on a made-up conversation and task.
 
-    It starts the real server, talks to it as an agent would (remember, search, offload, expand, fold, recall)
-    and ends with what that saved. Your own memory is not touched: a folder
-    that an earlier demo did not make is refused. Its memory can be opened with the other commands:
+    It starts the real server and talks to it as two clients would: what is said on Monday is known on Friday, a large
+    tool result is replaced and read again. It ends with what that saved. Your own memory is not touched: a folder that
+    an earlier demo did not make is refused. Its memory can be opened with the other commands:
 
     \b
     mcp-memory demo
-    mcp-memory --home .demo search "night boat"
+    mcp-memory --home .demo search van
     mcp-memory --home .demo show canvas
     """
     from mcp_memory.cli.demo import run
 
-    run(home or command_settings().get("home"))
+    run(home or command_settings().get("home"), full=full)
 
 
 OVER = 300  # about the characters from which `bench.offload` keeps a result

@@ -82,8 +82,6 @@ def draw(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
             png.write_bytes(bitmap.png())
     except OSError as error:
         raise McpMemoryError(f"{error.filename} cannot be written: {error.strerror}.") from None
-    for path in filter(None, (svg, png)):
-        click.echo(f"Drew {path}", err=True)
 
 
 @click.group()
@@ -221,6 +219,8 @@ def canvas(
     row, refs = ask(read)
     if svg or png:
         draw(row, svg=svg, png=png)
+        for path in filter(None, (svg, png)):
+            click.echo(f"Drew {path}", err=True)
     elif mermaid:
         click.echo(row.text, nl=False)
     else:

@@ -32,7 +32,7 @@ def browser() -> Iterator[Browser]:
 def demo_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home of the demo, and what it lacks: items under review, forgotten ones, a large task. Not to be changed."""
     home = tmp_path_factory.mktemp("demo") / "home"
-    command = [sys.executable, "-m", "mcp_memory", "demo", "--home", str(home)]
+    command = [sys.executable, "-m", "mcp_memory", "demo", "--full", "--home", str(home)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=300)
     furnish(home)
     return home
