@@ -15,7 +15,7 @@ from anyio import fail_after
 from mcp import Client, StdioServerParameters
 
 from mcp_memory import __version__
-from mcp_memory.cli import MODULES
+from mcp_memory.cli import program
 from mcp_memory.core.config import PREFIX, Settings
 from mcp_memory.server.prompts import PROMPTS
 from scripts.make_bundle import manifest, project, stage
@@ -47,7 +47,7 @@ def filled(text: str, extension: Path, home: Path) -> str:
 
 
 def test_the_extension_is_a_manifest_a_start_and_the_wheel(extension: Path) -> None:
-    wheel = f"mcp_memory-{__version__}-py3-none-any.whl"
+    wheel = f"memory_pyramid-{__version__}-py3-none-any.whl"
     files = {"LICENSE", "icon.png", "manifest.json", "pyproject.toml", "server.py", wheel}
     assert {path.name for path in extension.iterdir()} == files
 
@@ -66,8 +66,8 @@ def test_its_options_are_settings_that_the_server_is_given_and_may_stay_empty() 
 
 def test_its_requirements_are_the_wheel_and_the_versions_that_are_tested(extension: Path) -> None:
     said = tomllib.loads((extension / "pyproject.toml").read_text(encoding="utf-8"))
-    assert said["project"]["dependencies"] == list(said["tool"]["uv"]["sources"]) == ["mcp-memory"]
-    assert (extension / said["tool"]["uv"]["sources"]["mcp-memory"]["path"]).is_file()
+    assert said["project"]["dependencies"] == list(said["tool"]["uv"]["sources"]) == ["memory-pyramid"]
+    assert (extension / said["tool"]["uv"]["sources"]["memory-pyramid"]["path"]).is_file()
     assert said["project"]["version"] == __version__
     assert said["project"]["requires-python"] == f"{project()['requires-python']},<3.14"
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -124,7 +124,7 @@ def test_the_registry_takes_the_entry() -> None:
 def test_the_registrys_command_serves_with_variables_that_are_settings() -> None:
     [package] = REGISTRY["packages"]
     [argument] = package["packageArguments"]
-    assert argument["value"] in MODULES
+    assert argument["value"] in program.commands
     said: dict[str, Any] = {each.pop("name"): each for each in map(dict, package["environmentVariables"])}
     fields = {name: Settings.model_fields[name.removeprefix(PREFIX).lower()] for name in said}
     assert {name: each["description"] for name, each in said.items()} == {n: f.description for n, f in fields.items()}

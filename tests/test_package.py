@@ -43,11 +43,12 @@ def test_the_package_says_what_it_offers() -> None:
 
 
 def test_the_version_is_the_one_that_was_installed() -> None:
-    assert mcp_memory.__version__ == version("mcp-memory")
+    assert mcp_memory.__version__ == version("memory-pyramid")
 
 
-def test_the_console_script_is_installed() -> None:
-    [script] = entry_points(group="console_scripts", name="mcp-memory")
+@pytest.mark.parametrize("command", ["mcp-memory", "memory-pyramid"])
+def test_the_console_script_is_installed_under_its_name_and_that_of_the_distribution(command: str) -> None:
+    [script] = entry_points(group="console_scripts", name=command)
     assert callable(script.load())
 
 
@@ -68,7 +69,7 @@ def test_the_wheel_brings_the_embedding_model_with_its_licence_and_stays_small(w
 @pytest.mark.slow
 def test_the_wheel_holds_nothing_but_the_package_and_its_metadata(wheel: zipfile.Path) -> None:
     tops = {path.name for path in wheel.iterdir()}
-    assert tops == {"mcp_memory", f"mcp_memory-{version('mcp-memory')}.dist-info"}
+    assert tops == {"mcp_memory", f"memory_pyramid-{version('memory-pyramid')}.dist-info"}
 
 
 def test_every_pin_is_a_name_and_a_version_and_none_brings_a_training_framework() -> None:

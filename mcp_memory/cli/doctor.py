@@ -110,7 +110,7 @@ def _telemetry() -> Iterator[Check]:
         yield Check("telemetry", "ok", "spans without contents go to the collector that OTEL_* names")
     elif telemetry.wanted():
         found = "OTEL_* names a collector, and the extra that sends spans is not installed"
-        next_step = "Install mcp-memory[otel], or unset the variable; nothing is sent meanwhile."
+        next_step = "Install memory-pyramid[otel], or unset the variable; nothing is sent meanwhile."
         yield Check("telemetry", "warn", found, next_step)
 
 

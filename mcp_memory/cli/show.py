@@ -30,7 +30,7 @@ def outline(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> str:
     head = f"{row.number:03d}-{row.label}  {state}  {minute(row.updated)}  {plural(len(canvas.nodes), 'step')}"
     lines = [click.style(visible(head), bold=True), visible(canvas.task_goal), ""]
     for node, line in zip(canvas.nodes, steps(canvas), strict=True):
-        lines += [line, f"         {one_line(node.summary, 90)}"]
+        lines += [line, f"         {one_line(node.summary, 71)}"]
         lines += [f"         {name}" for name in refs.get(node.id, ())]
     return "\n".join(lines)
 
@@ -64,7 +64,7 @@ def plain(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 def draw(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
     """Draw the canvas, as it is folded now, with the real Mermaid. Refused when the extra is not installed."""
     if importlib.util.find_spec("mermaidx") is None:
-        raise Refused("Drawing needs the optional extra: pip install 'mcp-memory[render]'.")
+        raise Refused("Drawing needs the optional extra: pip install 'memory-pyramid[render]'.")
     import mermaidx  # pyright: ignore[reportMissingTypeStubs]
 
     from mcp_memory.shortterm.canvas.flowchart import read
@@ -153,7 +153,9 @@ def scene(slug: str) -> None:
 @as_json
 @place
 def session(name: str | None, start: int, limit: int) -> None:
-    """Show the turns of a session: of NAME, or of the one written to last.
+    """Show the turns of a session.
+
+    Without a NAME it is the session written to last.
 
     \b
     mcp-memory show session
@@ -199,7 +201,9 @@ def sessions(limit: int) -> None:
 def canvas(
     name: str | None, mermaid: bool, svg: Path | None, png: Path | None, rebuild: bool, undo_patch: bool
 ) -> None:
-    """Show the canvas of a task: NAME is its number or its label; left out, the active one.
+    """Show the canvas of a task.
+
+    NAME is its number or its label; left out, it is the active one.
 
     \b
     mcp-memory show canvas

@@ -79,7 +79,7 @@ def set_up(known: Collection[str]) -> None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        logger.warning("OTEL_EXPORTER_OTLP_ENDPOINT is set, and no spans are sent: install mcp-memory[otel]")
+        logger.warning("OTEL_EXPORTER_OTLP_ENDPOINT is set, and no spans are sent: install memory-pyramid[otel]")
         return
     resource = Resource.create(
         {"service.name": os.environ.get("OTEL_SERVICE_NAME", _SCOPE), "service.version": __version__}

@@ -51,7 +51,6 @@ def test_lines_of_a_tool_result_are_found_with_where_they_stand(answer: Answer, 
 
 
 def test_why_tells_which_output_a_memory_rests_on(tmp_path: Path, run: Run) -> None:
-    assert "No output is named here" in run("why", "a1").stdout
     assert run("why", "a999").exit_code == 1
 
     async def tell() -> str:
@@ -220,7 +219,7 @@ def test_drawing_without_the_extra_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "mermaidx", None)
     result = run("show", "canvas", "--svg", str(tmp_path / "x.svg"))
     assert result.exit_code == 1
-    assert "pip install 'mcp-memory[render]'" in result.stderr
+    assert "pip install 'memory-pyramid[render]'" in result.stderr
 
 
 @pytest.mark.slow

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
 
+from mcp_memory import __version__
 from mcp_memory.cli.demo import inputs
 from mcp_memory.cli.demo.agent import DemoAgent, DemoResult, connected
 from mcp_memory.cli.demo.inputs import DemoStep, DemoTask
@@ -49,7 +49,7 @@ STABLE_LINES = 9
 async def play(home: Path) -> None:
     """Start the server and play all acts on it."""
     async with connected(home, "demo") as agent:
-        click.echo(f"mcp-memory {version('mcp-memory')}, MCP {agent.protocol} over stdio, memory in {home}")
+        click.echo(f"mcp-memory {__version__}, MCP {agent.protocol} over stdio, memory in {home}")
         await record(agent)
         await remember(agent)
         await distil(agent)

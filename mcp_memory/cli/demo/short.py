@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from importlib.metadata import version
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
 
 import click
 
+from mcp_memory import __version__
 from mcp_memory.cli.demo import inputs
 from mcp_memory.cli.demo.agent import DemoAgent, DemoResult, connected
 from mcp_memory.cli.show import draw
@@ -30,7 +30,7 @@ _SAID, _PAGE, _RECALLED, _SUMMARY = 2, 3, 2, 3
 
 async def play(home: Path) -> None:
     """Play Monday and Friday, each with a server of its own, and draw the task's canvas."""
-    _say(f"mcp-memory {version('mcp-memory')}: the real server over stdio, without a key. Memory: {home}", margin="")
+    _say(f"mcp-memory {__version__}: the real server over stdio, without a key. Memory: {home}", margin="")
     async with connected(home, MONDAY) as agent:
         await _monday(agent)
     async with connected(home, FRIDAY) as agent:

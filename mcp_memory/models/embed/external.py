@@ -2,7 +2,7 @@
 litellm.
 
 Local models are set as `fastembed:BAAI/bge-small-en-v1.5`, `model2vec:minishlab/potion-base-8M`, or with a folder in
-place of the name. The library is an extra (`pip install 'mcp-memory[fastembed]'`); it downloads a model at first use,
+place of the name. The library is an extra (`pip install 'memory-pyramid[fastembed]'`); it downloads a model at first use,
 fastembed's into `models` under the home, model2vec's into the cache of Hugging Face. Neither is `local` in the sense
 of the protocol: a transformer takes 10 ms a text, and the first use may download for minutes, so turns are embedded
 in the background. Questions wait for a model in the first 10 seconds of its loading; after that they are searched by
@@ -141,7 +141,7 @@ def _load(future: Future[_Loaded], library: Library, model: str, models: Path) -
         future.set_exception(
             EmbeddingFailed(
                 f"The embedder {library}:{model} needs a library that is not here ({error.name}). "
-                f"Install it: pip install 'mcp-memory[{library}]'."
+                f"Install it: pip install 'memory-pyramid[{library}]'."
             )
         )
     except Exception as error:  # noqa: BLE001 libraries raise their own errors; all mean this

@@ -27,7 +27,7 @@ try:
 except ImportError:
     raise InvalidInput(
         "Setting 'store' names a PostgreSQL database, and its driver is not installed: `pip install "
-        "'mcp-memory[postgres]'`."
+        "'memory-pyramid[postgres]'`."
     ) from None
 
 __all__ = ["MovablePostgres", "PostgresStore", "migrate", "open_store"]

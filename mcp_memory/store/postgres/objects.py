@@ -120,7 +120,7 @@ class Bucket:
             from obstore.store import S3Store
         except ImportError:
             raise InvalidInput(
-                "Setting 'objects' names a bucket, and its client is not installed: `pip install 'mcp-memory[s3]'`."
+                "Setting 'objects' names a bucket, and its client is not installed: `pip install 'memory-pyramid[s3]'`."
             ) from None
         self.name = address
         self._resting = (0.0, "")  # until when, and why
