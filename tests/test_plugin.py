@@ -45,7 +45,7 @@ def test_the_marketplace_lists_the_plugin_that_is_here() -> None:
 def test_the_plugin_is_told_as_the_package_is() -> None:
     known = project()
     assert [MANIFEST[key] for key in ("name", "version", "license", "keywords", "repository")] == [
-        known["name"],
+        "mcp-memory",
         __version__,
         known["license"],
         known["keywords"],
