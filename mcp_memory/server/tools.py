@@ -347,6 +347,8 @@ class Tool:
     async def call(self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any]) -> wire.CallToolResult:
         """Run a call: arguments are checked before the store is asked for."""
         arguments = parse_arguments(self.name, self.model, given)
+        if self.run is remember and "kind" not in given:
+            arguments["kind"] = None  # a correction has the kind of what it supersedes
         answer = await getattr(await memory(), self.verb or self.name)(**arguments)
         return wire.CallToolResult(
             content=[wire.TextContent(text=sendable(render(answer)))],

@@ -520,6 +520,8 @@ WORDS: dict[str, str] = {
     "entity.statements": "What holds now",
     "entity.statements_then": "What held on {day}",
     "entity.no_statements": "No statement mentions it.",
+    "entity.past": "Nothing about it holds now; {count} statement is past.|Nothing about it holds now; {count} "
+    "statements are past.",
     "entity.more": "More statements",
     "entity.near": "In the same statements",
     "entity.no_near": "No current statement mentions it together with something else.",

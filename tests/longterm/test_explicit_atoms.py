@@ -70,6 +70,21 @@ async def test_what_is_only_similar_is_not_called_a_contradiction(memory: Memory
     assert "Similar and still held true; where one is outdated, call again with supersedes=[a1]:" in render(done)
 
 
+async def test_a_correction_is_about_what_the_corrected_ones_are_about_and_of_their_kind(memory: Memory) -> None:
+    await memory.remember("The pilot met Ines", kind="episodic", entity="Ines", relation="met", value="the pilot")
+    await memory.remember("Ben was there", kind="episodic", entity="Ben", relation="was", value="there")
+    done = await memory.remember("The pilot met Ines and Ben in Oslo", supersedes=["a1", "a2"])
+    assert (done.atom.kind, done.atom.entities, done.atom.fact) == ("episodic", ("Ines", "Ben"), None)
+    assert [atom.id for atom in (await memory.statements(entity="Ines")).atoms] == ["a3"]
+
+
+async def test_a_correction_with_an_entity_and_a_kind_of_its_own_has_those(memory: Memory) -> None:
+    await memory.remember("Ines met the pilot", kind="episodic", entity="Ines", relation="met", value="the pilot")
+    fact = {"entity": "Ben", "relation": "met", "value": "the pilot"}
+    done = await memory.remember("Ben met the pilot", kind="persona", supersedes=["a1"], **fact)
+    assert (done.atom.kind, done.atom.entities) == ("persona", ("Ben",))
+
+
 async def test_facts_about_two_entities_do_not_contradict(memory: Memory) -> None:
     await memory.remember("Lives in Porto", entity="Ines", relation="lives in", value="Porto")
     done = await memory.remember("Moved to Leeds", entity="Ben", relation="lives in", value="Leeds")

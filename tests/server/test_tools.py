@@ -51,6 +51,15 @@ def definitions() -> dict[str, Tool]:
     return {tool.name: tool.definition for tool in TOOLS}
 
 
+async def test_a_correction_without_a_kind_has_that_of_what_it_corrects(client: Client) -> None:
+    told = answer_of(await client.call_tool("remember", {"text": "The boat left at ten", "kind": "episodic"}))
+    correction = {"text": "The boat left at nine", "supersedes": [told["atom"]["id"]]}
+    corrected = answer_of(await client.call_tool("remember", correction))
+    assert corrected["atom"]["kind"] == "episodic"
+    fresh = answer_of(await client.call_tool("remember", {"text": "Anna likes boats"}))
+    assert fresh["atom"]["kind"] == "persona"
+
+
 async def test_both_generations_list_the_same_tools_in_the_same_order(client: Client) -> None:
     assert [tool.name for tool in (await client.list_tools()).tools] == snapshot(
         [

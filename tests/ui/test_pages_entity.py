@@ -112,3 +112,17 @@ async def test_what_is_no_date_is_refused_in_a_sentence(memory: Memory) -> None:
 
 async def test_inside_a_conversation_it_is_the_same(memory: Memory) -> None:
     assert text(await at(memory, "/entity/Maya", form_token="", right="read")) == text(await entity(memory))
+
+
+async def test_of_what_has_ended_altogether_the_page_says_so_and_lists_it(memory: Memory) -> None:
+    await memory.remember("Ben moved in.", entity="Ben", relation="moved", value="in", supersedes=["a2"])
+    page = await entity(memory)
+    assert "Nothing about it holds now; 2 statements are past." in text(page)
+    assert said(page) == ["Maya lives in Oslo.", "Maya lives in Bergen."]
+    assert "No statement mentions it" not in text(page)
+    assert "No facts of it are known" not in text(page)
+
+
+async def test_a_correction_stays_with_what_it_is_about(memory: Memory) -> None:
+    await memory.remember("Maya lives in Voss.", supersedes=["a2"])
+    assert said(await entity(memory)) == ["Maya lives in Voss."]

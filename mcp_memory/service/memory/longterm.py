@@ -190,7 +190,7 @@ class LongtermVerbs(Verbs):
         self,
         text: str,
         *,
-        kind: Kind = "persona",
+        kind: Kind | None = None,
         entity: str | None = None,
         relation: str | None = None,
         value: str | None = None,
@@ -209,8 +209,9 @@ class LongtermVerbs(Verbs):
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.
 
-        `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Replaced statements
-        are closed, never deleted.
+        `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements that it
+        supersedes end, and are never deleted. Without an entity of its own it is about the entities that they are
+        about; without a `kind` it has theirs, and where it supersedes none it is `persona`.
         """
         from mcp_memory.longterm.merging import similar
         from mcp_memory.longterm.statements import explicit_atom
@@ -218,9 +219,10 @@ class LongtermVerbs(Verbs):
 
         parts = self._parts
         now = parts.now()
+        older = parts.store.atoms(self.space, supersedes)
         atom = explicit_atom(
             text,
-            kind=kind,
+            kind=kind or next((one.kind for one in older), "persona"),
             session=self._session(session),
             entity=entity,
             relation=relation,
@@ -230,6 +232,8 @@ class LongtermVerbs(Verbs):
             cites=cites,
             source=source,
         )
+        if atom.entity is None:
+            atom = replace(atom, entities=list(dict.fromkeys(name for one in older for name in one.entities)))
         asking = parts.asking()
         atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors)
         embedded = parts.indexing.of_rows([atom.text])

@@ -34,6 +34,9 @@ async def entity(view: View) -> Page:
         limit=_STATEMENTS,
         cursor=view.query.get("cursor"),
     )
+    past = None
+    if not listed.atoms and as_of is None:
+        past = await memory.statements(entity=name, ended=True, limit=_STATEMENTS, cursor=view.query.get("cursor"))
     near = await memory.related_entities(name, limit=graph.MOST)
     shown = revealed(one_line(name, 80))
     return Page(
@@ -42,7 +45,7 @@ async def entity(view: View) -> Page:
         body=ui.body(
             _facts(name, facts, as_of),
             _near(name, near),
-            _statements(name, listed, as_of),
+            _past(name, past) if past and past.atoms else _statements(name, listed, as_of),
             el("p", ui.link("/search", t("entity.search", name=shown), q=name)),
         ),
     )
@@ -126,6 +129,17 @@ def _statements(name: str, listed: StatementPage, as_of: date | None) -> Element
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(t("entity.no_statements")),
         ui.pager(path, listed.cursor, t("entity.more"), as_of=day),
         beside=None if listed.total is None else ui.count(listed.total),
+    )
+
+
+def _past(name: str, listed: StatementPage) -> Element:
+    """Return the statements about something of which nothing holds any more."""
+    count = len(listed.atoms) if listed.total is None else listed.total
+    return ui.section(
+        t("entity.statements"),
+        ui.note(t("entity.past", count=count)),
+        ui.rows(map(ui.statement_row, listed.atoms)),
+        ui.pager(f"/entity/{ui.part(name)}", listed.cursor, t("entity.more")),
     )
 
 

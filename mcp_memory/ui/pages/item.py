@@ -44,7 +44,9 @@ async def statement(view: View) -> Page:
     evidence = [Evidence(turn=atom.evidence, span=atom.span, quote=""), *atom.also]
     turns = await memory.turns(list(dict.fromkeys(one.turn for one in evidence)))
     newer = await memory.statements_by_id([atom.superseded_by]) if atom.superseded_by else []
-    facts = await memory.facts_about(atom.fact.entity) if atom.fact else []
+    older = await memory.superseded_by([id])
+    fact = next((one.fact for one in (atom, *older) if one.fact), None)
+    facts = await memory.facts_about(fact.entity) if fact else []
     return Page(
         title=t("item.statement", id=id),
         here="memory",
@@ -57,8 +59,8 @@ async def statement(view: View) -> Page:
             _about(atom),
             _support(await memory.why(id)),
             _named_by(await memory.mentions(id)),
-            *_replaced(await memory.superseded_by([id])),
-            *_history(atom, facts),
+            *_replaced(older),
+            *_history(fact, facts),
             *_correct(view, atom),
         ),
     )
@@ -176,14 +178,12 @@ def _replaced(older: Sequence[Atom]) -> Iterator[Element]:
         yield ui.section(t("item.supersedes"), ui.rows(map(ui.statement_row, older)))
 
 
-def _history(atom: Atom, facts: Sequence[Fact]) -> Iterator[Element]:
-    """Yield the values that the fact of a statement had, where there were others."""
-    if atom.fact is None:
+def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
+    """Yield the values that a fact had, where one of them has ended."""
+    known = [one for one in facts if fact and one.relation == fact.relation]
+    if fact is None or all(one.valid_to is None for one in known):
         return
-    known = [one for one in facts if one.relation == atom.fact.relation]
-    if len(known) < 2:
-        return
-    entity, relation = revealed(atom.fact.entity), revealed(atom.fact.relation)
+    entity, relation = revealed(fact.entity), revealed(fact.relation)
     head = (t("item.value"), t("item.true_since"), t("item.true_until"), t("item.whose"), t("item.statement_column"))
     lines = (
         (
@@ -196,7 +196,7 @@ def _history(atom: Atom, facts: Sequence[Fact]) -> Iterator[Element]:
         for one in known
     )
     caption = t("item.history_of", relation=relation, entity=entity)
-    more = ui.link(f"/entity/{ui.part(atom.fact.entity)}", ui.words_of(atom.fact.entity))
+    more = ui.link(f"/entity/{ui.part(fact.entity)}", ui.words_of(fact.entity))
     yield ui.section(t("item.history"), ui.table(caption, head, lines), beside=more, id="history")
 
 
