@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +35,14 @@ _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Give the server this variable, such as a key.")
 @_project
 @_name
+@click.option(
+    "--per-project",
+    is_flag=True,
+    help="A memory of its own for this folder, or that of --project. Its space has the folder's name.",
+)
 @click.option("--no-hooks", is_flag=True, help="Only the server: nothing is recalled or recorded by itself.")
 @click.option("--print", "only_print", is_flag=True, help="Show what to put where, for this or any other client.")
+@click.option("--link", "only_link", is_flag=True, help="Print a link that has Cursor or VS Code install it.")
 @click.option("--check", "only_check", is_flag=True, help="Start what is installed as the client does; change nothing.")
 @_yes
 @place
@@ -43,27 +51,41 @@ def install(
     env: tuple[str, ...],
     project: Path | None,
     name: str,
+    per_project: bool,
     no_hooks: bool,
     only_print: bool,
+    only_link: bool,
     only_check: bool,
     yes: bool,
 ) -> None:
-    """Put this server into a client's configuration; without CLIENT, list the clients and their state.
+    """Connect a client, or list the clients and their state.
 
-    CLIENT is claude-desktop, claude-code, cursor, vscode, codex or gemini. What would change is shown, and asked about;
+    It puts this server into the configuration of CLIENT, which is one of these:
+    claude-desktop, claude-code, cursor, vscode, codex or gemini. The whole change is shown first, and asked about;
     everything else in the file stays as it is, and a copy of it is kept beside it. Where the client runs hooks, they
-    are installed too. With --home or --space, it is that memory that the client gets.
+    are installed too. With --home or --space, the client gets that memory.
+
+    All clients and projects share one memory, unless you say otherwise: at a terminal you are asked, else
+    --per-project gives a project one of its own. Do that in each project that is to have one.
 
     \b
     mcp-memory install
     mcp-memory install claude-code
     mcp-memory --space work install cursor --project ~/shop
+    mcp-memory install gemini --per-project
+    mcp-memory install cursor --link
     mcp-memory install codex --env MCP_MEMORY_LLM=anthropic/claude-haiku-4-5
     mcp-memory install claude-desktop --check
     mcp-memory install --print
     """
+    only_shows = only_check or only_print or only_link or client is None
+    if per_project or (not only_shows and not yes and _wants_its_own(str(client), name, project)):
+        project = project or Path.cwd()
+        command_settings()["space"] = command_settings().get("space") or _space_of(project)
     if only_check:
         _check(client, name, project)
+    elif only_link:
+        _print_link(client, name, project, _variables(env))
     elif client is not None:
         parts = _parts(client, name, project, _variables(env), hooks=not no_hooks)
         if only_print:
@@ -82,7 +104,7 @@ def install(
 @_name
 @_yes
 def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
-    """Take this server, and its hooks, out of a client's configuration.
+    """Take this server and its hooks out of a client.
 
     Unless others changed the file, it is restored byte for byte. The memory itself stays.
 
@@ -110,6 +132,35 @@ def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *,
     from mcp_memory.integrations.clients.plan import parts
 
     return parts(client, _command(), name=name, project=project, env=env, hooks=hooks)
+
+
+def _space_of(project: Path) -> str:
+    """Return the space for a project: the name of its folder. Raises InvalidInput for a folder that is none."""
+    from mcp_memory.core.config import Settings
+
+    if project in (Path.home(), Path(project.anchor)):
+        raise InvalidInput(f"{project} is not the folder of a project. Name one with --project.")
+    space = safe_name(project.name, what="space")
+    if space == Settings.model_fields["space"].default:
+        raise InvalidInput(f"The space {space!r} is the one that all share. Name another with --space.")
+    return space
+
+
+def _wants_its_own(client: str, name: str, project: Path | None) -> bool:
+    """Ask whose memory it is to be: at a terminal, when it is installed first, where a project can have its own."""
+    from mcp_memory.integrations.clients import plan, programs
+
+    named = command_settings().get("space") or os.environ.get("MCP_MEMORY_SPACE")
+    if named or client not in programs.clients(Path()) or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    try:
+        space = _space_of(project or Path.cwd())
+        if plan.seen(_parts(client, name, project, {}, hooks=False)[0])[0] is not None:
+            return False
+    except McpMemoryError:  # no project here; and what cannot be read is reported later
+        return False
+    click.echo(f"All clients and projects can share one memory, or {visible(space)!r} can have its own.")
+    return click.prompt("Which memory", type=click.Choice(["shared", "own"]), default="shared") == "own"
 
 
 def _command() -> list[str]:
@@ -177,6 +228,8 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
     from mcp_memory.integrations.clients.plan import is_here
 
     of, name, hooked = parts[0].of, parts[0].name, any(part.hooks for part in parts)
+    if project and hooked:
+        _check_hooks_run_once(parts[0])
     changes = [plan.installed(part) for part in parts]
     if not any(change.changes for change in changes):
         click.echo(f"{of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
@@ -191,8 +244,37 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
     click.echo(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
     if kept := [str(change.found.path) for change in changes if change.makes_backup]:
         click.echo(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
+    if space := command_settings().get("space"):
+        click.echo(visible(f"It has the memory of the space {space!r}: mcp-memory --space {shlex.quote(space)} status"))
     same = [*([] if name == NAME else ["--name", name]), *(["--project", str(project)] if project else [])]
     click.echo(visible(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
+
+
+def _check_hooks_run_once(part: ConfigPart) -> None:
+    """Raise Refused where hooks of ours run in every project already: those of a project would run beside them."""
+    from mcp_memory.integrations.clients import plan
+
+    remedy = "Say --no-hooks for the server alone, or remove them first"
+    everywhere = _parts(part.of.name, part.name, None, {}, hooks=True)
+    if of_all := next((one for one in everywhere if plan.seen(one)[1]), None):
+        raise Refused(
+            f"{part.of.title} runs the hooks in every project already ({of_all.path}), so here they would run twice. "
+            f"{remedy}: mcp-memory uninstall {part.of.name}"
+        )
+    if part.of.name == "claude-code" and (plugin := next((one for one, on in plan.plugins(None).items() if on), None)):
+        raise Refused(
+            f"The plugin {plugin} runs the hooks in every project already, so here they would run twice. "
+            f"{remedy}: claude plugin uninstall {plugin}"
+        )
+
+
+def _print_link(client: str | None, name: str, project: Path | None, env: dict[str, str]) -> None:
+    from mcp_memory.integrations.clients.published import app_link
+
+    if client is None or project is not None:
+        raise InvalidInput("--link wants a client, cursor or vscode, and no project: a link installs it everywhere.")
+    part = _parts(client, name, None, env, hooks=False)[0]
+    click.echo(app_link(part.of, name, part.server or {}))
 
 
 def _print(parts: list[ConfigPart]) -> None:
@@ -219,7 +301,29 @@ def _list(name: str, project: Path | None) -> None:
         parts = _parts(client, name, project, {}, hooks=True)
         rows.append((client, "yes" if is_here(parts[0]) else "-", _state(parts), str(parts[0].path)))
     click.echo(visible(columns(rows)))
-    click.echo("\nInstall it with: mcp-memory install CLIENT; what is there is tried with --check.")
+    click.echo("\nInstall it with: mcp-memory install CLIENT; --check tries what is installed.")
+    _tell_plugin(project, beside=_state(_parts("claude-code", name, project, {}, hooks=True)))
+
+
+def _tell_plugin(project: Path | None, *, beside: str) -> None:
+    """Print whether the plugin of Claude Code is installed, or how to; `beside`: what `install` did there."""
+    from mcp_memory.integrations.clients import plan, published
+
+    try:
+        [(plugin, enabled), *_] = plan.plugins(project).items() or [("", False)]
+    except McpMemoryError as error:
+        click.echo(visible(f"\nClaude Code plugin: its state cannot be read. {error}"))
+        return
+    if not plugin:
+        click.echo("\nClaude Code plugin: not installed. Instead of `install claude-code`:")
+        click.echo("\n".join(f"  {command}" for command in published.PLUGIN_COMMANDS))
+        return
+    click.echo(f"\nClaude Code plugin: installed as {visible(plugin)}{'' if enabled else ', and disabled'}.")
+    if enabled and beside.startswith("installed"):
+        click.echo(
+            "So Claude Code has the memory twice. Remove one:\n"
+            f"  mcp-memory uninstall claude-code\n  claude plugin uninstall {visible(plugin)}"
+        )
 
 
 def _state(parts: list[ConfigPart]) -> str:

@@ -252,17 +252,15 @@ class _JsonStyle:
 
     def _spread(self, value: Any, newline: str) -> str:
         """Return a value over several lines, as programs write settings; a short list of plain values keeps to one."""
-        inner = newline + self.unit
+        inner, plain = newline + self.unit, _plain(value)
         match value:
             case {**members} if members:
                 lines = [f"{_plain(key)}: {self._spread(one, inner)}" for key, one in members.items()]
                 return f"{{{inner}{f',{inner}'.join(lines)}{newline}}}"
-            case [*items] if (
-                any(isinstance(item, list | dict) for item in items) or _width(inner + _plain(value)) > WIDEST
-            ):
+            case [*items] if any(isinstance(item, list | dict) for item in items) or _width(inner + plain) > WIDEST:
                 return f"[{inner}{f',{inner}'.join(self._spread(item, inner) for item in items)}{newline}]"
             case _:
-                return _plain(value)
+                return plain
 
 
 def _plain(value: Any) -> str:
@@ -315,9 +313,10 @@ Added = dict[int, list[tuple[str | None, Any]]]
 
 def _changes(node: JsonNode, new: Any) -> tuple[Kept, Added] | None:
     """Return which children stay and which are new; None where the two values are not both objects or both arrays."""
-    if isinstance(node.value, dict) and isinstance(new, dict):
+    old: object = node.value
+    if isinstance(old, dict) and isinstance(new, dict):
         return _members(node, cast("dict[str, Any]", new))
-    if isinstance(node.value, list) and isinstance(new, list):
+    if isinstance(old, list) and isinstance(new, list):
         return _items(node, cast("list[Any]", new))
     return None
 

@@ -65,6 +65,18 @@ def seen(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
         return entry, bool(part.hooks and programs.hooks_in(document))
 
 
+def plugins(project: Path | None) -> dict[str, bool]:
+    """Return our plugins in Claude Code, and whether each is enabled, everywhere or in a project."""
+    found: dict[str, bool] = {}
+    for path in map(Path, programs.plugin_files(programs.this_machine(), project)):
+        document = _read(config_file.text_of(config_file.look(path).data, path), "json", path)
+        try:
+            found |= programs.plugins_in(document)
+        except programs.WrongShape as error:
+            raise InvalidInput(f"In {path}, {error}.") from None
+    return found
+
+
 def alone(part: ConfigPart) -> str:
     """Return the text of a file that has nothing but our part."""
     return _rewritten("", _with({}, part), part)

@@ -128,6 +128,14 @@ def hooks_files(client: ClientName, machine: Machine, project: PurePath | None =
             return []
 
 
+def plugin_files(machine: Machine, project: PurePath | None = None) -> list[PurePath]:
+    """Return the settings of Claude Code that say which plugins are enabled; those that count more come later."""
+    everywhere = hooks_files("claude-code", machine)
+    if project is None:
+        return everywhere
+    return [*everywhere, project / ".claude" / "settings.json", *hooks_files("claude-code", machine, project)]
+
+
 def _of_project(client: ClientName, project: PurePath) -> PurePath:
     match client:
         case "claude-code":
@@ -160,6 +168,8 @@ def found(candidates: Sequence[PurePath]) -> Path:
 
 
 NAME = "mcp-memory"
+DISTRIBUTION = "memory-pyramid"
+"""What package indexes call it; it brings a command of this name too, for runners."""
 
 _PASSING = (
     ("uvx", "/archive-v"),
@@ -180,7 +190,7 @@ def command(python: Path, environment: Path, which: Callable[[str], str | None])
     """Return the program and its first arguments: the installed script, a runner, or `python -m mcp_memory`."""
     for runner, mark in _PASSING:
         if mark in f"{environment.as_posix()}/" and (path := which(runner)):
-            return [os.path.abspath(path), *(["run"] if runner == "pipx" else []), NAME]  # noqa: PTH100 links stay
+            return [os.path.abspath(path), *(["run"] if runner == "pipx" else []), DISTRIBUTION]  # noqa: PTH100 links stay
     script = python.with_name(f"{NAME}.exe" if os.name == "nt" else NAME)
     if not script.is_file():
         return [str(python), "-m", "mcp_memory"]
@@ -282,7 +292,7 @@ def _starts_us(program: str, words: Sequence[str]) -> bool:
     stems = [re.split(r"[/\\]", word)[-1].lower().removesuffix(".exe") for word in (program, *words)]
     if stems[0] in ("npx", "bunx", "node", "docker"):  # other registries have programs of this name
         return False
-    return any(re.fullmatch(r"mcp[-_]memory(?:(?:@|==)[\w.]+)?", stem) for stem in stems)
+    return any(re.fullmatch(r"(?:mcp[-_]memory|memory[-_]pyramid)(?:(?:@|==)[\w.]+)?", stem) for stem in stems)
 
 
 def _words(one: Mapping[str, Any]) -> list[str]:
@@ -306,7 +316,7 @@ def with_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[s
     """
     if not hooks or hooks_in(document) == hooks:
         return dict(document)
-    plugin = next((name for name, on in _member(document, "enabledPlugins").items() if on and _PLUGIN(name)), None)
+    plugin = next((name for name, on in plugins_in(document).items() if on), None)
     if plugin:
         raise Refused(
             f"The plugin {plugin} is installed, and brings the server and its hooks. Keep it, or remove it first: "
@@ -322,6 +332,11 @@ def with_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[s
             del events[event]
     events |= {event: list(groups) for event, groups in hooks.items() if event not in events}
     return {**document, "hooks": events}
+
+
+def plugins_in(document: Document) -> dict[str, bool]:
+    """Return our plugins in settings of Claude Code, and whether each is enabled."""
+    return {name: bool(on) for name, on in _member(document, "enabledPlugins").items() if _PLUGIN(name)}
 
 
 def without_hooks(document: Document, *, empty: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,8 @@ def test_entries_look_as_each_client_writes_them() -> None:
         ({"command": "mcp-memory", "args": ["serve"]}, True),
         ({"command": r"C:\Scripts\mcp-memory.EXE", "args": ["--space", "x", "serve"]}, True),
         ({"command": "/usr/bin/uvx", "args": ["mcp-memory@0.1.0", "serve"]}, True),
+        ({"command": "uvx", "args": ["memory-pyramid", "serve"]}, True),
+        ({"command": "uvx", "args": ["--from", "memory-pyramid==1.0", "mcp-memory", "serve"]}, True),
         ({"command": "python3", "args": ["-m", "mcp_memory", "serve"]}, True),
         ({"command": "mcp-memory", "args": ["wrap", "--", "npx", "serve"]}, False),
         ({"command": "npx", "args": ["-y", "mcp-memory", "serve"]}, False),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,7 +20,9 @@ from click.testing import CliRunner, Result
 from mcp_memory.cli import program
 from mcp_memory.core.errors import Refused
 from mcp_memory.integrations.clients.programs import CLIENTS
+from mcp_memory.integrations.clients.published import PLUGIN, PLUGIN_COMMANDS
 from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, filled
+from mcp_memory.integrations.hooks import KINDS
 
 Run = Callable[..., Result]
 
@@ -76,6 +82,24 @@ def test_the_list_names_what_is_there_and_what_cannot_be_read(run: Run, tmp_path
     assert listed["codex"].split()[1:3] == ["-", "-"]
 
 
+def test_the_list_tells_of_the_plugin_of_claude_code_and_how_to_install_it(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    settings = tmp_path / ".claude/settings.json"
+    said = run("install").output
+    assert "Claude Code plugin: not installed." in said
+    assert all(f"\n  {command}\n" in said for command in PLUGIN_COMMANDS)
+    assert max(map(len, said[said.index("Claude Code plugin") :].splitlines())) <= 80
+    run("install", "claude-code", "--yes")
+    before = json.loads(settings.read_text())
+    for enabled, told in ((True, "has the memory twice"), (False, ", and disabled.")):
+        settings.write_text(json.dumps({**before, "enabledPlugins": {PLUGIN: enabled}}))
+        said = run("install").output
+        assert f"plugin: installed as {PLUGIN}" in said
+        assert told in said
+    settings.write_text('{"enabledPlugins": []}')
+    assert "its state cannot be read" in run("install").output
+
+
 def test_nothing_is_written_before_somebody_agreed(run: Run, tmp_path: Path) -> None:
     for answer in ("n\n", ""):
         result = run("install", "cursor", stdin=answer)
@@ -87,6 +111,20 @@ def test_nothing_is_written_before_somebody_agreed(run: Run, tmp_path: Path) -> 
     assert result.exit_code == 0
     assert "Cursor was not found on this machine" in result.output
     assert (tmp_path / ".cursor/mcp.json").is_file()
+
+
+def test_the_change_is_shown_whole_and_within_80_columns(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini/settings.json").write_text(
+        '{\n  "note": "' + "x" * 200 + '",\n  "hooks": {"SessionEnd": []}\n}\n'
+    )
+    for client in ("claude-code", "gemini", "codex"):
+        home = tmp_path / "a home with a long name" / ("y" * 90)
+        shown = run("--home", str(home), "install", client, stdin="n\n").stdout.splitlines()
+        changed = [line for line in shown if line.startswith(("+", "-", " ")) and not line.startswith(("---", "+++"))]
+        assert max(map(len, changed)) <= 80
+        assert "".join(line[1:].strip() for line in changed if line[0] == "+").count("y" * 90) == 1 + len(KINDS[client])
+        assert not any("…" in line for line in changed if line[0] in "+-")
 
 
 def test_uninstalling_takes_everything_out_again(run: Run, tmp_path: Path) -> None:
@@ -141,6 +179,86 @@ def test_the_memory_that_is_named_is_the_one_that_clients_get(
     monkeypatch.setenv("MCP_MEMORY_SPACE", "exported")
     run("install", "cursor", "--yes")
     assert servers(tmp_path / ".cursor/mcp.json")["memory"]["args"] == ["--space", "exported", "serve"]
+
+
+def test_a_project_can_have_a_memory_of_its_own_named_after_its_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    monkeypatch.chdir(shop)
+    result = run("install", "claude-code", "--per-project", "--yes")
+    assert "It has the memory of the space 'shop': mcp-memory --space shop status" in result.output
+    assert servers(shop / ".mcp.json")["memory"]["args"] == ["--space", "shop", "serve"]
+    hook = servers(shop / ".claude/settings.local.json", "hooks")["Stop"][0]["hooks"][0]
+    assert hook["args"] == ["--space", "shop", "hook", "Stop"]
+    monkeypatch.chdir(tmp_path)
+    run("install", "cursor", "--per-project", "--project", str(shop), "--space", "till", "--yes")
+    assert servers(shop / ".cursor/mcp.json")["memory"]["args"] == ["--space", "till", "serve"]
+    for client in ("claude-code", "cursor"):
+        assert run("uninstall", client, "--project", str(shop), "--yes").exit_code == 0
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_folder_that_is_no_project_gets_no_memory_of_its_own(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "default").mkdir()
+    for folder, said in ((tmp_path, "is not the folder of a project"), (tmp_path / "default", "that all share")):
+        monkeypatch.chdir(folder)
+        result = run("install", "cursor", "--per-project", "--yes")
+        assert (result.exit_code, said in result.stderr) == (2, True)
+    assert "has no projects" in run("install", "claude-desktop", "--per-project", "--space", "x", "--yes").stderr
+
+
+def test_hooks_that_run_in_every_project_are_not_installed_in_one_too(run: Run, tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    for client in ("claude-code", "codex", "gemini"):
+        run("install", client, "--yes")
+        refused = run("install", client, "--project", str(shop), "--yes")
+        assert (refused.exit_code, f"first: mcp-memory uninstall {client}" in refused.stderr) == (1, True)
+        assert run("install", client, "--project", str(shop), "--no-hooks", "--yes").exit_code == 0
+        assert run("uninstall", client, "--yes").exit_code == 0
+    (tmp_path / ".claude").mkdir(exist_ok=True)
+    (tmp_path / ".claude/settings.json").write_text('{"enabledPlugins": {"mcp-memory@mcp-memory": true}}')
+    refused = run("install", "claude-code", "--project", str(shop), "--yes")
+    assert (refused.exit_code, "claude plugin uninstall mcp-memory@mcp-memory" in refused.stderr) == (1, True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
+@pytest.mark.parametrize(("answer", "space"), [("", []), ("own", ["--space", "shop"])])
+def test_at_a_terminal_whose_memory_it_is_to_be_is_asked_once(
+    run: Run, tmp_path: Path, answer: str, space: list[str]
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    file = (shop if space else tmp_path) / ".cursor/mcp.json"
+    shown = at_a_terminal("install", "cursor", folder=shop, typed=f"{answer}\ny\n")
+    assert "All clients and projects can share one memory, or 'shop' can have its own." in shown
+    assert "Which memory (shared, own) [shared]:" in shown
+    assert servers(file)["memory"]["args"] == [*space, "serve"]
+    if not space:
+        assert "Which memory" not in at_a_terminal("install", "cursor", folder=shop, typed="y\n")
+    assert "Which memory" not in run("install", "gemini", "--yes").output
+
+
+def at_a_terminal(*arguments: str, folder: Path, typed: str) -> str:
+    """Return what the command line shows to somebody at a terminal, who typed ahead."""
+    import pty
+
+    ours, its = pty.openpty()
+    os.write(ours, typed.encode())
+    with subprocess.Popen([SCRIPT, *arguments], cwd=folder, stdin=its, stdout=its, stderr=its) as process:
+        os.close(its)
+        shown = b""
+        with suppress(OSError):  # Linux says that the other side is gone by an error
+            while more := os.read(ours, 4096):
+                shown += more
+    os.close(ours)
+    assert process.returncode == 0, shown
+    return shown.decode()
 
 
 def test_hooks_can_be_left_out_and_another_name_taken(run: Run, tmp_path: Path) -> None:
@@ -201,6 +319,19 @@ def test_what_to_put_where_is_printed_for_any_client(run: Run, tmp_path: Path) -
     assert codex.stdout.startswith(f'[mcp_servers.memory]\ncommand = "{SCRIPT}"')
     assert str(tmp_path / ".codex/config.toml") in codex.stderr
     assert set(json.loads(run("install", "vscode", "--print").stdout)) == {"servers"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_has_the_client_install_what_is_here(run: Run, tmp_path: Path) -> None:
+    cursor = run("--space", "work", "install", "cursor", "--link", "--env", "A=b c+d")
+    query = parse_qs(urlsplit(cursor.stdout.strip()).query)
+    entry = {"command": SCRIPT, "args": ["--space", "work", "serve"], "env": {"A": "b c+d"}}
+    assert query["name"] == ["memory"]
+    assert json.loads(base64.b64decode(query["config"][0])) == entry
+    vscode = run("install", "vscode", "--link", "--name", "mine").stdout.strip().removeprefix("vscode:mcp/install?")
+    assert json.loads(unquote(vscode)) == {"name": "mine", "type": "stdio", "command": SCRIPT, "args": ["serve"]}
+    for wrong in (["codex"], [], ["cursor", "--project", str(tmp_path)]):
+        assert run("install", *wrong, "--link").exit_code == 2
     assert list(tmp_path.iterdir()) == []
 
 

@@ -14,6 +14,7 @@ from mcp_memory.integrations.clients.programs import (
     command,
     found,
     hooks_files,
+    plugin_files,
     server_files,
 )
 
@@ -96,6 +97,13 @@ def test_hooks_are_in_the_settings_and_those_of_a_project_are_the_users_own() ->
     assert hooks_files("cursor", LINUX) == []
 
 
+def test_plugins_are_enabled_in_the_settings_and_those_of_a_project_count_more() -> None:
+    user = "/home/ada/.claude/settings.json"
+    assert [str(path) for path in plugin_files(LINUX)] == [user]
+    told = [str(path) for path in plugin_files(LINUX, PurePosixPath("/shop"))]
+    assert told == [user, "/shop/.claude/settings.json", "/shop/.claude/settings.local.json"]
+
+
 def test_a_project_has_a_file_for_each_client_that_knows_projects() -> None:
     files = {
         client: server_files(client, LINUX, PurePosixPath("/shop")) for client in CLIENTS if "desktop" not in client
@@ -153,9 +161,9 @@ def test_without_a_script_python_runs_the_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prefix", "runner", "told"),
     [
-        ("/home/ada/.cache/uv/archive-v0/x1", "uvx", ["/bin/uvx", "mcp-memory"]),
-        ("/Users/ada/.cache/uv/environments-v2/x1", "uvx", ["/bin/uvx", "mcp-memory"]),
-        ("/home/ada/.local/share/pipx/.cache/x1", "pipx", ["/bin/pipx", "run", "mcp-memory"]),
+        ("/home/ada/.cache/uv/archive-v0/x1", "uvx", ["/bin/uvx", "memory-pyramid"]),
+        ("/Users/ada/.cache/uv/environments-v2/x1", "uvx", ["/bin/uvx", "memory-pyramid"]),
+        ("/home/ada/.local/share/pipx/.cache/x1", "pipx", ["/bin/pipx", "run", "memory-pyramid"]),
     ],
 )
 def test_an_environment_made_for_one_run_is_left_to_its_runner(prefix: str, runner: str, told: list[str]) -> None:
