@@ -41,7 +41,7 @@ ui: $(READY) ## run the tests of the pages in a real browser: CHROME=program, th
 	$(PY) -m pytest -m browser $(ARGS)
 
 docs: $(READY) ## build the documentation as a site, into build/site; every link must lead somewhere
-	$(PY) -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
 
 bundle: $(READY) ## make the desktop extension, dist/mcp-memory-<version>.mcpb; needs npm's registry once
 	$(PY) -m scripts.make_bundle

@@ -30,7 +30,7 @@ def _setting(default: Any, description: str, **limits: Any) -> Any:
 
 
 class Settings(BaseModel):
-    """Everything that a person can set; the field descriptions are the README's table."""
+    """Everything that a person can set; the field descriptions are the table of docs/settings.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,7 +57,7 @@ class Settings(BaseModel):
     embedder_api_key: str | None = _setting(
         None, "Key of the embedding provider; its own variable works too", repr=False
     )
-    embedder_query_prefix: str | None = _setting(None, "Prefix of a question; default: what is known of the model")
+    embedder_query_prefix: str | None = _setting(None, "Prefix of a question; default: that of the model, if known")
     embedder_passage_prefix: str | None = _setting(None, "Prefix of a text to be found, likewise")
     llm: str = _setting("none", "`none`, or a litellm model such as `ollama/qwen3:8b` or `anthropic/claude-haiku-4-5`")
     llm_base_url: str | None = _setting(None, "Address of the model's endpoint; default: the provider's")
@@ -100,13 +100,13 @@ class Settings(BaseModel):
     oauth_issuer: str | None = _setting(None, "Authorization server whose access tokens HTTP and SSE accept")
     oauth_audience: str | None = _setting(None, "Address of this server that those tokens must name")
     oauth_space_claim: str | None = _setting(
-        None, "Claim that names the space; without it each user has one of their own"
+        None, "Claim that names the space; without it each user has a separate space"
     )
     log_level: Literal["debug", "info", "warning", "error"] = _setting(
         "warning", "Least severe messages in the log on stderr"
     )
     log_format: Literal["text", "json"] = _setting("text", "Lines for people, or JSON objects for programs")
-    log_contents: bool = _setting(False, "Whether it may quote what is said, stored and asked")
+    log_contents: bool = _setting(False, "Whether the log may quote stored text and questions")
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
