@@ -143,6 +143,7 @@ def _index(url: str) -> None:
     with psycopg.connect(url) as con:
         con.execute(f"SELECT set_config('mcp_memory.space', '{EVERY}', true)")
         con.execute("SET LOCAL maintenance_work_mem = '2GB'")
+        con.execute("SET LOCAL statement_timeout = 0")
         for space, index in con.execute(
             "SELECT n.space, v.id FROM number n, vector_index v WHERE n.kind = 'turn' AND n.last >= %s", (OWN,)
         ).fetchall():
