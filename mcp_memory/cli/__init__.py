@@ -3,7 +3,7 @@
     importing, import_files   import
     installing                install, uninstall
     serving                   serve, ui, demo, wrap, hook
-    search                    search, why
+    search                    recall, search, why
     show                      show
     forgetting                forget, purge, retention, review
     distilling                distill, flush, pause, resume, verify, scene, persona, compress
@@ -27,32 +27,78 @@ import click
 from mcp_memory import __version__
 from mcp_memory.cli.base import Program, place
 
-_COMMANDS = (
-    ("installing", "install uninstall"),
-    ("serving", "serve ui"),
-    ("administration", "token"),
-    ("serving", "wrap hook demo"),
-    ("importing", "import"),
-    ("administration", "export"),
-    ("search", "search why"),
-    ("show", "show"),
-    ("forgetting", "forget purge retention review"),
-    ("distilling", "distill flush pause resume scene persona verify"),
-    ("status", "status doctor"),
-    ("administration", "backup restore rebuild compact migrate"),
-    ("moving", "move"),
-    ("distilling", "compress"),
-    ("evaluation", "bench"),
-)
-"""Modules and their commands, in the order of the help."""
-MODULES = {command: f"mcp_memory.cli.{module}" for module, commands in _COMMANDS for command in commands.split()}
+GROUPS = {
+    "Use": {
+        "recall": "search",
+        "search": "search",
+        "import": "importing",
+        "distill": "distilling",
+        "flush": "distilling",
+        "compress": "distilling",
+        "demo": "serving",
+    },
+    "Look": {
+        "ui": "serving",
+        "status": "status",
+        "show": "show",
+        "why": "search",
+        "verify": "distilling",
+    },
+    "Change": {
+        "review": "forgetting",
+        "forget": "forgetting",
+        "purge": "forgetting",
+        "retention": "forgetting",
+        "scene": "distilling",
+        "persona": "distilling",
+        "pause": "distilling",
+        "resume": "distilling",
+    },
+    "Keep": {
+        "backup": "administration",
+        "restore": "administration",
+        "export": "administration",
+        "move": "moving",
+        "rebuild": "administration",
+        "compact": "administration",
+        "migrate": "administration",
+    },
+    "Connect": {
+        "install": "installing",
+        "uninstall": "installing",
+        "serve": "serving",
+        "wrap": "serving",
+        "hook": "serving",
+        "token": "administration",
+    },
+    "Measure": {
+        "doctor": "status",
+        "bench": "evaluation",
+    },
+}
+"""The commands as the help groups them, each with its module."""
+
+_EPILOG = """\
+\b
+Complete commands with the Tab key; the line for your shell's start-up file:
+  bash   eval "$(_MCP_MEMORY_COMPLETE=bash_source mcp-memory)"
+  zsh    eval "$(_MCP_MEMORY_COMPLETE=zsh_source mcp-memory)"
+  fish   _MCP_MEMORY_COMPLETE=fish_source mcp-memory | source
+\b
+Exit codes:
+  0   done
+  1   failed, or nothing was found; the error says what to do next
+  2   wrong usage: an argument, a setting or the input cannot be used
+`wrap` ends with the exit code of the server that it runs.
+"""
 
 
 @click.group(
     cls=Program,
-    modules=MODULES,
+    groups=GROUPS,
+    epilog=_EPILOG,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="mcp-memory")
 @place
@@ -62,8 +108,9 @@ def program(ctx: click.Context) -> None:
 
     \b
     Try it:        mcp-memory demo
-    Connect it:    mcp-memory install claude-code (or another client; without one, it lists them)
-    Look into it:  mcp-memory ui (in a browser), mcp-memory status, mcp-memory search "night boat"
+    Connect it:    mcp-memory install (lists the clients), … install claude-code
+    Ask it:        mcp-memory recall "when does the boat sail?"
+    Look into it:  mcp-memory ui (in a browser), mcp-memory status
 
     Each command has its own --help with examples. Settings come from the options, then from MCP_MEMORY_*
     variables, then from config.toml in the home.

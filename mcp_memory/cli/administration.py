@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 @as_json
 @home
 def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool) -> None:
-    """Write everything in a space to one zip: turns, statements with their evidence and times, tasks, tool results and
-    pages. Markdown for people, JSON lines for programs, a README that explains it.
+    """Write a whole space to one zip file.
+
+    It holds turns, statements with their evidence and times, tasks, tool results and pages: Markdown for people, JSON
+    lines for programs, and a README that explains it.
 
     Forgotten rows are left out; their tombstones are in it. The same memory gives the same bytes. Without a FILE it is
     written to this folder, named by the day; a FILE that is there is never written over.
@@ -181,8 +183,8 @@ def restore(file: Path) -> None:
     No other process may hold the home meanwhile. With --home it goes into another one, which is created if needed.
 
     \b
-    mcp-memory restore ~/.mcp-memory/backups/mcp-memory-1a2b3c4d-20260301T090000000Z.zip
-    mcp-memory --home /tmp/look restore mcp-memory-1a2b3c4d-20260301T090000000Z.zip
+    mcp-memory restore mcp-memory-1a2b3c4d-20260301T090000000Z.zip
+    mcp-memory --home /tmp/look restore backups/mcp-memory-1a2b3c4d-….zip
     """
     from mcp_memory.service.upkeep.restore import restore as upkeep
 
@@ -211,7 +213,9 @@ def _restored(done: Restored) -> Iterator[str]:
 @as_json
 @place
 def rebuild(check: bool, accept: bool) -> None:
-    """Rebuild the database from its files, prove that both agree, and swap it in.
+    """Rebuild the database from its files.
+
+    It is compared with the files row by row, and swapped in when both agree.
 
     The files hold turns, explicit statements, tool results, canvases and tombstones. The work of models is copied from
     the database, or from the newest backup if the database is damaged. The old database is kept. Exit code 1 if files
@@ -262,7 +266,7 @@ def _compared(one: Any) -> str:
 @as_json
 @place
 def compact() -> None:
-    """Give back the space that the database does not use.
+    """Free the disk space that the database does not use.
 
     Vectors of embedding models that are set no more are deleted, once the one that is set has embedded everything;
     the word index is brought into one piece, free pages go, the log of writes is emptied. Others may go on.
@@ -294,13 +298,15 @@ def compact() -> None:
 @as_json
 @place
 def migrate(role: str | None, contract: bool) -> None:
-    """Bring the tables in PostgreSQL up to date, while servers go on. A home in files needs no such command.
+    """Upgrade the tables in PostgreSQL, while servers go on.
+
+    A home in files needs no such command.
 
     Run it as the user who owns the database. Servers of this version and of the one before work on the result; when no
     older one is left, --contract finishes the upgrade. With --grant, servers connect as a user who owns nothing.
 
     \b
-    mcp-memory migrate --store postgresql://owner@db.example.com/memory --grant memory
+    mcp-memory migrate --store postgresql://owner@db.example.com/m --grant app
     """
     chosen = settings()
     if chosen.store is None:
@@ -320,7 +326,7 @@ T = TypeVar("T")
 
 @click.group()
 def token() -> None:
-    """Make, list and revoke the tokens that clients show over HTTP and SSE.
+    """Make, list and revoke tokens of HTTP and SSE clients.
 
     A token opens some spaces with one right: read (search and recall), write (record, remember, offload and distill
     too) or admin (forget too). Once there is one, every request needs one.
@@ -345,8 +351,9 @@ def token() -> None:
 @as_json
 @home
 def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None) -> None:
-    """Make a token and print it, once: only its hash is kept.
+    """Make a token and print it, once.
 
+    Only its hash is stored.
     Clients send it as `Authorization: Bearer <token>`. One that opens several spaces reaches another than the first
     at /mcp?space=NAME, or with the header Mcp-Memory-Space.
 
@@ -365,7 +372,9 @@ def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None)
 @as_json
 @home
 def list_() -> None:
-    """List the tokens, with their spaces and rights, and when they were used last (to the hour).
+    """List the tokens with their spaces and rights.
+
+    It also shows when each was used last, to the hour.
 
     \b
     mcp-memory token list
@@ -381,7 +390,7 @@ def list_() -> None:
 @as_json
 @home
 def revoke(which: str) -> None:
-    """Have a token open nothing any more, at once, in running servers too.
+    """Revoke a token, at once, in running servers too.
 
     \b
     mcp-memory token revoke laptop

@@ -1,8 +1,7 @@
 """What the commands share: the options that say which memory, the way to ask it, and how errors leave.
 
-Exit codes: 0 done, 1 not found or something is wrong, 2 the command line itself is wrong. An error of ours is
-one sentence on stderr, and so is a full disk or a file that may not be written; anything else is a bug and keeps its
-traceback.
+`mcp-memory --help` lists the exit codes. An error of ours is one sentence on stderr, and so is a full disk or a file
+that may not be written; anything else is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -42,17 +41,29 @@ _OF_THE_MACHINE = {
 }
 """What is no bug of ours, and what to do about it."""
 
+NOTHING_YET = "Nothing is stored yet in {home}."
+FIRST_STEPS = """\
+mcp-memory install   connects a client, which stores conversations from then on
+mcp-memory import    brings in conversations that were kept elsewhere
+mcp-memory demo      shows a memory that is made up"""
+
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Program(click.Group):
-    """The outermost group: loads a command when it is called, and turns our errors into an exit code."""
+class NothingStored(NotFound):
+    """There is no memory yet: not an error, and nothing to read."""
 
-    def __init__(self, *args: Any, modules: Mapping[str, str], **kwargs: Any) -> None:
-        """`modules`: the module of each command, in the order of the help; `import_` is the function of `import`."""
+
+class Program(click.Group):
+    """The outermost group: lists commands in groups, loads one when it is called, turns our errors into exit codes."""
+
+    def __init__(self, *args: Any, groups: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
+        """`groups`: for each title in the help, its commands with their modules; `import_` is the function `import`."""
         super().__init__(*args, **kwargs)
-        self._modules = modules
+        self._groups = groups
+        self._modules = {name: module for commands in groups.values() for name, module in commands.items()}
+        self.commands = cast("dict[str, click.Command]", self._modules)  # click reads only the names: "did you mean"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._modules)
@@ -60,8 +71,16 @@ class Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._modules:
             return None
-        module = importlib.import_module(self._modules[cmd_name])
+        module = importlib.import_module(f"mcp_memory.cli.{self._modules[cmd_name]}")
         return getattr(module, "import_" if cmd_name == "import" else cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self._modules))
+        limit = formatter.width - 6 - width
+        for title, names in self._groups.items():
+            commands = [(name, command) for name in names if (command := self.get_command(ctx, name))]
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{width}}", one.get_short_help_str(limit)) for name, one in commands])
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _masked_usage():
@@ -71,6 +90,9 @@ class Program(click.Group):
         try:
             with _masked_usage():
                 return super().invoke(ctx)
+        except NothingStored as nothing:
+            say(str(nothing), err=True)
+            ctx.exit(1)
         except McpMemoryError as error:
             _print_error(str(error))
             ctx.exit(2 if isinstance(error, InvalidInput) else 1)
@@ -149,13 +171,20 @@ def wants_json() -> bool:
 
 
 def print_answer(value: Any, text: str | Iterable[str]) -> None:
-    """Print an answer: `value` as JSON if that was asked for, else the text or the lines."""
+    """Print an answer: `value` as JSON if that was asked for, else the text or the lines, within the width."""
     from mcp_memory.cli.terminal import json_text
 
     if wants_json():
         click.echo(json_text(value))
     else:
-        click.echo(text if isinstance(text, str) else "\n".join(text))
+        say(text if isinstance(text, str) else "\n".join(text))
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text for people, within the width."""
+    from mcp_memory.cli.terminal import fitted
+
+    click.echo(fitted(text), err=err)
 
 
 @contextmanager
@@ -218,27 +247,29 @@ def home_with_files() -> Path:
 
 
 def settings_of_a_memory() -> Settings:
-    """Return the settings in force. Raises NotFound or StoreUnavailable where there is no memory that they name."""
+    """Return the settings in force. Raises NothingStored or StoreUnavailable where there is no memory to open."""
     from mcp_memory.store.files import database_is_gone
 
     chosen = settings()
     if chosen.store is None and not os.access(chosen.home / "memory.db", os.R_OK):
         if gone := database_is_gone(chosen.home):
             raise StoreUnavailable(gone)
-        raise NotFound(
-            f"There is no memory in {chosen.home} that can be read. One is made when a client of "
-            "`mcp-memory serve` first stores something; `mcp-memory demo` makes one to look at."
-        )
+        if (chosen.home / "memory.db").exists():
+            raise StoreUnavailable(f"{chosen.home / 'memory.db'} cannot be read. {_GIVE_RIGHT}")
+        raise NothingStored(f"{NOTHING_YET.format(home=chosen.home)}\n{FIRST_STEPS}")
     return chosen
 
 
 def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
     """Open the memory that the options name, ask it one thing, close it. A home that is not there is not made."""
+    return ask_of(settings_of_a_memory(), question)
+
+
+def ask_of(chosen: Settings, question: Callable[[Memory], Awaitable[T]]) -> T:
+    """Open the memory of the settings, which is made if needed, ask it one thing, close it."""
     import anyio
 
     from mcp_memory.service.memory import open_memory
-
-    chosen = settings_of_a_memory()
 
     async def visit() -> T:
         # A command that only looks must not set a model to work.

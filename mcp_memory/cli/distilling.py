@@ -45,7 +45,7 @@ def _progress(line: str) -> None:
 @click.argument("session")
 @place
 def flush(session: str) -> None:
-    """Ask that a SESSION be read to its end, without waiting for more turns.
+    """Request that a SESSION is read to its end now.
 
     For the end of a session and before a compaction. It asks no model itself: a running server, `mcp-memory
     distill` or the connected agent takes it from there.
@@ -61,7 +61,9 @@ def flush(session: str) -> None:
 @click.argument("reason", default="paused by hand")
 @place
 def pause(reason: str) -> None:
-    """Stop all calls to models, in every process on this home, until `resume`.
+    """Stop all calls to models until `resume`.
+
+    It holds for every process on this home.
 
     \b
     mcp-memory pause "saving tokens for today"
@@ -73,7 +75,7 @@ def pause(reason: str) -> None:
 @click.command()
 @place
 def resume() -> None:
-    """End a pause.
+    """Allow calls to models again.
 
     \b
     mcp-memory resume
@@ -86,10 +88,10 @@ def resume() -> None:
 @as_json
 @place
 def verify() -> None:
-    """Walk from the persona over scenes, statements and quotes to the turns and their hashes.
+    """Check each claim down to the words that it is based on.
 
-    It lists claims that no longer hold, and lines of the persona and of scenes that name no evidence. Exit code 1 if
-    something does not hold.
+    It walks from the persona over scenes, statements and quotes to the turns and their hashes. It lists claims that no
+    longer hold, and lines of the persona and of scenes that name no evidence. Exit code 1 if something does not hold.
 
     \b
     mcp-memory verify
@@ -115,7 +117,7 @@ def _verified(found: Verified) -> Iterator[str]:
 
 @click.group()
 def scene() -> None:
-    """The versions of a scene, and the way back to one.
+    """List the versions of a scene, or restore one.
 
     \b
     mcp-memory scene history moving-to-porto
@@ -128,7 +130,9 @@ def scene() -> None:
 @as_json
 @place
 def history(slug: str) -> None:
-    """List the versions of a scene, the newest first, with why each was written.
+    """List the versions of a scene, the newest first.
+
+    Each is listed with the reason for which it was written.
 
     \b
     mcp-memory scene history moving-to-porto
@@ -146,7 +150,9 @@ def _scene_row(one: Scene) -> tuple[str, ...]:
 @click.argument("version", type=click.IntRange(min=1))
 @place
 def restore(slug: str, version: int) -> None:
-    """Make an old VERSION of a scene the current one. Later versions stay in its history.
+    """Make an old VERSION of a scene the current one.
+
+    Later versions stay in its history.
 
     \b
     mcp-memory scene restore moving-to-porto 3
@@ -160,7 +166,7 @@ def restore(slug: str, version: int) -> None:
 
 @click.group()
 def persona() -> None:
-    """The versions of the page about the user.
+    """List, compare and rewrite versions of the persona.
 
     \b
     mcp-memory persona history
@@ -191,7 +197,9 @@ def _persona_row(one: PersonaVersion) -> tuple[str, ...]:
 @click.argument("new", type=click.IntRange(min=1), required=False)
 @place
 def diff(old: int | None, new: int | None) -> None:
-    """Show what changed from version OLD to version NEW; left out, between the last two.
+    """Show what changed from version OLD to version NEW.
+
+    Left out, they are the last two.
 
     \b
     mcp-memory persona diff
@@ -204,7 +212,7 @@ def diff(old: int | None, new: int | None) -> None:
 @click.option("--incremental", is_flag=True, help="From what changed, keeping the rest.")
 @place
 def rebuild(incremental: bool) -> None:
-    """Ask a model to rewrite the page, from all scenes and statements.
+    """Request a new page, from all scenes and statements.
 
     \b
     mcp-memory persona rebuild
@@ -233,11 +241,12 @@ def _rule(name: str, told: str) -> Any:
 @click.option("--further-calls", type=int, metavar="N", help="Calls still to come.  [default: as many as there were]")
 @place
 def compress(window: int, overhead: int, session: str | None, level: str | None, **rules: float | None) -> None:
-    """Make a message list fit a model's window; removed content is stored first.
+    """Make a message list fit a model's window.
 
-    Standard input is a JSON list of messages as OpenAI or Anthropic take them, or a whole request with "messages",
-    whose "system" and "tools" then count too. Standard output is the same in the same form. Give it the whole list
-    each time, or the last output with new messages: edits stay as they are, so the provider's cache keeps them.
+    Removed content is stored first. Standard input is a JSON list of messages as OpenAI or Anthropic take them, or a
+    whole request with "messages", whose "system" and "tools" then count too. Standard output is the same in the same
+    form. Give it the whole list each time, or the last output with new messages: edits stay as they are, so the
+    provider's cache keeps them.
 
     A summary goes to standard error. Exit code 1 if the list cannot be made to fit.
 

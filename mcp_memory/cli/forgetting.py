@@ -38,10 +38,10 @@ _LISTED = 40
 @as_json
 @place
 def forget(ids: tuple[str, ...], yes: bool, reason: str, **filters: str | None) -> None:
-    """Take turns, statements or tool results out of every search and listing: by their IDs, or by what all of words,
-    session and time name.
+    """Take rows out of every search and listing.
 
-    It can be undone until `mcp-memory purge` erases it. It is not learned again, from imports neither.
+    Rows are turns, statements and tool results: those with the IDs, or those that match all of words, session and
+    time. It can be undone until `mcp-memory purge` erases them. They are not learned or imported again.
 
     \b
     mcp-memory forget --query "night boat"
@@ -62,7 +62,7 @@ def forget(ids: tuple[str, ...], yes: bool, reason: str, **filters: str | None) 
 
 
 def _lines(done: Forgotten) -> list[str]:
-    shown = [f"  {one_line(it, 96)}" for it in done.previews[:_LISTED]]
+    shown = [f"  {one_line(it, 78)}" for it in done.previews[:_LISTED]]
     more = done.total - len(shown)
     return [_head(done), *shown, *([f"  … and {more:,} more"] if more > 0 else []), *done.along]
 
@@ -89,9 +89,10 @@ _LISTED_TOMBSTONES = 30
 @as_json
 @place
 def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None, backups: bool, yes: bool) -> None:
-    """Erase forgotten rows for good, and search every file of the memory for residual matches.
+    """Erase forgotten rows for good, and prove it.
 
-    Without arguments it lists the tombstones that can be purged. Rows, indexes, files and free pages of the database
+    Every file of the memory is searched for what was erased. Without arguments it lists the tombstones that can be
+    purged. Rows, indexes, files and free pages of the database
     are rewritten without the erased text; it stays known as forgotten, by a digest that cannot be read back. Copies
     elsewhere are yours to delete, and a running program may hold the text until it ends. Exit code 1 if any of it was
     found, in a backup too.
@@ -192,8 +193,9 @@ def _erased(done: PurgeReport) -> Iterator[str]:
 @as_json
 @place
 def retention(turns: str | None, results: str | None, purge_after: str | None, off: bool, run: bool) -> None:
-    """Show or set how long this space keeps what. Nothing is set at first: everything is kept.
+    """Show or set how long rows of this space are kept.
 
+    Nothing is set at first: everything is kept.
     Statements stay, and so does the evidence of each, turns and results: forget the statement, and they go with the
     next run. Rows past their time are forgotten, which can be undone, and purged only with --purge-after.
 
@@ -260,11 +262,11 @@ _CHARS = 600
 @as_json
 @place
 def review(action: str, ids: tuple[str, ...]) -> None:
-    """Review quarantined rows: found by a search, never recalled automatically.
+    """Review rows that are quarantined.
 
-    list (the default) shows the waiting rows, and why. release lets a row be recalled, keep leaves it quarantined and
-    off the list, forget takes it out of the memory. scan also judges rows that earlier versions stored, and finds the
-    keys and passwords in them.
+    Searches find them, but they are never recalled automatically. list (the default) shows the waiting rows, and why.
+    release lets a row be recalled, keep leaves it quarantined and off the list, forget takes it out of the memory.
+    scan also judges rows that earlier versions stored, and finds the keys and passwords in them.
 
     \b
     mcp-memory review
@@ -291,7 +293,7 @@ def review(action: str, ids: tuple[str, ...]) -> None:
 def _reviewed(action: str, found: list[Reviewed]) -> str:
     if action in ("release", "keep"):
         what = "may be recalled" if action == "release" else "stays out of what is recalled"
-        return "\n".join(f"{one.id} {what}: {one_line(one.text, 80)}" for one in found)
+        return "\n".join(f"{one.id} {what}: {one_line(one.text, 60)}" for one in found)
     if not found:
         return "Nothing waits for review." if action == "list" else "Nothing more is held."
     head = f"{plural(len(found), 'thing')} held: found by a search, never recalled by itself."

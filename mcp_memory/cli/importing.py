@@ -21,9 +21,10 @@ FORMATS = ("auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "me
     "--format",
     "layout",
     type=click.Choice([*FORMATS, *AGENTS]),
+    metavar="NAME",
     default="auto",
     show_default=True,
-    help="What the files are, where it cannot be told.",
+    help=f"What the files are, where it cannot be detected: {', '.join([*FORMATS[1:], *AGENTS])}.",
 )
 @click.option("--skip-bad", is_flag=True, help="Pass over what is wrong in a file, and list it.")
 @click.option("--again", is_flag=True, help="Read files, too, that have not changed since they were imported.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Only prove again that both sides hold the same.")
 @as_json
 def move(source: str, target: str, check: bool) -> None:
-    """Copy a whole memory from files to PostgreSQL or back, and prove that nothing was lost.
+    """Copy a whole memory from files to PostgreSQL or back.
 
     Ids, times, tool results, vectors, tombstones, tokens and ledgers are the same afterwards. SOURCE is only read and
     TARGET must be empty; no other program may have them open. A move that was interrupted goes on when it is called
@@ -28,8 +28,8 @@ def move(source: str, target: str, check: bool) -> None:
     asked of both.
 
     \b
-    mcp-memory move sqlite:~/.mcp-memory postgresql://memory@db.example.com/memory
-    mcp-memory move postgresql://memory@db.example.com/memory sqlite:/var/lib/memory
+    mcp-memory move sqlite:~/.mcp-memory postgresql://memory@db.example.com/m
+    mcp-memory move postgresql://memory@db.example.com/m sqlite:/var/lib/memory
     """
     from mcp_memory.service.upkeep.move import move as move_memory
 

@@ -1,4 +1,5 @@
-"""`search`: memories, turns and lines of tool results. `why`: the evidence of a memory, and explained searches."""
+"""`recall`: what an agent would get. `search`: memories, turns and tool results. `why`: evidence, and explained
+searches."""
 
 from __future__ import annotations
 
@@ -8,9 +9,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, print_answer, settings, wants_json
-from mcp_memory.cli.terminal import columns, day, one_line, page, plural, printed, said, visible, wrapped
+from mcp_memory.cli.terminal import (
+    columns,
+    day,
+    json_text,
+    minute,
+    one_line,
+    page,
+    plural,
+    printed,
+    said,
+    visible,
+    wrapped,
+)
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.types import TurnHit
+from mcp_memory.core.types import SAID_BY, TurnHit
+from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.service.excerpts import passages
 from mcp_memory.store.citations import address
 
@@ -18,9 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mcp_memory.core.types import (
+        Atom,
         AtomHit,
         CitedResult,
         MemoryResults,
+        Mention,
+        Quoted,
         ResultHit,
         SceneHit,
         Signals,
@@ -36,6 +53,42 @@ KINDS = ("persona", "episodic", "instruction")
 ROLES = ("user", "assistant", "system", "tool", "note")
 _OF_TURNS, _OF_MEMORIES = ("session", "role", "neighbours"), ("kind", "scene", "entity", "as_of")
 _BOTH = ("since", "until", "limit", "cursor")
+
+
+@click.command()
+@click.argument("question", nargs=-1, required=True)
+@click.option(
+    "--budget-tokens",
+    type=click.IntRange(100, 100_000),
+    default=1200,
+    show_default=True,
+    metavar="N",
+    help="Print at most N tokens.",
+)
+@click.option("--session", metavar="NAME", help="Take the last turns of this session into account.")
+@as_json
+@place
+def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -> None:
+    """Print what an agent would get for a question.
+
+    The stable block (the user, standing rules, the persona, scenes), then what is known about the question: the same
+    text as that of the tool `recall`, within the same budget. Exit code 1 when there is nothing.
+
+    \b
+    mcp-memory recall "when does the boat sail?"
+    mcp-memory recall "what does she eat?" --budget-tokens 400
+    mcp-memory recall "open questions about the move" --json
+    """
+    from mcp_memory.service.render import render
+
+    asked = " ".join(question)
+    found = ask(lambda memory: memory.recall_answer(asked, session=session, budget_tokens=budget_tokens))
+    if wants_json():
+        click.echo(json_text(found))
+    elif found.tokens:
+        click.echo(visible(render(found)))
+    if not found.tokens:
+        raise NotFound(f"Nothing about this is known in {settings().space}. Try `mcp-memory search` with other words.")
 
 
 @click.command()
@@ -61,10 +114,11 @@ _BOTH = ("since", "until", "limit", "cursor")
 @as_json
 @place
 def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
-    """Find memories and verbatim turns, by words and by meaning, and lines of tool results.
+    """Search statements, conversations and tool results.
 
-    A filter that only one of the two knows (--session, --role, --neighbours; --kind, --scene, --entity,
-    --as-of) narrows the search to it. Exit code 1 when nothing is found.
+    The search goes by words and by meaning. A filter that only turns have (--session, --role, --neighbours) or only
+    memories (--kind, --scene, --entity, --as-of) narrows the search to them. If no row is close to the question, the
+    answer says so first. Exit code 1 when nothing is found.
 
     \b
     mcp-memory search "who looks after bookings"
@@ -132,7 +186,7 @@ def _found(
     cursors: dict[str, str | None],
 ) -> Iterator[str]:
     listed = {
-        "memories": [_memory(hit) for hit in memories],
+        "memories": [_statement(hit.atom) for hit in memories],
         "scenes": [page(hit.scene) for hit in scenes],
         "turns": [_passage(run) for run in passages(turns)],
         "tool results": [_result(hit) for hit in results],
@@ -143,13 +197,6 @@ def _found(
     for layer, cursor in cursors.items():
         if cursor:
             yield f"More {layer}: --in {layer} --limit {limit} --cursor {cursor}"
-
-
-def _memory(hit: AtomHit) -> str:
-    atom = hit.atom
-    until = f" to {day(atom.valid_to)}" if atom.valid_to else ""
-    head = f"  {atom.id}  {day(atom.valid_from)}{until}  {atom.kind}"
-    return f"{click.style(head, dim=True)}\n{wrapped(atom.text, '    ')}"
 
 
 def _result(hit: ResultHit) -> str:
@@ -164,7 +211,7 @@ def _passage(run: Sequence[TurnHit | Turn]) -> str:
 
 
 _ID = re.compile(r"[at]\d+|r-[0-9a-f]{12}(?:-\d+)?(?::\d+(?:-\d+)?)?|\d{3,}-N\d+", re.IGNORECASE)
-_TEXT, _PARTS, _VERDICTS = 68, 4, 8
+_TEXT, _PARTS, _VERDICTS = 60, 4, 8
 
 
 @click.command()
@@ -177,10 +224,11 @@ _TEXT, _PARTS, _VERDICTS = 68, 4, 8
 @as_json
 @place
 def why(id_or_query: tuple[str, ...], **filters: Any) -> None:
-    """Show the evidence of a memory; of a query, how a search finds and ranks its results.
+    """Show what a memory is based on, or why a search finds it.
 
-    Of a memory or a turn, the tool results that it cites; of a result, the rows that cite it. If none is cited,
-    earlier lines that say the same are shown as a guess.
+    Of a statement: the words that it is based on, who said them and when, whether they still stand there, and what is
+    based on it. Of a turn: the statements made from it. Of both, the tool results that they cite; if none is cited,
+    earlier lines that say the same are shown as a guess. Of a result, the rows that cite it.
 
     Of a query: what each leg of the search finds, what each signal gives every result and which place it has by it,
     what just missed and by how much, what filters and reviews take out, and what recall would bring of it.
@@ -208,19 +256,71 @@ def why(id_or_query: tuple[str, ...], **filters: Any) -> None:
 # --- of an id ---------------------------------------------------------------------------------------
 
 
-def _evidence(found: Why) -> str:
-    blocks = [f"{click.style(found.id, bold=True)}  {visible(found.text)}"]
-    if found.cites:
-        blocks.append("\n".join(["It rests on", *map(_cited, found.cites)]))
-    if found.likely:
-        head = "It names no output. These were there before, and say the same:"
-        blocks.append("\n".join([head, *map(_result, found.likely)]))
-    if found.cited_by:
-        rows = (
-            f"  {click.style(f'{one.id}  {one.at}', dim=True)}\n{wrapped(one.text, '    ')}" for one in found.cited_by
-        )
-        blocks.append("\n".join(["What rests on it", *rows]))
-    return "\n\n".join(blocks if len(blocks) > 1 else [*blocks, "No output is named here, and none says the same."])
+def _evidence(found: Why) -> Iterator[str]:
+    yield f"{click.style(found.id, bold=True)}  {visible(found.text)}"
+    if found.turn is not None:
+        yield click.style(f"  {_spoken(found.turn)}", dim=True)
+    if found.atom is not None:
+        yield click.style(columns(_about(found.atom), indent=2), dim=True)
+    yield from _listed("Based on these words", map(_quote, found.quotes))
+    yield from _listed("Replaced by", map(_statement, found.replaced_by))
+    yield from _listed("Replaces", map(_statement, found.replaces))
+    yield from _listed("Named in", map(_mention, found.mentions))
+    yield from _listed("Statements based on it", map(_statement, found.atoms))
+    yield from _listed("Tool results that it cites", map(_cited, found.cites))
+    head = "It cites no tool result. These lines were there before it, and say the same"
+    yield from _listed(head, map(_result, found.likely))
+    yield from _listed("Cited by", (_row_of(f"{one.id}  {one.at}", one.text) for one in found.cited_by))
+    if found.atom is None and not (found.atoms or found.cites or found.likely or found.cited_by):
+        yield "\nNothing is based on it, and it cites no tool result."
+
+
+def _listed(title: str, blocks: Iterable[str]) -> Iterator[str]:
+    shown = list(blocks)
+    if shown:
+        yield "\n".join(["", click.style(title, bold=True), *shown])
+
+
+def _row_of(head: str, text: str) -> str:
+    return f"  {click.style(visible(head), dim=True)}\n{wrapped(text, '    ')}"
+
+
+def _about(atom: Atom) -> Iterator[tuple[str, str]]:
+    yield "kind", atom.kind
+    yield (
+        "true",
+        f"{day(atom.valid_from)} to {day(atom.valid_to)}" if atom.valid_to else f"since {day(atom.valid_from)}",
+    )
+    yield "learned", minute(atom.learned_at)
+    yield "said by", SAID_BY[atom.source]
+    if atom.closed_because:
+        yield "ended", visible(atom.closed_because)
+    if atom.held:
+        yield "held", f"{', '.join(REASONS.get(reason, reason) for reason in atom.held)}; see `mcp-memory review`"
+
+
+def _spoken(turn: Turn) -> str:
+    if turn.role == "note":
+        who = "told with `remember`"
+    else:
+        who = f"said by {turn.name} ({turn.role})" if turn.name else f"said by the {turn.role}"
+    return visible(f"{minute(turn.said_at)}  {who}  session {turn.session}")
+
+
+def _quote(one: Quoted) -> str:
+    if one.turn is None:
+        return _row_of(one.turn_id, f"“{one.quote}”\nThe turn was forgotten.")
+    stands = "These words are in the turn, unchanged." if one.stands else "The turn no longer has these words: changed."
+    return _row_of(f"{one.turn_id}  {_spoken(one.turn)}", f"“{one.quote}”\n{stands}")
+
+
+def _statement(atom: Atom) -> str:
+    until = f" to {day(atom.valid_to)}" if atom.valid_to else ""
+    return _row_of(f"{atom.id}  {day(atom.valid_from)}{until}  {atom.kind}", atom.text)
+
+
+def _mention(one: Mention) -> str:
+    return _row_of("persona" if one.slug is None else f"scene {one.slug}", one.line.lstrip("-* "))
 
 
 def _cited(one: CitedResult) -> str:
@@ -250,7 +350,7 @@ def _explained(search: Explained, recall: Recalled) -> Iterator[str]:
 def _asked(search: Explained) -> Iterator[tuple[str, str]]:
     yield "words", ", ".join(search.words) or "none that says what it is about"
     if search.related:
-        yield "related", one_line(", ".join(search.related), 90)
+        yield "related", one_line(", ".join(search.related), 140)
     if search.asks_for:
         yield "speaker", f"asks for what the {search.asks_for} said"
     if search.times:

@@ -140,16 +140,16 @@ OVER = 300  # about the characters from which `bench.offload` keeps a result
 def wrap(
     url: str | None, headers: tuple[str, ...], over: int, session: str | None, no_expand: bool, command: tuple[str, ...]
 ) -> None:
-    """Stand between a client and another MCP server, and keep large results.
+    """Run another MCP server and keep its large results.
 
-    Everything passes unchanged, except that a large text in a tool's result is kept whole in the memory; the client
-    gets a summary of it, and one tool more to open any part. In the client's settings, put it before the server's
-    own command:
+    It stands between that server and the client. Everything passes unchanged, except that a large text in a tool's
+    result is kept whole in the memory; the client gets a summary of it, and one tool more to open any part. In the
+    client's settings, put it before the server's own command:
 
     \b
     mcp-memory wrap -- npx -y @modelcontextprotocol/server-filesystem ~/work
     mcp-memory --space work wrap --over 2000 -- uvx mcp-server-git
-    mcp-memory wrap --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+    mcp-memory wrap --url https://example.com/mcp --header 'X-Api-Key: ${KEY}'
 
     It ends with the server, and with its exit code. Where the memory cannot be opened, large results pass too.
     """
@@ -183,11 +183,12 @@ def wrap(
 @click.argument("event")
 @place
 def hook(event: str, client: str) -> None:
-    """Answer an event of a client: recall before a prompt, keep large results, capture the conversation.
+    """Answer an event of a client; clients run this.
 
-    A client runs this once `mcp-memory install` or the plugin has set it up. It takes the hook's JSON on standard
-    input, and prints what the client is to do, or nothing. It always ends well: where the memory is busy or broken,
-    the work goes on without it, and `mcp-memory doctor` says why.
+    It recalls before a prompt, keeps large results and captures the conversation. A client runs this once `mcp-memory
+    install` or the plugin has set it up. It takes the hook's JSON on standard input, and prints what the client is to
+    do, or nothing. It always ends well: where the memory is busy or broken, the work goes on without it, and
+    `mcp-memory doctor` says why.
 
     \b
     mcp-memory hook SessionStart < event.json

@@ -6,6 +6,7 @@ The page of `status` is made from its answer in JSON and fits a screen.
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -14,7 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, command_settings, home_with_files, place, print_answer, wants_json
+from mcp_memory.cli.base import (
+    NothingStored,
+    as_json,
+    ask,
+    ask_of,
+    command_settings,
+    home_with_files,
+    place,
+    print_answer,
+    settings,
+    wants_json,
+)
 from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, visible, with_nearest, wrapped
 from mcp_memory.core.text import size
 
@@ -29,15 +41,30 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @as_json
 @place
 def status() -> None:
-    """Show the contents of the memory, its place and its savings.
+    """Show what is stored, where, and what it saves.
+
+    Before anything is stored it says so, and what to do first.
 
     \b
     mcp-memory status
     mcp-memory --space work status --json
     """
-    answer = ask(lambda memory: memory.status())
+    try:
+        answer, page = ask(lambda memory: memory.status()), None
+    except NothingStored as nothing:
+        answer, page = _of_nothing(), str(nothing)
+    answer["pyramid"]["answered_by"] = answer["model"]["name"] if settings().distil else None
     answer |= _beside(Path(answer["home"]))
-    print_answer(answer, visible(columns(status_rows(answer))))
+    print_answer(answer, page or visible(columns(status_rows(answer))))
+
+
+def _of_nothing() -> dict[str, Any]:
+    """Return the status of a memory in which nothing is stored: that of an empty one elsewhere, which is removed."""
+    chosen = settings()
+    with tempfile.TemporaryDirectory(prefix="mcp-memory-") as empty:
+        answer = ask_of(chosen.model_copy(update={"home": Path(empty)}), lambda memory: memory.status())
+    nothing = {"database": 0, "files": 0, "kinds": {}}
+    return answer | {"home": str(chosen.home), "store": str(chosen.home / "memory.db"), "disk": nothing}
 
 
 def _beside(home: Path) -> dict[str, Any]:
@@ -278,7 +305,8 @@ def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _embedding(embedding: dict[str, Any]) -> str:
     if embedding["model"] is None:
         return "none: search goes by words alone"
-    line = f"{embedding['model']}, {embedding['embedded']:,} of {embedding['total']:,} rows"
+    parts = embedding["model"].replace("+", " + ")  # so that the line can be broken
+    line = f"{parts}, {embedding['embedded']:,} of {embedding['total']:,} rows"
     return f"{line}, last error: {embedding['error']}" if embedding["error"] else line
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from mcp_memory.core.types import Scene, Turn
     from mcp_memory.shortterm.canvas.flowchart import Canvas
 
-WIDTH = 100
+WIDTH = 80
 COLOURS = {"done": "green", "doing": "cyan", "paused": "yellow", "blocked": "red"}
 # C0 and C1 controls but tab and newline, bidi overrides, lone surrogates.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-# What a line may be broken between: one wide character, a word (a very long one in parts), white space.
+# What a line may be broken between: one wide character, a word, white space.
 _WIDE = (
     "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
 )
-_PIECE = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]{{1,80}}|\s+")
+_PIECE = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]+|\s+")
+_LEAST_ROOM = 30  # columns that the last cell of a row gets at least
 
 
 def visible(text: str) -> str:
@@ -49,31 +50,62 @@ def one_line(text: str, limit: int) -> str:
 
 
 def wrapped(text: str, margin: str) -> str:
-    """Return the text within the terminal's width, every line behind the margin."""
+    """Return the text within the width, every line behind the margin; words that are too long are broken."""
+    room = WIDTH - len(margin)
+    return "\n".join(
+        (margin + row).rstrip() for line in visible(text).split("\n") for row in _rows(line, room, breaks_words=True)
+    )
+
+
+def fitted(text: str) -> str:
+    """Return the text with lines beyond the width broken between words; what goes on is indented by two more.
+
+    Words are left whole, so that a path can be copied.
+    """
+    return "\n".join(row for line in text.split("\n") for row in _fitted_rows(line))
+
+
+def _fitted_rows(line: str) -> list[str]:
+    if _columns(line) <= WIDTH:
+        return [line]
+    plain = click.unstyle(line)
+    indent = plain[: len(plain) - len(plain.lstrip())]
+    first, *more = _rows(line.replace(indent, "", 1), WIDTH - len(indent) - 2)
+    return [(indent + first).rstrip(), *((f"{indent}  {row}").rstrip() for row in more)]
+
+
+def _rows(line: str, room: int, *, breaks_words: bool = False) -> list[str]:
+    """Return a line in rows of at most `room` columns, wider only where a word is."""
     rows: list[str] = []
-    for line in visible(text).split("\n"):
-        row, taken = "", 0
-        for piece in _PIECE.findall(line):
+    row, taken = "", 0
+    for word in _PIECE.findall(line):
+        for piece in _parts(word, room) if breaks_words else [word]:
             more = _columns(piece)
-            if taken + more > WIDTH - len(margin) and not piece.isspace():
+            if row and taken + more > room and not piece.isspace():
                 rows.append(row)
                 row, taken = "", 0
             row, taken = row + piece, taken + more
-        rows.append(row)
-    return "\n".join((margin + row).rstrip() for row in rows)
+    return [*rows, row]
+
+
+def _parts(word: str, room: int) -> list[str]:
+    size = room if word.isascii() else room // 2  # a character takes two columns at most
+    return [word] if word.isspace() else [word[at : at + size] for at in range(0, len(word), size)]
 
 
 def columns(rows: Iterable[Sequence[str]], *, gap: int = 2, indent: int = 0) -> str:
-    """Return rows of cells as aligned lines; the last cell of a row is never padded."""
+    """Return rows of cells as aligned lines; the last cell of a row is never padded, and wrapped within the width."""
     cells = [list(row) for row in rows]
     widths = [max(_columns(row[at]) for row in cells if at < len(row)) for at in range(max(map(len, cells), default=0))]
-    return "\n".join(
-        (
-            " " * indent
-            + "".join(cell + " " * (width + gap - _columns(cell)) for cell, width in zip(row, widths, strict=False))
-        ).rstrip()
-        for row in cells
-    )
+    return "\n".join(line for row in cells for line in _aligned(row, widths, gap, " " * indent))
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int], gap: int, head: str) -> Iterator[str]:
+    for cell, width in zip(row[:-1], widths, strict=False):
+        head += cell + " " * (width + gap - _columns(cell))
+    last, *more = _rows(row[-1], max(_LEAST_ROOM, WIDTH - _columns(head))) if row else [""]
+    yield (head + last).rstrip()
+    yield from ((" " * _columns(head) + line).rstrip() for line in more)
 
 
 def _columns(text: str) -> int:

@@ -360,8 +360,28 @@ class Citing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quoted:
+    """Words that a statement is based on, and the turn that they are from; None where that was forgotten."""
+
+    turn_id: str
+    quote: str
+    turn: Turn | None
+    stands: bool
+    """Whether the words are still in the turn, and all of it matches the hash that was stored with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """A line that names a statement: of a scene, or of the persona, whose `slug` is None."""
+
+    slug: str | None
+    title: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Tool results that support a turn or atom; of a ref, the turns and atoms that cite it."""
+    """What a turn or atom is based on, and what is based on it; of a ref, the turns and atoms that cite it."""
 
     id: str
     text: str
@@ -370,6 +390,18 @@ class Why:
     likely: list[ResultHit]
     """Where none is named: lines that say the same and were there before it was said, in the same session."""
     cited_by: list[Citing]
+    turn: Turn | None = None
+    """The turn itself, of a turn."""
+    atom: Atom | None = None
+    """The atom itself, of an atom; the other fields below are of atoms, but for `atoms`."""
+    quotes: list[Quoted] = field(default_factory=list[Quoted])
+    replaced_by: list[Atom] = field(default_factory=list[Atom])
+    """The atom that took its place, the one that took the place of that, and so on."""
+    replaces: list[Atom] = field(default_factory=list[Atom])
+    mentions: list[Mention] = field(default_factory=list[Mention])
+    """Lines of the persona, then of scenes, that name it as their evidence."""
+    atoms: list[Atom] = field(default_factory=list[Atom])
+    """Of a turn, the atoms that are based on it, ended ones too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

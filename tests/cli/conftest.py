@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,11 @@ Run = Callable[..., Result]
 
 LOG = "".join(f"2026-10-25 01:10:{i:02d} INFO row {i}\n" for i in range(60)) + "2026-10-25 01:11:00 ERROR key lost\n"
 ODD = "caf\u00e9 \x00\x1b[31m \r\n no newline at the end"
+
+
+def unwrapped(page: str) -> str:
+    """What was printed, with the lines that were too long in one piece again."""
+    return re.sub(r"\n +", " ", page)
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import pytest
 from click.testing import Result
 
 from mcp_memory.cli import doctor
+from tests.cli.conftest import unwrapped
 from tests.core.test_process_registry import HOLDS, another
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -39,11 +40,16 @@ def checks(run: Run, home: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
     return result.exit_code, by_name
 
 
+def rows(page: str) -> dict[str, str]:
+    """The rows of the page of status by name."""
+    return dict(line.split(maxsplit=1) for line in unwrapped(page).splitlines())
+
+
 # --- status -----------------------------------------------------------------------------------------
 
 
 def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> None:
-    lines = dict(line.split(maxsplit=1) for line in run("status").stdout.splitlines())
+    lines = rows(run("status").stdout)
     assert lines["home"] == str(small_home)
     assert lines["space"] == "default (also here: work)"
     assert lines["memories"] == "3 statements held true, 0 past, 1 fact, 0 scenes"
@@ -65,10 +71,10 @@ def test_status_in_json_has_these_keys(answer: Answer) -> None:
 
 def test_status_is_one_page_and_says_how_it_grew_who_is_there_and_what_is_backed_up(run: Run, small_home: Path) -> None:
     with another(HOLDS, small_home) as process:
-        lines = dict(line.split(maxsplit=1) for line in run("status").stdout.splitlines())
+        lines = rows(run("status").stdout)
         assert f"serve stdio for an editor since {datetime.now():%Y-%m-%d}" in lines["connected"]
         assert f"(process {process.pid})" in lines["connected"]
-    lines = dict(line.split(maxsplit=1) for line in run("status").stdout.splitlines())
+    lines = rows(run("status").stdout)
     assert (lines["connected"], lines["review"]) == ("nobody", "nothing is held")
     assert lines["grew"].startswith("by ")
     assert " database, " in lines["on"]
@@ -240,7 +246,7 @@ def test_a_variable_that_sets_nothing_is_named_with_the_one_that_was_meant(
         "MCP_MEMORY_EMBEDING (perhaps MCP_MEMORY_EMBEDDER), MCP_MEMORY_HOEM (perhaps MCP_MEMORY_HOME), "
         "MCP_MEMORY_UNHEARD_OF_FLAVOUR"
     )
-    lines = dict(line.split(maxsplit=1) for line in run("status").stdout.splitlines())
+    lines = rows(run("status").stdout)
     assert lines["settings"] == f"unknown variables: {said}"
     (check,) = checks(run, small_home)[1]["settings"]
     assert (check["state"], check["found"]) == (

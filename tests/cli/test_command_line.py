@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory import __version__
-from mcp_memory.cli import program
+from mcp_memory.cli import GROUPS, program
 from mcp_memory.cli.search import KINDS, ROLES
 from mcp_memory.cli.serving import TRANSPORTS
 from mcp_memory.core.types import Kind, Role
@@ -31,23 +33,15 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[s
 
 
 def test_the_commands_are_these() -> None:
-    assert [" ".join(path) for path in commands(program)] == [
-        "install",
-        "uninstall",
-        "serve",
-        "ui",
-        "token",
-        "token create",
-        "token list",
-        "token revoke",
-        "wrap",
-        "hook",
-        "demo",
-        "import",
-        "export",
-        "search",
-        "why",
-        "show",
+    assert {title: " ".join(names) for title, names in GROUPS.items()} == {
+        "Use": "recall search import distill flush compress demo",
+        "Look": "ui status show why verify",
+        "Change": "review forget purge retention scene persona pause resume",
+        "Keep": "backup restore export move rebuild compact migrate",
+        "Connect": "install uninstall serve wrap hook token",
+        "Measure": "doctor bench",
+    }
+    assert [" ".join(path) for path in commands(program) if len(path) > 1] == [
         "show canvas",
         "show canvases",
         "show persona",
@@ -56,33 +50,75 @@ def test_the_commands_are_these() -> None:
         "show scenes",
         "show session",
         "show sessions",
-        "forget",
-        "purge",
-        "retention",
-        "review",
-        "distill",
-        "flush",
-        "pause",
-        "resume",
-        "scene",
         "scene history",
         "scene restore",
-        "persona",
         "persona diff",
         "persona history",
         "persona rebuild",
-        "verify",
-        "status",
-        "doctor",
-        "backup",
-        "restore",
-        "rebuild",
-        "compact",
-        "migrate",
-        "move",
-        "compress",
-        "bench",
+        "token create",
+        "token list",
+        "token revoke",
     ]
+
+
+def test_the_help_lists_every_command_in_its_group_with_an_uncut_summary(run: Run) -> None:
+    page = run("--help").stdout
+    for title, names in GROUPS.items():
+        listed = page.split(f"\n{title}:\n")[1].split("\n\n")[0].splitlines()
+        assert [line.split()[0] for line in listed] == list(names)
+        assert not any("..." in line for line in listed)
+
+
+@pytest.mark.parametrize("path", list(commands(program)), ids=" ".join)
+def test_every_summary_has_at_most_60_characters(path: tuple[str, ...]) -> None:
+    command: click.Command = program
+    for name in path:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), name)
+        assert found is not None
+        command = found
+    summary = command.get_short_help_str(1_000)
+    assert len(summary) <= 60
+
+
+@pytest.mark.parametrize("path", [(), *commands(program)], ids=" ".join)
+def test_every_help_fits_80_columns(path: tuple[str, ...], run: Run) -> None:
+    assert [line for line in run(*path, "--help").stdout.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["serch", "boat"], "'search'"),
+        (["recal", "boat"], "'recall'"),
+        (["show", "sesion"], "'session'"),
+        (["status", "--spcae", "x"], "'--space'"),
+        (["search", "boat", "--lmit", "3"], "'--limit'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistyped_command_or_option_gets_the_one_that_was_meant(arguments: list[str], meant: str, run: Run) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "Did you mean" in result.stderr
+    assert meant in result.stderr
+
+
+def test_the_help_documents_completion_and_completion_works() -> None:
+    page = CliRunner().invoke(program, ["--help"], prog_name="mcp-memory").stdout
+    for shell in ("bash", "zsh", "fish"):
+        assert f"_MCP_MEMORY_COMPLETE={shell}_source mcp-memory" in page
+    words = {"_MCP_MEMORY_COMPLETE": "fish_complete", "COMP_WORDS": "mcp-memory sta", "COMP_CWORD": "sta"}
+    found = CliRunner().invoke(program, [], prog_name="mcp-memory", env=words).stdout
+    assert found.startswith("plain,status\t")
+
+
+def test_the_help_documents_the_exit_codes(run: Run) -> None:
+    codes = re.findall(r"^    (\d)   ", run("--help").stdout, flags=re.MULTILINE)
+    assert codes == ["0", "1", "2"]
+    assert [run(*words).exit_code for words in (["status"], ["show", "session", "nobody"], ["status", "--nope"])] == [
+        0, 1, 2,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", list(commands(program)), ids=" ".join)
@@ -153,11 +189,25 @@ def test_an_error_is_one_line_on_stderr(arguments: list[str], code: int, run: Ru
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["status", "show persona", "show sessions", "search anything"])
-def test_a_home_without_a_memory_is_named_and_not_made(command: str, run: Run, home: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "code"), [("status", 0), ("show persona", 1), ("show sessions", 1), ("search it", 1), ("recall it", 1)]
+)
+def test_before_the_first_use_nothing_is_wrong_and_the_next_steps_are_named(
+    command: str, code: int, run: Run, home: Path
+) -> None:
     result = run(*command.split(), home=home)
-    assert (result.exit_code, home.exists()) == (1, False)
-    assert str(home) in result.stderr
+    assert (result.exit_code, home.exists()) == (code, False)
+    shown = result.stdout if code == 0 else result.stderr
+    assert shown.startswith("Nothing is stored yet in")
+    for step in (str(home), "mcp-memory install", "mcp-memory import", "mcp-memory demo"):
+        assert step in shown
+    assert "Error" not in result.output
+
+
+def test_the_status_before_the_first_use_has_all_keys_for_programs(run: Run, home: Path, small_home: Path) -> None:
+    before, after = (json.loads(run("status", "--json", home=place).stdout) for place in (home, small_home))
+    assert (set(before), home.exists()) == (set(after), False)
+    assert (before["home"], before["counts"]["turns"], before["spaces"], before["connected"]) == (str(home), 0, [], [])
 
 
 def test_home_and_space_may_stand_behind_the_command(small_home: Path) -> None:

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program
 from mcp_memory.service.memory import open_memory
+from tests.cli.conftest import unwrapped
 
 
 class Home:
@@ -39,14 +40,15 @@ def mine(small_home: Path, home: Path) -> Home:
 def test_a_backup_is_made_listed_and_verified(mine: Home) -> None:
     result = mine.run("backup")
     assert result.exit_code == 0
-    path, proven = result.stdout.splitlines()
+    path, proven = unwrapped(result.stdout).splitlines()
     assert path.startswith(str(mine.path / "backups" / "mcp-memory-"))
     assert proven.startswith("proven: ")
     assert proven.endswith("the database is whole; 4 turns, 4 statements, 3 results in 2 spaces")
-    [line] = mine.run("backup", "--list").stdout.splitlines()
+    [line] = unwrapped(mine.run("backup", "--list").stdout).splitlines()
     assert line.endswith("4 turns, 4 statements, 3 results in 2 spaces")
     [listed] = mine.answer("backup", "--list")
-    assert mine.run("backup", "--verify", listed["path"]).stdout.startswith(f"{listed['path']} is whole: 4 turns")
+    verified = unwrapped(mine.run("backup", "--verify", listed["path"]).stdout)
+    assert verified.startswith(f"{listed['path']} is whole: 4 turns")
     Path(listed["path"]).write_bytes(b"PK")
     wrong = mine.run("backup", "--verify", listed["path"])
     assert (wrong.exit_code, "is no backup" in wrong.stderr) == (2, True)
@@ -71,7 +73,7 @@ def test_a_backup_is_restored_in_place_and_elsewhere(mine: Home) -> None:
     made = mine.answer("backup")["path"]
     result = mine.run("restore", made)
     assert result.exit_code == 0
-    told, kept = result.stdout.splitlines()
+    told, kept = unwrapped(result.stdout).splitlines()
     assert told.startswith(f"{mine.path} is as it was on ")
     assert kept.startswith(f"what was there is kept in {mine.path / 'backups' / 'aside-'}")
     other = Home(mine.path.parent / "other")

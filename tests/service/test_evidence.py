@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import Mention
 from mcp_memory.service.memory import Memory
-from mcp_memory.service.memory.evidence import Mention
 from tests.ui.holding import holding
 
 

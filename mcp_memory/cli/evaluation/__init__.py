@@ -127,8 +127,8 @@ def _of_kind(kind: KindReport, examples: list[Example]) -> Iterator[str]:
     yield wrapped(kind.caution, "   ")
     for one in examples:
         ranks = ", ".join(f"{LABELS[name]} {rank or '–'}" for name, rank in one.ranks.items())
-        yield f"     {click.style(one_line(one.question, 94), bold=True)}"
-        yield f"       {one.sought}: {one_line(one.excerpt, 80)}"
+        yield f"     {click.style(one_line(one.question, 74), bold=True)}"
+        yield f"       {one.sought}: {one_line(one.excerpt, 64)}"
         yield f"       rank: {ranks}"
 
 

@@ -1,20 +1,35 @@
 """The way from a memory to its evidence: `verify` checks it, `why` shows it.
 
-`verify` walks from the persona over scenes and atoms to the turns and their hashes. `why` lists the tool results that a
-turn or an atom cites; where none is cited, lines that say the same are shown as a guess.
+`verify` walks from the persona over scenes and atoms to the turns and their hashes. `why` shows the words that an atom
+is based on, whether they still stand in their turn, and what is based on the atom. It also lists the tool results that
+a turn or an atom cites; where none is cited, lines that say the same are shown as a guess.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from mcp_memory.core.errors import Damaged, NotFound
 from mcp_memory.core.secrets.masking import mask_lines
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Atom, Citation, CitedResult, Citing, Evidence, ResultHit, Scene, Turn, Verified, Why
+from mcp_memory.core.types import (
+    Atom,
+    Citation,
+    CitedResult,
+    Citing,
+    Evidence,
+    Mention,
+    Quoted,
+    ResultHit,
+    Scene,
+    Turn,
+    Verified,
+    Why,
+)
 from mcp_memory.language.words import query_terms
+from mcp_memory.longterm import persona as l3_page
 from mcp_memory.longterm import scenes as l2_page
-from mcp_memory.longterm.persona import ended_since, unfounded
 from mcp_memory.longterm.search import atom_turns
 from mcp_memory.longterm.search.results import results
 from mcp_memory.store.citations import NamedResult, address, cited, links, named, uncovered
@@ -22,7 +37,7 @@ from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
-__all__ = ["call_of", "cites", "verify", "why"]
+__all__ = ["call_of", "cites", "mentions", "verify", "why"]
 
 _AT_ONCE = 500
 _LINE = 160
@@ -36,13 +51,15 @@ def verify(store: Store, space: str) -> Verified:
     problems: list[str] = []
     bare: list[str] = []
     if written is not None:
-        problems += _page_problems(store, space, "The persona", written.text, ended_since(store, space, written))
+        problems += _page_problems(
+            store, space, "The persona", written.text, l3_page.ended_since(store, space, written)
+        )
         problems += [
             f"The persona names the scene [[{one_line(name, 60)}]], which is gone."
             for name in links(written.text)
             if not isinstance(l2_page.resolve(store, space, name), Scene)
         ]
-        bare += [f"persona: {one_line(line, _LINE)}" for line in unfounded(written.text)]
+        bare += [f"persona: {one_line(line, _LINE)}" for line in l3_page.unfounded(written.text)]
     for scene in scenes:
         problems += _page_problems(
             store, space, f"The scene {scene.slug}", scene.body, l2_page.ended_since(store, space, scene)
@@ -99,12 +116,17 @@ def _batches(store: Store, space: str) -> Iterator[list[Atom]]:
 
 
 def _quote_problem(atom: Atom, evidence: Evidence, turn: Turn | None) -> str | None:
-    start, end = evidence.span
     if turn is None:
         return f"{atom.id} rests on {evidence.turn}, which was forgotten."
-    if turn.content[start:end] != evidence.quote or end - start != len(evidence.quote):
+    if not _stands(evidence, turn):
         return f"{atom.id} quotes words of {evidence.turn} that do not stand there."
     return None
+
+
+def _stands(evidence: Evidence, turn: Turn) -> bool:
+    """Tell whether the quoted words are in the turn, where the evidence says."""
+    start, end = evidence.span
+    return turn.content[start:end] == evidence.quote and end - start == len(evidence.quote)
 
 
 _LIKELY = 3
@@ -126,9 +148,56 @@ def why(store: Store, space: str, id: str) -> Why:
             "(r-9f2c1a7b3d4e, 003-N4)."
         )
     text, turns = said
-    cited = cites(store, space, id)
-    likely = [] if cited else _likely(store, space, text, turns)
-    return Why(id=id, text=one_line(text, _TEXT), cites=cited, likely=likely, cited_by=[])
+    outputs = cites(store, space, id)
+    likely = [] if outputs else _likely(store, space, text, turns)
+    shown = Why(id=id, text=one_line(text, _TEXT), cites=outputs, likely=likely, cited_by=[])
+    if id.startswith("t"):
+        return replace(shown, turn=turns[0], atoms=store.atoms_based_on(space, id))
+    (atom,) = store.atoms(space, [id])
+    return replace(
+        shown,
+        atom=atom,
+        quotes=_quotes(store, space, id),
+        replaced_by=_newer(store, space, atom),
+        replaces=store.superseded_by(space, [id]),
+        mentions=mentions(store, space, id),
+    )
+
+
+def _quotes(store: Store, space: str, id: str) -> list[Quoted]:
+    evidence = store.evidence(space, id)
+    turns = {turn.id: turn for turn in store.turns(space, {one.turn for one in evidence})}
+    return [
+        Quoted(
+            turn_id=one.turn,
+            quote=one.quote,
+            turn=turn,
+            stands=turn is not None and _stands(one, turn) and is_intact(turn),
+        )
+        for one in evidence
+        for turn in [turns.get(one.turn)]
+    ]
+
+
+def _newer(store: Store, space: str, atom: Atom) -> list[Atom]:
+    """Return what took the place of an atom, to the one that nothing has replaced."""
+    found: list[Atom] = []
+    while atom.superseded_by and (after := store.atoms(space, [atom.superseded_by])) and after[0] not in found:
+        atom = after[0]
+        found.append(atom)
+    return found
+
+
+def mentions(store: Store, space: str, id: str) -> list[Mention]:
+    """Return the lines of the persona, then of the scenes, that name an atom as their evidence."""
+    pages = [(None, "Persona", l3_page.body(store, space))]
+    pages += [(one.slug, one.title, one.body) for one in l2_page.readable_scenes(store, space)]
+    return [
+        Mention(slug=slug, title=title, line=line.strip())
+        for slug, title, text in pages
+        for line in text.splitlines()
+        if id in cited(line)
+    ]
 
 
 def cites(store: Store, space: str, id: str) -> list[CitedResult]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Atom
+from mcp_memory.core.types import Atom, Mention
 from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store
 from mcp_memory.store.protocol import Store
 
-__all__ = ["EvidenceVerbs", "Mention", "ProvenLine"]
+__all__ = ["EvidenceVerbs", "ProvenLine"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +23,6 @@ class ProvenLine:
     """Slugs or titles, as the line has them."""
     is_claim: bool
     """False for headings, rules and blank lines, which need no proof."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
-    """A line that names a statement: of a scene, or of the persona, whose `slug` is None."""
-
-    slug: str | None
-    title: str
-    line: str
 
 
 class EvidenceVerbs(Verbs):
@@ -63,18 +54,9 @@ class EvidenceVerbs(Verbs):
     @in_thread
     def mentions(self, id: str) -> list[Mention]:
         """Return the lines of the persona, then of the scenes, that name a statement as their evidence."""
-        from mcp_memory.longterm import persona, scenes
-        from mcp_memory.store.citations import cited
+        from mcp_memory.longterm.verification.evidence import mentions
 
-        store = self._parts.store
-        pages = [(None, "Persona", persona.body(store, self.space))]
-        pages += [(one.slug, one.title, one.body) for one in scenes.readable_scenes(store, self.space)]
-        return [
-            Mention(slug=slug, title=title, line=line.strip())
-            for slug, title, text in pages
-            for line in text.splitlines()
-            if id in cited(line)
-        ]
+        return mentions(self._parts.store, self.space, id)
 
     @in_thread
     def is_intact(self, turn: str) -> bool:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, revealed
-from mcp_memory.core.types import SAID_BY, Atom, CitedResult, Evidence, Fact, ResultHit, Turn, Why
+from mcp_memory.core.types import SAID_BY, Atom, CitedResult, Evidence, Fact, Mention, ResultHit, Turn, Why
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.store.citations import address as at_lines
 from mcp_memory.ui import components as ui
@@ -21,9 +21,6 @@ from mcp_memory.ui.pages.forgetting import forget, tombstone
 from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
-
-if TYPE_CHECKING:
-    from mcp_memory.service.memory.evidence import Mention
 
 __all__ = ["forget", "result_row", "statement", "tombstone", "turn"]
 
