@@ -1,13 +1,14 @@
 """What forms change: one function for each action, by name. `run` checks the right, calls it, and says where to go.
 
-An action calls verbs of `Memory` and returns the path of the page to go to, or a page that is shown only now. What
-takes a person of this machine (tokens, backups, purging) is for the owner, whatever the right.
+An action calls verbs of `Memory`. It returns the address of the next page, which confirms what was done
+(`confirmations`), or a page that is shown only now. Tokens, backups and purging are for the owner, whatever the right.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -17,6 +18,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Kind
 from mcp_memory.store.values import RIGHTS, Right
 from mcp_memory.ui.components import link, note, part, section, words_of
+from mcp_memory.ui.confirmations import told
 from mcp_memory.ui.elements import el
 from mcp_memory.ui.sessions import Reader
 from mcp_memory.ui.views import Page
@@ -87,16 +89,17 @@ async def run(name: str, call: Call) -> str | Page:
 
 
 async def _remember(call: Call) -> str:
-    kind = call.text("kind") or "persona"
-    if kind not in get_args(Kind):
+    kind = call.text("kind") or None
+    if kind is not None and kind not in get_args(Kind):
         raise InvalidInput(t("actions.choice", name="kind", choices=", ".join(get_args(Kind))))
     stored = await call.memory.remember(
-        call.text("text"), kind=cast("Kind", kind), supersedes=call.ids("supersedes"), source="user"
+        call.text("text"), kind=cast("Kind | None", kind), supersedes=call.ids("supersedes"), source="user"
     )
     if stored.atom.held and not stored.duplicate and call.reader.allows("admin"):
         # A rule waits for the user's word, and this is it: a person typed it here.
         await call.memory.review([stored.atom.id], "released")
-    return f"/{stored.atom.id}"
+    id, ended = stored.atom.id, [one.id for one in stored.replaced]
+    return told(f"/{id}", "known", id) if stored.duplicate else told(f"/{id}", "stored", id, *ended)
 
 
 async def _forget(call: Call) -> str:
@@ -104,22 +107,28 @@ async def _forget(call: Call) -> str:
     if not ids:
         raise InvalidInput(t("actions.nothing"))
     forgotten = await call.memory.forget(ids, reason=call.text("reason"), dry_run=False)
-    return f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/")
+    return told(f"/{forgotten.tombstone}" if forgotten.tombstone else call.back("/"), "forgotten", forgotten.total)
 
 
 async def _undo(call: Call) -> str:
     tombstone = call.text("tombstone")
-    await call.memory.forget(undo=tombstone)
-    return call.back(f"/{part(tombstone)}")
+    found = await call.memory.forget(undo=tombstone)
+    return told(call.back(f"/{part(tombstone)}"), "back", *_kinds(found.ids))
+
+
+def _kinds(ids: Iterable[str]) -> list[int]:
+    """Return how many of these are statements, turns and tool results."""
+    many = Counter(id[0] for id in ids)
+    return [many[kind] for kind in "atr"]
 
 
 async def _review(call: Call) -> str:
     match call.text("verdict"):
         case "released" | "kept" as verdict:
-            await call.memory.review(call.ids("ids"), verdict)
+            done = await call.memory.review(call.ids("ids"), verdict)
         case _:
             raise InvalidInput(t("actions.choice", name="verdict", choices="released, kept"))
-    return call.back("/review")
+    return told(call.back("/review"), verdict, len(done))
 
 
 async def _purge(call: Call) -> str:
@@ -128,8 +137,9 @@ async def _purge(call: Call) -> str:
     tombstones = call.ids("tombstones")
     if not tombstones:
         raise InvalidInput(t("actions.nothing"))
+    going = [id for one in await call.memory.purgeable() if one.id in tombstones for id in one.ids]
     await call.memory.purge(tombstones)
-    return call.back("/home")
+    return told(call.back("/home"), "erased", *_kinds(going))
 
 
 # --- scenes and tasks -------------------------------------------------------------------------------
@@ -137,12 +147,12 @@ async def _purge(call: Call) -> str:
 
 async def _restore_scene(call: Call) -> str:
     scene = await call.memory.restore_scene(call.text("slug"), call.number("version"))
-    return f"/scene/{part(scene.slug)}"
+    return told(f"/scene/{part(scene.slug)}", "restored", call.number("version"))
 
 
 async def _undo_patch(call: Call) -> str:
     canvas = await call.memory.undo_patch(call.number("number"))
-    return f"/{canvas.number:03}"
+    return told(f"/{canvas.number:03}", "unpatched")
 
 
 async def _fold(call: Call) -> str:
@@ -151,7 +161,7 @@ async def _fold(call: Call) -> str:
         raise InvalidInput(t("actions.choice", name="action", choices="fold, unfold, complete, switch"))
     number = call.number("number")
     await call.memory.fold_canvas(task=f"{number:03}", nodes=call.ids("nodes"), action=action)
-    return f"/{number:03}"
+    return told(f"/{number:03}", action)
 
 
 # --- the memory as a whole --------------------------------------------------------------------------
@@ -159,22 +169,22 @@ async def _fold(call: Call) -> str:
 
 async def _pause(call: Call) -> str:
     await call.memory.pause()
-    return call.back("/savings")
+    return told(call.back("/savings"), "paused")
 
 
 async def _resume(call: Call) -> str:
     await call.memory.resume()
-    return call.back("/savings")
+    return told(call.back("/savings"), "resumed")
 
 
 async def _backup(call: Call) -> str:
     await call.memory.back_up()
-    return call.back("/home")
+    return told(call.back("/home"), "copied")
 
 
 async def _revoke_token(call: Call) -> str:
     await call.memory.revoke_token(call.text("which"))
-    return call.back("/home")
+    return told(call.back("/home"), "revoked")
 
 
 async def _create_token(call: Call) -> Page:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -45,7 +45,7 @@ from mcp_memory.core.errors import (
     StoreUnavailable,
 )
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.ui import actions
+from mcp_memory.ui import actions, confirmations
 from mcp_memory.ui.components import link, note
 from mcp_memory.ui.elements import el, tree
 from mcp_memory.ui.events import Streams
@@ -283,7 +283,9 @@ class Interface:
             case "do", _:
                 raise Rejected(405, t("http.method"))
             case _:
-                return await self._page(visit, await page_at(visit.address, self._view(visit)))
+                page = await page_at(visit.address, self._view(visit))
+                done = confirmations.said(visit.request.query_params.get(confirmations.PARAMETER))
+                return await self._page(visit, replace(page, body=(done, *page.body)) if done else page)
 
     def _view(self, visit: _Visit) -> View:
         reader = visit.session.reader

@@ -76,6 +76,28 @@ WORDS: dict[str, str] = {
     "actions.token_once": "Copy it now: it is stored as a hash only, and not shown again.",
     "actions.token_opens": "It has the right {right} in:",
     "actions.to_home": "Back",
+    # what an action has done
+    "done.stored": "Stored as {id}.",
+    "done.over": "{ids} no longer holds.|{ids} no longer hold.",
+    "done.known": "The memory had this already, as {id}. Nothing new was stored.",
+    "done.back": "Brought back: {things}.",
+    "done.erased": "Erased for good: {things}.",
+    "done.nothing": "nothing",
+    "done.forgotten": "{count} item was forgotten. You can bring it back.|{count} items were forgotten. You can bring "
+    "them back.",
+    "done.released": "{count} item was released. Recall may bring it now.|{count} items were released. Recall may "
+    "bring them now.",
+    "done.kept": "{count} item stays in quarantine.|{count} items stay in quarantine.",
+    "done.restored": "Version {count} is the current one again.",
+    "done.unpatched": "The patch was undone.",
+    "done.fold": "Folded.",
+    "done.unfold": "Unfolded.",
+    "done.complete": "The task is marked as done.",
+    "done.switch": "This is the active task now.",
+    "done.paused": "Models are paused.",
+    "done.resumed": "Models are asked again.",
+    "done.copied": "A backup was made.",
+    "done.revoked": "The token was revoked. It opens nothing any more.",
     # memory
     "memory.title": "Memory",
     "memory.waiting": "{count} item waits for review.|{count} items wait for review.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,40 @@ SPACE = f"{BASE}/default"
 
 
 async def gone(browser: Browser, action: str, /, **fields: str) -> str:
-    """Run an action and return the path that it goes to."""
+    """Run an action and return the path that it goes to, without what it confirms there."""
     answer = await browser.do(action, **fields)
     assert answer.status_code == 303, answer.text
-    return answer.headers["location"].removeprefix(SPACE)
+    path, mark, _ = answer.headers["location"].removeprefix(SPACE).partition("?done=")
+    assert mark
+    return path
+
+
+async def confirmed(browser: Browser, action: str, /, **fields: str) -> str:
+    """Run an action and return what the page confirms that it goes to."""
+    answer = await browser.do(action, **fields)
+    page = await browser.get(answer.headers["location"])
+    found = re.search(r'<p class="note ok" role="status">([^<]*)</p>', page.text)
+    return found[1] if found else ""
+
+
+async def test_every_action_says_what_it_has_done(home: Path) -> None:
+    async with browsing(home) as browser:
+        first, fixed = "Tamsin lives in Oslo.", "Tamsin lives in Bergen."
+        assert await confirmed(browser, "remember", text=first) == "Stored as a1."
+        assert await confirmed(browser, "remember", text=fixed, supersedes="a1") == "Stored as a2. a1 no longer holds."
+        known = "The memory had this already, as a2. Nothing new was stored."
+        assert await confirmed(browser, "remember", text=fixed) == known
+        assert await confirmed(browser, "forget", ids="a2") == "1 item was forgotten. You can bring it back."
+        assert await confirmed(browser, "undo", tombstone="x1", back="/a2") == "Brought back: 1 statement."
+        assert await confirmed(browser, "pause") == "Models are paused."
+        await browser.memory.forget(["a1", "a2"])
+        assert await confirmed(browser, "purge", tombstones="x2", word="PURGE") == "Erased for good: 2 statements."
+
+
+@pytest.mark.parametrize("done", ["", "stored", "stored.Call+555", "back.x", "known.", "you.won", "restored.a1", "fold.<b>"])
+async def test_an_address_says_nothing_of_its_own(home: Path, done: str) -> None:
+    async with browsing(home) as browser:
+        assert 'class="note ok"' not in (await browser.open(f"/live?done={done}")).text
 
 
 async def test_a_statement_is_remembered_and_corrected(home: Path) -> None:
@@ -62,7 +93,7 @@ async def test_fields_of_one_name_count_together_as_ticked_boxes_do(home: Path) 
         assert all(rule.atom.held for rule in rules)
         form = {"form_token": await browser.token(), "ids": ["a1", "a2"], "verdict": "released"}
         answer = await browser.post(f"{SPACE}/do/review", data=form, headers=OWN)
-        assert (answer.status_code, answer.headers["location"]) == (303, f"{SPACE}/review")
+        assert (answer.status_code, answer.headers["location"]) == (303, f"{SPACE}/review?done=released.2")
         assert await browser.memory.why_held(["a1", "a2"]) == {}
 
 
