@@ -20,7 +20,7 @@ from mcp_memory.ui.words import t
 __all__ = [
     "action", "address", "badge", "body", "card", "choice", "columns", "count", "empty", "facts_of", "field", "form",
     "gap", "hidden", "link", "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows",
-    "section", "statement_row", "table", "tick", "turn_row", "words_of",
+    "section", "span", "statement_row", "table", "tick", "turn_row", "words_of",
 ]  # fmt: skip
 
 
@@ -46,6 +46,12 @@ def moment(at: datetime, *, day: bool = False) -> Element:
     """Return a time; the scripts show it in the reader's zone. `day`: without the hour."""
     return el("time", f"{at:%Y-%m-%d}" if day else f"{at:%Y-%m-%d %H:%M}", datetime=at.isoformat(timespec="seconds"),
               data_day=day)  # fmt: skip
+
+
+def span(first: datetime, last: datetime) -> Element:
+    """Return from when to when something went on; one time where both would read the same."""
+    short = (last - first).total_seconds() < 60 and first.minute == last.minute
+    return el("span", moment(first), None if short else [" – ", moment(last)])
 
 
 # --- texts of the memory ----------------------------------------------------------------------------
@@ -202,7 +208,7 @@ def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
         "div",
         gap(link(f"/{turn.id}", turn.id, class_="id"), speaker(turn), moment(turn.said_at)),
         el("div", marked(turn.content, spans), dir="auto", class_="verbatim"),
-        class_=f"turn {turn.role}",
+        class_=f"turn by-{turn.role}",
     )
 
 

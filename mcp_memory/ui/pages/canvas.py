@@ -115,7 +115,7 @@ def _head(row: CanvasRow, held: Canvas) -> Element:
         status_badge(row.status),
         el("span", t("canvas.steps", count=len(held.nodes))),
         el("span", t("canvas.dead_ends", count=counts["blocked"])) if counts["blocked"] else None,
-        el("span", ui.moment(held.created), " – ", ui.moment(row.updated)),
+        ui.span(held.created, row.updated),
         el("span", t("canvas.session"), " ", ui.link(f"/session/{ui.part(row.session)}", ui.words_of(row.session))),
     )
 

@@ -128,8 +128,7 @@ def _session_row(one: SessionInfo) -> Element:
 
 
 def _extent(one: SessionInfo) -> Element:
-    span = [ui.moment(one.first), *([] if one.first == one.last else [" – ", ui.moment(one.last)])]
-    return ui.gap(t("conversations.turns", count=one.turns), el("span", span))
+    return ui.gap(t("conversations.turns", count=one.turns), ui.span(one.first, one.last))
 
 
 def _window(turns: Sequence[Turn]) -> Iterator[Turn]:

@@ -128,7 +128,7 @@ def _statements(name: str, listed: StatementPage, as_of: date | None) -> Element
         title,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(t("entity.no_statements")),
         ui.pager(path, listed.cursor, t("entity.more"), as_of=day),
-        beside=None if listed.total is None else ui.count(listed.total),
+        beside=None if listed.total is None else t("memory.statement_count", count=listed.total),
     )
 
 

@@ -121,6 +121,6 @@ def _version(one: PersonaVersion) -> Element:
     return ui.gap(
         ui.link("/persona", t("persona.version", version=one.version), version=one.version),
         ui.moment(one.at),
-        ui.words_of(one_line(one.reason, 200)),
+        ui.words_of(one_line(one.reason, 200)) if one.reason else None,
         ui.link("/persona", t("persona.what_changed"), old=one.version - 1, new=one.version),
     )

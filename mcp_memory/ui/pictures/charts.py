@@ -39,8 +39,8 @@ def _bars(given: Sequence[tuple[str, float, str]], most: float, label: str) -> E
     def bar(value: float) -> Element:
         width = f"{min(100.0, 100 * abs(value) / most) if most else 0:.4g}%"
         looks = "bar" if value >= 0 else "bar second"
-        return el("svg", el("rect", width="100%", height=10, rx=2, class_="groove"),
-                  el("rect", width=width, height=10, rx=2, class_=looks), width="100%", height=10,
+        return el("svg", el("rect", width="100%", height="100%", rx=2, class_="groove"),
+                  el("rect", width=width, height="100%", rx=2, class_=looks), width="100%", height=10,
                   aria_hidden="true")  # fmt: skip
 
     lines = (
@@ -65,7 +65,7 @@ def days(series: Sequence[tuple[date, Mapping[str, float]]], *, label: str) -> E
     names = list(dict.fromkeys(name for _, values in series for name in values))
     all_values = [value for _, values in series for value in values.values()]
     top, bottom = max([0.0, *all_values]), min([0.0, *all_values])
-    scale = HEIGHT / (top - bottom) if top > bottom else 0.0
+    scale = HEIGHT / max(top - bottom, 1e-9)
     zero = 16 + top * scale
     drawn = (_day(at, day, values, names, 100 / len(series), zero, scale) for at, (day, values) in enumerate(series))
     chart = el(

@@ -20,6 +20,8 @@ MARGIN, BESIDE, GAP, LANE = 12.0, 28.0, 44.0, 14.0
 """Pixels: around all, between boxes, between layers, and what a passing edge takes."""
 LABEL = 16.0
 """The height of a label, for which the gap that it stands in grows."""
+ACROSS = 0.84
+"""How far to its side an edge is where its label stands, which covers it there."""
 SWEEPS = 4
 
 
@@ -299,7 +301,7 @@ def _label_rows(
     for edge, size in labels.items():
         one, other = chains[edge][-2:]
         half = size.width / 2
-        x = round(max(half + 2, min(width - half - 2, (one.x + other.x) / 2)))
+        x = round(max(half + 2, min(width - half - 2, one.x + ACROSS * (other.x - one.x))))
         rows = taken[level[id(other)]]
         row = next((at for at, row in enumerate(rows) if all(x + half < a or b < x - half for a, b in row)), len(rows))
         if row == len(rows):
