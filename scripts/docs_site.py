@@ -8,13 +8,15 @@ Diagrams are drawn by the real Mermaid while the site is built: the theme would 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import mermaidx
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+mermaidx: Any = import_module("mermaidx")  # it has no types
 
 __all__ = ["on_config", "on_files", "on_page_markdown"]
 
@@ -29,7 +31,8 @@ _LINK = re.compile(r"\]\(([\w./-]+)(#[\w-]*)?\)")
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Have diagrams drawn."""
     fences = [{"name": "mermaid", "class": "mermaid", "format": _draw}]
-    config.mdx_configs["pymdownx.superfences"] = {"custom_fences": fences}
+    configs = cast("dict[str, Any]", config.mdx_configs)  # pyright: ignore[reportUnknownMemberType]
+    configs["pymdownx.superfences"] = {"custom_fences": fences}
     return config
 
 
@@ -56,4 +59,4 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def _draw(source: str, *_: Any, **__: Any) -> str:
-    return f'<div style="background: #fff; overflow-x: auto; padding: 1em">{mermaidx.render(source).svg()}</div>'
+    return f'<div class="diagram">{mermaidx.render(source).svg()}</div>'
