@@ -30,7 +30,7 @@ USER = "user"
 """The entity that every scene is about."""
 MERGED_INTO = "merged into "
 """How the reason of a deletion begins whose scene goes on in another."""
-_LINE = 220
+_LINE, _WAS = 220, 60
 _SEE_ALSO = 5
 _MOST_HOPS = 20
 
@@ -41,21 +41,27 @@ def rendered_page(store: Store, space: str, scene: Scene) -> str:
     if not left.body:
         return f"# {left.title}\n\nAll that this page told was forgotten.\n"
     parts = [f"# {left.title}", left.body.strip()]
-    ended_atoms = [_ending(old, newer) for old, newer in ended_since(store, space, left)]
-    if ended_atoms:
-        parts.append("## Since then\n\n" + "\n".join(ended_atoms))
+    if endings := _endings(ended_since(store, space, left)):
+        parts.append("## Since then\n\n" + "\n".join(endings))
     see_also = [f"- [[{one.slug}]]: {one.title} ({', '.join(shared)})" for one, shared in related(store, space, left)]
     if see_also:
         parts.append("## See also\n\n" + "\n".join(see_also))
     return "\n\n".join(parts) + "\n"
 
 
-def _ending(old: Atom, newer: Atom | None) -> str:
-    if newer is None:
-        return f"- No longer: {one_line(old.text, _LINE)} ({old.id})"
-    if is_joined(old, newer):
-        return f"- {one_line(newer.text, _LINE)} ({newer.id})"
-    return f"- {one_line(newer.text, _LINE)} ({newer.id}); no longer: {one_line(old.text, _LINE // 2)} ({old.id})"
+def _endings(ended: Iterable[tuple[Atom, Atom | None]]) -> list[str]:
+    """Return a line for each atom that holds now, with the first words of those that it ended: the page has the rest.
+
+    What nothing replaced has a line of its own.
+    """
+    told: dict[str, str] = {}
+    for old, newer in ended:
+        if newer is None:
+            told[old.id] = f"- No longer: {one_line(old.text, _LINE)} ({old.id})"
+            continue
+        line = told.get(newer.id, f"- {one_line(newer.text, _LINE)} ({newer.id})")
+        told[newer.id] = line if is_joined(old, newer) else f"{line}; no longer: {one_line(old.text, _WAS)} ({old.id})"
+    return list(told.values())
 
 
 # --- changes since a scene was written --------------------------------------------------------------

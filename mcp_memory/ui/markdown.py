@@ -9,12 +9,13 @@ linear time.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp_memory.core.text import revealed
-from mcp_memory.ui.components import link, part, words_of
+from mcp_memory.ui.components import badge, link, part, words_of
 from mcp_memory.ui.elements import Element, Node, el
+from mcp_memory.ui.words import t
 
 __all__ = ["inline", "markdown"]
 
@@ -31,8 +32,15 @@ _DELIMITER = re.compile(r"\|? {0,40}:?-{1,40}:? {0,40}(?:\| {0,40}:?-{1,40}:? {0
 _CELL = re.compile(r"(?<!\\)\|")
 
 
-def markdown(text: str, *, scenes: Mapping[str, str] | None = None, top: int = 2, title: str | None = None) -> Element:
-    """Return a text as elements.
+def markdown(
+    text: str,
+    *,
+    scenes: Mapping[str, str] | None = None,
+    ended: Collection[str] = (),
+    top: int = 2,
+    title: str | None = None,
+) -> Element:
+    """Return a text as elements. Ids of `ended` statements are struck out, and a label says that they no longer hold.
 
     `scenes` has the slug of each known scene by slug and by title, in lower case. `#` becomes a heading of level
     `top`, at least the second, since a page has one of the first; a first heading that says `title` is left out.
@@ -40,12 +48,12 @@ def markdown(text: str, *, scenes: Mapping[str, str] | None = None, top: int = 2
     lines = revealed(text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     if title is not None:
         lines = _without_title(lines, title)
-    return el("div", _Page(scenes or {}, top).blocks(lines, 0), class_="prose")
+    return el("div", _Page(scenes or {}, ended, top).blocks(lines, 0), class_="prose")
 
 
-def inline(text: str, *, scenes: Mapping[str, str] | None = None) -> list[Node]:
+def inline(text: str, *, scenes: Mapping[str, str] | None = None, ended: Collection[str] = ()) -> list[Node]:
     """Return one line as nodes: bold, italic, code, and links to parts of the memory."""
-    return _Page(scenes or {}, 2).inline(revealed(text))
+    return _Page(scenes or {}, ended, 2).inline(revealed(text))
 
 
 def _without_title(lines: list[str], title: str) -> list[str]:
@@ -57,6 +65,7 @@ def _without_title(lines: list[str], title: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class _Page:
     scenes: Mapping[str, str]
+    ended: Collection[str]
     top: int
 
     # --- blocks -------------------------------------------------------------------------------------
@@ -186,10 +195,14 @@ class _Page:
             name = found[0]
             nodes += [
                 text[place : found.start()],
-                self._named(name[2:-2]) if name[0] == "[" else link(f"/{name}", name, class_="cite"),
+                *([self._named(name[2:-2])] if name[0] == "[" else self._cited(name)),
             ]
             place = found.end()
         return [*nodes, text[place:]]
+
+    def _cited(self, id: str) -> list[Node]:
+        cite = link(f"/{id}", id, class_="cite")
+        return [el("del", cite), " ", badge(t("shared.ended"), "warn")] if id in self.ended else [cite]
 
     def _named(self, inside: str) -> Node:
         """Return the link that `[[Name]]` or `[[Name|as shown]]` is: to a scene, or to what is known of the name."""

@@ -325,6 +325,7 @@ WORDS: dict[str, str] = {
     # words that several pages share
     "shared.undo": "Undo",
     "shared.held": "waits for review",
+    "shared.ended": "no longer holds",
     "shared.none": "none",
     "shared.now": "now",
     # the App inside a conversation

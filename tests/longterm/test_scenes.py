@@ -808,6 +808,18 @@ def test_a_page_reads_with_what_ended_since_and_with_its_neighbours(life: Life) 
     )
 
 
+def test_since_then_tells_each_new_statement_once_and_no_long_old_one_again(life: Life) -> None:
+    long = "Maya lives in Porto, in a flat above a bakery, from which she can see the river and both of its bridges."
+    flat, dog = life.learn(long, "Otto is her dog.")
+    life.answer(create("porto", f"She lives in Porto ({flat}) with Otto ({dog}).", title="The flat"))
+    (moved,) = life.learn("Maya and Otto moved to Faro.", supersedes=[flat, dog])
+    since = life.page("porto").partition("## Since then")[2]
+    assert since.count("moved to Faro") == 1
+    assert f"({flat}); no longer: Otto is her dog. ({dog})" in since
+    assert "bridges" not in since
+    assert f"({moved}); no longer: Maya lives in Porto" in since
+
+
 def test_what_few_pages_share_is_pointed_at_first(life: Life) -> None:
     common = life.learn("A.", "B.", "C.", "D.", about="Maya")
     (rare,) = life.learn("E.", about="Otto, Maya")

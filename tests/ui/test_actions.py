@@ -51,7 +51,9 @@ async def test_every_action_says_what_it_has_done(home: Path) -> None:
         assert await confirmed(browser, "purge", tombstones="x2", word="PURGE") == "Erased for good: 2 statements."
 
 
-@pytest.mark.parametrize("done", ["", "stored", "stored.Call+555", "back.x", "known.", "you.won", "restored.a1", "fold.<b>"])
+@pytest.mark.parametrize(
+    "done", ["", "stored", "stored.Call+555", "back.x", "known.", "you.won", "restored.a1", "fold.<b>"]
+)
 async def test_an_address_says_nothing_of_its_own(home: Path, done: str) -> None:
     async with browsing(home) as browser:
         assert 'class="note ok"' not in (await browser.open(f"/live?done={done}")).text

@@ -55,7 +55,7 @@ async def statement(view: View) -> Page:
             ui.section(t("item.based_on"), *_quotes(evidence, turns), id="evidence"),
             _about(atom),
             _support(await memory.why(id)),
-            _named_by(await memory.mentions(id)),
+            _named_by(await memory.mentions(id), ended=[id] if atom.valid_to else []),
             *_replaced(older),
             *_history(fact, facts),
             *_correct(view, atom),
@@ -160,11 +160,12 @@ def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more
     )
 
 
-def _named_by(found: Sequence[Mention]) -> Element:
+def _named_by(found: Sequence[Mention], *, ended: Sequence[str]) -> Element:
     def row(one: Mention) -> list[Node]:
         path = "/persona" if one.slug is None else f"/scene/{ui.part(one.slug)}"
         title = t("persona.title") if one.slug is None else one.title
-        return [el("p", ui.link(path, ui.words_of(title))), el("p", inline(one.line.lstrip("-* ")), dir="auto")]
+        words = inline(one.line.lstrip("-* "), ended=ended)
+        return [el("p", ui.link(path, ui.words_of(title))), el("p", words, dir="auto")]
 
     rows = ui.rows(map(row, found)) if found else ui.empty(t("item.cited_by_none"))
     return ui.section(t("item.cited_by"), rows)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import Kind, Scene, StatementPage
+from mcp_memory.store.citations import cited
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.markdown import markdown
-from mcp_memory.ui.pages.persona import persona, scene_names
+from mcp_memory.ui.pages.persona import ended_of, persona, scene_names
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
@@ -75,12 +76,14 @@ def _to_review(many: int) -> Iterator[Element]:
 
 
 def _persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Element:
-    text = "\n".join(line.text for line in lines)
+    text, ended = "\n".join(line.text for line in lines), ended_of(lines)
     more = ui.link("/persona", t("memory.persona_more"))
     if not any(line.is_claim for line in lines):
         return ui.section(t("persona.title"), ui.empty(t("persona.none")), beside=more)
     return ui.section(
-        t("persona.title"), markdown(text, scenes=scene_names(scenes), title="Persona", top=2), beside=more
+        t("persona.title"),
+        markdown(text, scenes=scene_names(scenes), ended=ended, title="Persona", top=2),
+        beside=more,
     )
 
 
@@ -181,17 +184,21 @@ async def scene(view: View) -> Page:
     chosen = next((one for one in history if str(one.version) == view.query.get("version")), newest)
     is_current = chosen is newest and newest.action != "delete"
     text = await memory.scene_page(slug) if is_current else chosen.body
-    atoms = await memory.statements_by_id(chosen.atoms)
+    atoms = await memory.statements_by_id(list(dict.fromkeys((*chosen.atoms, *cited(text)))))
+    ended = {atom.id for atom in atoms if atom.valid_to}
+    based_on = [atom for atom in atoms if atom.id in chosen.atoms]
     names = scene_names(await memory.scenes())
     return Page(
         title=revealed(one_line(chosen.title or slug, 120)),
         here="memory",
         body=ui.body(
             _scene_state(chosen, newest),
-            markdown(text, scenes=names, title=chosen.title, top=1) if text.strip() else ui.empty(t("scene.nothing")),
+            markdown(text, scenes=names, ended=ended, title=chosen.title, top=1)
+            if text.strip()
+            else ui.empty(t("scene.nothing")),
             ui.section(
                 t("scene.based_on"),
-                ui.rows(map(ui.statement_row, atoms)) if atoms else ui.empty(t("shared.none")),
+                ui.rows(map(ui.statement_row, based_on)) if based_on else ui.empty(t("shared.none")),
                 id="evidence",
             ),
             ui.section(t("scene.versions"), ui.rows(_scene_version(view, one, newest) for one in history)),

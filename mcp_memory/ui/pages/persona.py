@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import PersonaVersion, Scene
+from mcp_memory.store.citations import cited
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.markdown import inline, markdown
@@ -17,13 +18,18 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.service.memory.evidence import ProvenLine
 
-__all__ = ["persona", "scene_names"]
+__all__ = ["ended_of", "persona", "scene_names"]
 
 
 def scene_names(scenes: Iterable[Scene]) -> dict[str, str]:
     """Return the slug of each scene by its slug and by its title, in lower case, as `markdown` takes them."""
     known = list(scenes)
     return {one.title.lower(): one.slug for one in known} | {one.slug.lower(): one.slug for one in known}
+
+
+def ended_of(lines: Iterable[ProvenLine]) -> set[str]:
+    """Return the statements that lines name and that no longer hold."""
+    return {atom.id for line in lines for atom in line.atoms if atom.valid_to}
 
 
 async def persona(view: View) -> Page:
@@ -33,10 +39,11 @@ async def persona(view: View) -> Page:
     chosen = next((one for one in versions if str(one.version) == view.query.get("version")), None)
     lines = [] if chosen else await memory.persona_lines()
     text = chosen.text if chosen else "\n".join(line.text for line in lines)
+    ended = {atom.id for atom in await memory.statements_by_id(cited(text)) if atom.valid_to}
     body = [_which(versions, chosen, anything=any(line.is_claim for line in lines))]
     if {"old", "new"} & view.query.keys():
         body.append(await _compared(view))
-    body.append(ui.section(t("persona.page"), markdown(text, scenes=names, title="Persona", top=2)))
+    body.append(ui.section(t("persona.page"), markdown(text, scenes=names, ended=ended, title="Persona", top=2)))
     if claims := [line for line in lines if line.is_claim]:
         body.append(
             ui.section(t("persona.proof"), el("p", t("persona.proof_about")), *map(_proof, claims), id="evidence")
@@ -59,9 +66,10 @@ def _which(versions: Sequence[PersonaVersion], chosen: PersonaVersion | None, *,
 def _proof(line: ProvenLine) -> Element:
     """Return a line with the statements that it names; each leads on to the words it is based on."""
     if line.atoms:
+        ended = [" ", ui.badge(t("shared.ended"), "warn")] if any(atom.valid_to for atom in line.atoms) else None
         return el(
             "details",
-            el("summary", revealed(line.text.strip(" -*")), dir="auto"),
+            el("summary", revealed(line.text.strip(" -*")), ended, dir="auto"),
             ui.rows(map(ui.statement_row, line.atoms)),
         )
     unproven = None if line.scenes else [" ", ui.badge(t("persona.unproven"), "warn")]
