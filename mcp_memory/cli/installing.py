@@ -228,8 +228,8 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
     from mcp_memory.integrations.clients.plan import is_here
 
     of, name, hooked = parts[0].of, parts[0].name, any(part.hooks for part in parts)
-    if project and hooked:
-        _check_hooks_run_once(parts[0])
+    if project:
+        _check_installed_once(parts)
     changes = [plan.installed(part) for part in parts]
     if not any(change.changes for change in changes):
         click.echo(f"{of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
@@ -250,21 +250,24 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
     click.echo(visible(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
 
 
-def _check_hooks_run_once(part: ConfigPart) -> None:
-    """Raise Refused where hooks of ours run in every project already: those of a project would run beside them."""
-    from mcp_memory.integrations.clients import plan
+def _check_installed_once(parts: list[ConfigPart]) -> None:
+    """Raise Refused where a client would have two memories in a project, or run the hooks in it twice."""
+    from mcp_memory.integrations.clients import plan, programs
 
-    remedy = "Say --no-hooks for the server alone, or remove them first"
-    everywhere = _parts(part.of.name, part.name, None, {}, hooks=True)
-    if of_all := next((one for one in everywhere if plan.seen(one)[1]), None):
+    of, hooked = parts[0].of, any(part.hooks for part in parts)
+    arguments = (parts[0].server or {}).get("args")
+    for part in _parts(of.name, parts[0].name, None, {}, hooks=hooked):
+        entry, runs_hooks = plan.seen(part)
+        if runs_hooks or (entry and programs.is_ours(entry) and entry.get("args") != arguments):
+            raise Refused(
+                f"{of.title} has a memory for every project already ({part.path}), so this project would have two. "
+                f"Remove that one first: mcp-memory uninstall {of.name}"
+            )
+    plugin = next((plugin for plugin, on in plan.plugins(None).items() if on), None)
+    if plugin and of.name == "claude-code":
         raise Refused(
-            f"{part.of.title} runs the hooks in every project already ({of_all.path}), so here they would run twice. "
-            f"{remedy}: mcp-memory uninstall {part.of.name}"
-        )
-    if part.of.name == "claude-code" and (plugin := next((one for one, on in plan.plugins(None).items() if on), None)):
-        raise Refused(
-            f"The plugin {plugin} runs the hooks in every project already, so here they would run twice. "
-            f"{remedy}: claude plugin uninstall {plugin}"
+            f"The plugin {plugin} brings a memory for every project, so this project would have two. "
+            f"Remove it first: claude plugin uninstall {plugin}"
         )
 
 

@@ -211,13 +211,14 @@ def test_a_folder_that_is_no_project_gets_no_memory_of_its_own(
     assert "has no projects" in run("install", "claude-desktop", "--per-project", "--space", "x", "--yes").stderr
 
 
-def test_hooks_that_run_in_every_project_are_not_installed_in_one_too(run: Run, tmp_path: Path) -> None:
+def test_a_project_gets_no_second_memory_and_no_second_hooks(run: Run, tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
     for client in ("claude-code", "codex", "gemini"):
         run("install", client, "--yes")
         refused = run("install", client, "--project", str(shop), "--yes")
         assert (refused.exit_code, f"first: mcp-memory uninstall {client}" in refused.stderr) == (1, True)
+        assert run("install", client, "--per-project", "--project", str(shop), "--no-hooks", "--yes").exit_code == 1
         assert run("install", client, "--project", str(shop), "--no-hooks", "--yes").exit_code == 0
         assert run("uninstall", client, "--yes").exit_code == 0
     (tmp_path / ".claude").mkdir(exist_ok=True)
