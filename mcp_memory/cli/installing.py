@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import command_settings, place
+from mcp_memory.cli.base import command_settings, place, say
 from mcp_memory.cli.terminal import WIDTH, columns, json_text, one_line, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.text import safe_name
@@ -38,7 +38,7 @@ _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option(
     "--per-project",
     is_flag=True,
-    help="A memory of its own for this folder, or that of --project. Its space has the folder's name.",
+    help="A separate memory for this folder or that of --project. Its space is named after the folder.",
 )
 @click.option("--no-hooks", is_flag=True, help="Only the server: nothing is recalled or recorded by itself.")
 @click.option("--print", "only_print", is_flag=True, help="Show what to put where, for this or any other client.")
@@ -66,7 +66,7 @@ def install(
     are installed too. With --home or --space, the client gets that memory.
 
     All clients and projects share one memory, unless you say otherwise: at a terminal you are asked, else
-    --per-project gives a project one of its own. Do that in each project that is to have one.
+    --per-project gives a project a separate one. Repeat that in each project that needs one.
 
     \b
     mcp-memory install
@@ -79,7 +79,7 @@ def install(
     mcp-memory install --print
     """
     only_shows = only_check or only_print or only_link or client is None
-    if per_project or (not only_shows and not yes and _wants_its_own(str(client), name, project)):
+    if per_project or (not only_shows and not yes and _wants_separate(str(client), name, project)):
         project = project or Path.cwd()
         command_settings()["space"] = command_settings().get("space") or _space_of(project)
     if only_check:
@@ -119,10 +119,10 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
     if not any(change.changes for change in changes):
         raise NotFound(f"{parts[0].of.title} has no server {name!r} of this program in {parts[0].path}.")
     _do(changes, yes=yes, question=f"Take it out of {parts[0].of.title}?")
-    click.echo(f"Taken out of {parts[0].of.title}. What it remembers stays; `mcp-memory status` says where.")
+    say(f"Taken out of {parts[0].of.title}. What it remembers stays; `mcp-memory status` says where.")
     for path in (config_file.backup_of(change.found.target) for change in changes if change.changes):
         if path.exists():
-            click.echo(visible(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
+            say(visible(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
 
 
 # --- what is to stand there -------------------------------------------------------------------------
@@ -146,8 +146,8 @@ def _space_of(project: Path) -> str:
     return space
 
 
-def _wants_its_own(client: str, name: str, project: Path | None) -> bool:
-    """Ask whose memory it is to be: at a terminal, when it is installed first, where a project can have its own."""
+def _wants_separate(client: str, name: str, project: Path | None) -> bool:
+    """Ask whether a project gets a separate memory: at a terminal, at the first installation, in a project's folder."""
     from mcp_memory.integrations.clients import plan, programs
 
     named = command_settings().get("space") or os.environ.get("MCP_MEMORY_SPACE")
@@ -159,8 +159,8 @@ def _wants_its_own(client: str, name: str, project: Path | None) -> bool:
             return False
     except McpMemoryError:  # no project here; and what cannot be read is reported later
         return False
-    click.echo(f"All clients and projects can share one memory, or {visible(space)!r} can have its own.")
-    return click.prompt("Which memory", type=click.Choice(["shared", "own"]), default="shared") == "own"
+    say(f"All clients and projects can share one memory, or {visible(space)!r} can have a separate one.")
+    return click.prompt("Which memory", type=click.Choice(["shared", "separate"]), default="shared") == "separate"
 
 
 def _command() -> list[str]:
@@ -232,20 +232,20 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
         _check_installed_once(parts)
     changes = [plan.installed(part) for part in parts]
     if not any(change.changes for change in changes):
-        click.echo(f"{of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
+        say(f"{of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
         return
     if not is_here(parts[0]):
-        click.echo(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
+        say(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
     if env and project:
-        click.echo(f"{visible(str(parts[0].path))} is often shared with others, and so is what --env puts there.")
+        say(f"{visible(str(parts[0].path))} is often shared with others, and so is what --env puts there.")
     if hooked and any(line.startswith("MCP_MEMORY_") for line in env):
-        click.echo("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
+        say("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
     _do(changes, yes=yes, question=f"Install it into {of.title}?")
-    click.echo(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
+    say(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
     if kept := [str(change.found.path) for change in changes if change.makes_backup]:
-        click.echo(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
+        say(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
     if space := command_settings().get("space"):
-        click.echo(visible(f"It has the memory of the space {space!r}: mcp-memory --space {shlex.quote(space)} status"))
+        click.echo(visible(f"Its memory is the space {space!r}: mcp-memory --space {shlex.quote(space)} status"))
     same = [*([] if name == NAME else ["--name", name]), *(["--project", str(project)] if project else [])]
     click.echo(visible(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
 
@@ -315,13 +315,13 @@ def _tell_plugin(project: Path | None, *, beside: str) -> None:
     try:
         [(plugin, enabled), *_] = plan.plugins(project).items() or [("", False)]
     except McpMemoryError as error:
-        click.echo(visible(f"\nClaude Code plugin: its state cannot be read. {error}"))
+        say(visible(f"\nClaude Code plugin: its state cannot be read. {error}"))
         return
     if not plugin:
         click.echo("\nClaude Code plugin: not installed. Instead of `install claude-code`:")
         click.echo("\n".join(f"  {command}" for command in published.PLUGIN_COMMANDS))
         return
-    click.echo(f"\nClaude Code plugin: installed as {visible(plugin)}{'' if enabled else ', and disabled'}.")
+    say(f"\nClaude Code plugin: installed as {visible(plugin)}{'' if enabled else ', and disabled'}.")
     if enabled and beside.startswith("installed"):
         click.echo(
             "So Claude Code has the memory twice. Remove one:\n"
@@ -356,10 +356,10 @@ def _check(client: str | None, name: str, project: Path | None) -> None:
         except McpMemoryError as error:
             if client is not None or not isinstance(error, NotFound):
                 failed += 1
-                click.echo(visible(f"{part.of.title}: {error}"), err=True)
+                say(visible(f"{part.of.title}: {error}"), err=True)
             continue
         answered += 1
-        click.echo(
+        say(
             f"{part.of.title}: {greeting.name} {greeting.version} answers over MCP {greeting.protocol} with "
             f"{plural(len(greeting.tools), 'tool')} after {greeting.seconds * 1000:.0f} ms: {', '.join(greeting.tools)}"
         )

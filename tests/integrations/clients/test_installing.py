@@ -44,6 +44,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return call
 
 
+def on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def servers(path: Path, key: str = "mcpServers") -> dict[str, Any]:
     return json.loads(path.read_text())[key]
 
@@ -54,7 +58,7 @@ def test_each_client_gets_its_entry_and_the_list_says_so(run: Run, tmp_path: Pat
         result = run("install", client, "--yes")
         assert result.exit_code == 0, result.output
         assert "Installed as 'memory'." in result.output
-        assert f"has it already, as 'memory' in {tmp_path}" in run("install", client).output
+        assert f"has it already, as 'memory' in {tmp_path}" in on_one_line(run("install", client).output)
     plain = {"command": SCRIPT, "args": ["serve"]}
     assert servers(tmp_path / ".config/Claude/claude_desktop_config.json") == {"memory": plain}
     assert servers(tmp_path / ".claude.json") == {"memory": {"type": "stdio", **plain}}
@@ -148,7 +152,7 @@ def test_what_is_kept_of_a_file_that_others_changed_is_told(run: Run, tmp_path: 
     config.write_text('{"a": 1}')
     assert "kept beside it, as *.mcp-memory-backup" in run("install", "cursor", "--yes").output
     config.write_text(config.read_text().replace("1", "2"))
-    assert f"it is still in {config}.mcp-memory-backup" in run("uninstall", "cursor", "--yes").output
+    assert f"it is still in {config}.mcp-memory-backup" in on_one_line(run("uninstall", "cursor", "--yes").output)
     assert config.read_text() == '{\n  "a": 2\n}'
 
 
@@ -181,14 +185,14 @@ def test_the_memory_that_is_named_is_the_one_that_clients_get(
     assert servers(tmp_path / ".cursor/mcp.json")["memory"]["args"] == ["--space", "exported", "serve"]
 
 
-def test_a_project_can_have_a_memory_of_its_own_named_after_its_folder(
+def test_a_project_can_have_a_separate_memory_named_after_its_folder(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
     monkeypatch.chdir(shop)
     result = run("install", "claude-code", "--per-project", "--yes")
-    assert "It has the memory of the space 'shop': mcp-memory --space shop status" in result.output
+    assert "Its memory is the space 'shop': mcp-memory --space shop status" in result.output
     assert servers(shop / ".mcp.json")["memory"]["args"] == ["--space", "shop", "serve"]
     hook = servers(shop / ".claude/settings.local.json", "hooks")["Stop"][0]["hooks"][0]
     assert hook["args"] == ["--space", "shop", "hook", "Stop"]
@@ -200,7 +204,7 @@ def test_a_project_can_have_a_memory_of_its_own_named_after_its_folder(
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_a_folder_that_is_no_project_gets_no_memory_of_its_own(
+def test_a_folder_that_is_no_project_gets_no_separate_memory(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "default").mkdir()
@@ -229,7 +233,7 @@ def test_a_project_gets_no_second_memory_and_no_second_hooks(run: Run, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
-@pytest.mark.parametrize(("answer", "space"), [("", []), ("own", ["--space", "shop"])])
+@pytest.mark.parametrize(("answer", "space"), [("", []), ("separate", ["--space", "shop"])])
 def test_at_a_terminal_whose_memory_it_is_to_be_is_asked_once(
     run: Run, tmp_path: Path, answer: str, space: list[str]
 ) -> None:
@@ -237,8 +241,8 @@ def test_at_a_terminal_whose_memory_it_is_to_be_is_asked_once(
     shop.mkdir()
     file = (shop if space else tmp_path) / ".cursor/mcp.json"
     shown = at_a_terminal("install", "cursor", folder=shop, typed=f"{answer}\ny\n")
-    assert "All clients and projects can share one memory, or 'shop' can have its own." in shown
-    assert "Which memory (shared, own) [shared]:" in shown
+    assert "All clients and projects can share one memory, or 'shop' can have a separate one." in shown
+    assert "Which memory (shared, separate) [shared]:" in shown
     assert servers(file)["memory"]["args"] == [*space, "serve"]
     if not space:
         assert "Which memory" not in at_a_terminal("install", "cursor", folder=shop, typed="y\n")
@@ -295,7 +299,7 @@ def test_variables_go_into_the_entry_and_wrong_ones_are_told(run: Run, tmp_path:
         in (tmp_path / ".codex/config.toml").read_text()
     )
     shared = run("install", "cursor", "--project", str(tmp_path), "--env", "KEY=x", "--yes")
-    assert "mcp.json is often shared with others" in shared.output
+    assert "mcp.json is often shared with others" in on_one_line(shared.output)
     assert "Hooks do not see" in run("install", "claude-code", "--env", "MCP_MEMORY_LLM=x", "--yes").output
     for wrong, said in (("KEY", "wants NAME=VALUE"), ("=x", "wants NAME=VALUE"), ("MCP_MEMORY_LM=x", "no setting")):
         result = run("install", "codex", "--env", wrong, "--yes")
