@@ -1,11 +1,12 @@
 """Write `fixtures/transcripts/claude-code`: a story held in the real Claude Code, its log and what its hooks were told.
 
-    python -m scripts.record_session
+    python -m scripts.record_session [large_results]
 
-The client is the one that `scripts/install_peers.py` installs. The story is ours (`fixtures/transcripts/skerry.json`);
-the client writes the log and the hooks' inputs. Lines in which it keeps its own prompts and requests are left out, and
-the machine's folders are those of a person called Ines. Beside the log (`session.jsonl`) stands `hooks.jsonl`: for each
-event how many lines of the log there were when the hook ran, and its input.
+The client is the one that `scripts/install_peers.py` installs. The story is ours (`fixtures/transcripts/skerry.json`;
+one that is named goes into a folder `claude-code-…`); the client writes the log and the hooks' inputs. Lines in which
+it keeps its own prompts and requests are left out, and the machine's folders are those of a person called Ines.
+Beside the log (`session.jsonl`) stands `hooks.jsonl`: for each event how many lines of the log there were when the
+hook ran, and its input.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def main() -> None:
         folder = Path(made)
         memory, notes = folder / "memory", folder / "notes"
         notes.mkdir()
-        story = read_story(FOLDER / "skerry.json")
+        name = sys.argv[1] if len(sys.argv) > 1 else "skerry"
+        story = read_story(FOLDER / f"{name}.json")
         anyio.run(known_before, memory, story)
         (folder / "note.py").write_text(_NOTE, encoding="utf-8")
         note = shlex.join([sys.executable, str(folder / "note.py"), str(notes)])
@@ -62,7 +64,7 @@ def main() -> None:
         held = hold(CLAUDE_CODE.command, story, folder, hooks=hooks, servers={"memory": server})
         log = held.transcript.read_text(encoding="utf-8").splitlines()
         events = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(notes.iterdir())]
-        _write(log, events, folder)
+        _write(log, events, folder, "claude-code" if name == "skerry" else f"claude-code-{name.replace('_', '-')}")
 
 
 async def known_before(home: Path, story: Story) -> None:
@@ -72,14 +74,14 @@ async def known_before(home: Path, story: Story) -> None:
             await memory.remember(fact)
 
 
-def _write(log: Sequence[str], events: Sequence[dict[str, Any]], folder: Path) -> None:
+def _write(log: Sequence[str], events: Sequence[dict[str, Any]], folder: Path, name: str) -> None:
     kept: list[str] = []
     parents: dict[str, str | None] = {}
     until = [0]
     for line in log:
         kept.extend(_told(json.loads(line), parents))
         until.append(len(kept))
-    target = FOLDER / "claude-code"
+    target = FOLDER / name
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     (target / "session.jsonl").write_text("".join(_elsewhere(line, folder) for line in kept), encoding="utf-8")

@@ -163,7 +163,8 @@ class MemoryServer(MCPServer[None]):
         _check(name, needed(read_only=tool.read_only, destructive=tool.destructive))
         began, failed = time.perf_counter(), None
         try:
-            return await tool.call(partial(self._memory_of, context), arguments)
+            meta = (context and context.request_context.meta) or {}
+            return await tool.call(partial(self._memory_of, context), arguments, meta)
         except McpMemoryError as error:
             failed = type(error).__name__
             raise ToolError(await _masked(str(error))) from error

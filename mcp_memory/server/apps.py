@@ -9,7 +9,7 @@ the model. So nothing that approves, changes or erases, and nothing that makes t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -143,7 +143,9 @@ class AppTool:
             _meta={"ui": {"resourceUri": URI, "visibility": list(self.visibility)}},
         )
 
-    async def call(self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any]) -> wire.CallToolResult:
+    async def call(
+        self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any], _meta: Mapping[str, Any]
+    ) -> wire.CallToolResult:
         arguments = parse_arguments(self.name, self.model, given)
         return await self.answer(await memory(), **arguments)
 

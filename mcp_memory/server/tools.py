@@ -7,7 +7,7 @@ its return type the output schema. A verb of Memory is called with the checked a
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -302,6 +302,11 @@ def fold_canvas(
     ...
 
 
+REPLACED = "mcp-memory/replaced"
+"""Key in the `_meta` of `offload_tool_result`: true where a program puts the answer in the place of the result, so that
+no model reads the result itself."""
+
+
 # --- the table --------------------------------------------------------------------------------------
 
 
@@ -344,12 +349,15 @@ class Tool:
             _meta={"anthropic/alwaysLoad": True} if self.at_once else None,
         )
 
-    async def call(self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any]) -> wire.CallToolResult:
-        """Run a call: arguments are checked before the store is asked for."""
+    async def call(
+        self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any], meta: Mapping[str, Any]
+    ) -> wire.CallToolResult:
+        """Run a call: arguments are checked before the store is asked for. `meta` is what the request says beside."""
         arguments = parse_arguments(self.name, self.model, given)
         if self.run is remember and "kind" not in given:
             arguments["kind"] = None  # a correction has the kind of what it supersedes
-        answer = await getattr(await memory(), self.verb or self.name)(**arguments)
+        told = {"replaced": True} if self.run is offload_tool_result and meta.get(REPLACED) is True else {}
+        answer = await getattr(await memory(), self.verb or self.name)(**arguments, **told)
         return wire.CallToolResult(
             content=[wire.TextContent(text=sendable(render(answer)))],
             structured_content=sendable(to_jsonable_python(answer)),

@@ -60,7 +60,9 @@ class OffloadRequest:
     summary: str | None = None
     preview_chars: int | None = None
     """The most characters of the preview; None: chosen by the kind and size of the result."""
-    replaced: bool = True
+    shown: str | None = None
+    """What the client would have shown of the result, where it would have cut it: no more can be saved."""
+    replaced: bool = False
     """Whether the stand-in replaces the result in a context. Where it does not, or that is unknown yet, the record
     counts the whole result as kept: it saves nothing."""
     keep_secrets: bool = False
@@ -124,7 +126,8 @@ def offload(
         goal_hint=mask(goal_hint),
         said=tuple(said),
     )
-    new, tokens_raw = _new_ref(request, result, synopsis.content_type, now), tokens_of(text, counter)
+    new = _new_ref(request, result, synopsis.content_type, now)
+    tokens_raw = tokens_of(text if request.shown is None else request.shown, counter)
     indexed = list(chunks_of(new.data)) if len(new.data) <= AT_ONCE else None
 
     def tokens_kept(node: str) -> int:
@@ -168,7 +171,7 @@ def offload(
         notes: list[str] = []
         if kept >= tokens_raw and not agents_summary:  # a conclusion is worth a step, whatever it saves
             notes.append(f"The result is small ({tokens_raw} tokens): offloading it saved nothing.")
-        elif len(text) > COUNTED_CHARS:
+        elif len(text) > COUNTED_CHARS and request.shown is None:
             notes.append(f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters.")
         return _answer(store, routed.row, replace(stored, tokens_kept=kept), synopsis, [*notes, *_shortened(request)])
     ref = store.put_ref(space, new)

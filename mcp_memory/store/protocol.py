@@ -522,11 +522,11 @@ class TaskStore(Protocol):
         ...
 
     def note_replaced(
-        self, space: str, /, *, session: str, node: str, ref: str, tokens_raw: int, tokens_kept: int
+        self, space: str, /, *, session: str, tool_call_id: str, ref: str, tokens_kept: int, at: datetime
     ) -> bool:
-        """Note on the newest such record the tokens of its result, and of what replaced it in the context.
+        """Note on the record of a call the tokens of what replaced its result in the context, and enter the saving.
 
-        False where that is known already, or there is no such record.
+        False where that is known already, where it is no less than the result, or where there is no such record.
         """
         ...
 

@@ -681,6 +681,7 @@ class Counts:
     raw_bytes: int
     tokens_raw: int
     tokens_kept: int
+    """Both of the results in whose place a model was shown something shorter."""
     masked: int
     """Kept results in whose text secrets were masked."""
     quarantined: int

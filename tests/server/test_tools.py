@@ -13,7 +13,7 @@ from mcp.types import Implementation, Tool
 
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.server.app import INSTRUCTIONS, MemoryServer
-from mcp_memory.server.tools import TOOLS
+from mcp_memory.server.tools import REPLACED, TOOLS
 from tests.server.answers import answer_of, text_of
 
 LOG = "\n".join(f"2026-04-16 22:19:{n % 60:02} INFO step {n} finished" for n in range(2000)) + "\nERROR disk is full"
@@ -243,3 +243,23 @@ async def test_what_the_budget_left_out_comes_with_the_cursor(client: Client) ->
         shown += [turn["id"] for passage in page["passages"] for turn in passage["turns"] if turn["found"]]
         cursor = page["cursor"]
     assert sorted(shown) == sorted(stored["stored"])
+
+
+async def test_a_result_that_an_agent_hands_over_saves_nothing_unless_a_program_says_that_it_is_replaced(
+    client: Client, server: MemoryServer
+) -> None:
+    async def saved() -> tuple[int, int]:
+        status = await (await server.memory.get()).status()
+        return status["offload"]["tokens_saved"], status["savings"]["saved_once"]
+
+    before = await saved()
+    call = {"tool_name": "bash", "result": LOG, "session": f"replaced-{id(client)}"}
+    await client.call_tool("offload_tool_result", {**call, "tool_call_id": "c1"})
+    await client.call_tool("offload_tool_result", {**call, "tool_call_id": "c2"}, meta={REPLACED: "yes"})  # pyright: ignore[reportArgumentType]
+    assert await saved() == before
+    told = answer_of(
+        await client.call_tool("offload_tool_result", {**call, "tool_call_id": "c3"}, meta={REPLACED: True})  # pyright: ignore[reportArgumentType]
+    )
+    less = told["tokens_raw"] - told["tokens_kept"]
+    assert less > 1_000
+    assert await saved() == (before[0] + less, before[1] + less)

@@ -12,7 +12,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import CanvasRow, Group
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict
-from tests.store.test_contract import canvas, record
+from tests.store.test_contract import NOW, canvas, record
 
 REF = "r-000000000000"
 
@@ -73,22 +73,26 @@ def test_of_two_who_save_the_same_version_one_has_a_conflict(store: Store) -> No
     assert store.canvas("me", 1).text == "first"
 
 
-def test_what_replaced_a_result_is_noted_once_on_its_newest_record(store: Store) -> None:
-    for _ in range(2):
-        take_step(store, tokens_raw=100, tokens_kept=100, tool_call_id=None)
-    replaced = {"session": "s", "node": "001-N1", "ref": REF}
-    assert store.note_replaced("me", **replaced, tokens_raw=90, tokens_kept=20)
-    assert [(one.tokens_raw, one.tokens_kept) for one in store.records("me")] == [(100, 100), (90, 20)]
-    assert not store.note_replaced("me", **replaced, tokens_raw=90, tokens_kept=10)  # it is known
-    assert [(one.tokens_raw, one.tokens_kept) for one in store.records("me")] == [(100, 100), (90, 20)]
+def test_what_replaced_a_result_is_noted_once_on_the_record_of_its_call_and_entered_as_a_saving(store: Store) -> None:
+    for call in ("c1", "c2"):
+        take_step(store, tokens_raw=100, tokens_kept=100, tool_call_id=call)
+    replaced = {"session": "s", "tool_call_id": "c2", "ref": REF}
+    assert not store.note_replaced("me", **replaced, tokens_kept=100, at=NOW)  # that is no less
+    assert store.note_replaced("me", **replaced, tokens_kept=20, at=NOW)
+    assert not store.note_replaced("me", **replaced, tokens_kept=10, at=NOW)  # it is known
+    assert [(one.tokens_raw, one.tokens_kept) for one in store.records("me")] == [(100, 100), (100, 20)]
+    (saved,) = store.savings("me")
+    assert (saved.times, saved.saved, saved.spent) == (1, 100, 20)
+    counts = store.counts("me")
+    assert (counts.tokens_raw, counts.tokens_kept) == (100, 20)
 
 
 @pytest.mark.parametrize(
     ("space", "other"),
-    [("you", {}), ("me", {"session": "t"}), ("me", {"node": "001-N2"}), ("me", {"ref": "r-111111111111"})],
+    [("you", {}), ("me", {"session": "t"}), ("me", {"tool_call_id": "c2"}), ("me", {"ref": "r-111111111111"})],
 )
 def test_nothing_is_noted_where_there_is_no_such_record(store: Store, space: str, other: dict[str, str]) -> None:
-    take_step(store, tokens_raw=100, tokens_kept=100)
-    given = {"session": "s", "node": "001-N1", "ref": REF, **other}
-    assert not store.note_replaced(space, **given, tokens_raw=90, tokens_kept=20)
+    take_step(store, tokens_raw=100, tokens_kept=100, tool_call_id="c1")
+    given = {"session": "s", "tool_call_id": "c1", "ref": REF, **other}
+    assert not store.note_replaced(space, **given, tokens_kept=20, at=NOW)
     assert [(one.tokens_raw, one.tokens_kept) for one in store.records("me")] == [(100, 100)]

@@ -207,13 +207,10 @@ _GROWN = 50  # logs that are looked at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
-    """The answer to a client. Once it has arrived, the model has seen the text `told`, and the outputs in `replaced`
-    have been replaced by notes.
-    """
+    """The answer to a client. Once it has arrived, the model has seen the text `told`."""
 
     json: dict[str, Any] | None = None
     told: str = ""
-    replaced: Sequence[tool_outputs.Replaced] = ()
 
 
 class Conversations:
@@ -250,8 +247,8 @@ class Conversations:
                 if event.call is None:
                     return HookAnswer()
                 memory = await self._memory()
-                response, done = await tool_outputs.offload_output(memory, event.session, event.call, log=event.log)
-                return HookAnswer(json=None if response is None else output(event, response), replaced=done)
+                response = await tool_outputs.offload_output(memory, event.session, event.call, log=event.log)
+                return HookAnswer(json=None if response is None else output(event, response))
             case "compacting":
                 await self._follow(event, AT_THE_END, flushed=True)
             case "compacted":
@@ -275,13 +272,10 @@ class Conversations:
         for note in notes:
             await self.following.soon(note, AT_THE_END)
 
-    async def was_answered(self, event: HookEvent, answer: HookAnswer) -> None:
-        """Record what has been put before the model, once the answer has arrived."""
+    def was_answered(self, event: HookEvent, answer: HookAnswer) -> None:
+        """Remember what has been put before the model, once the answer has arrived."""
         if answer.told:
             self._known.setdefault(event.session, []).append(answer.told)
-        for one in answer.replaced:
-            memory = await self._memory()
-            await memory.note_replaced(one.kept, shown=one.shown, note=one.note)
 
     async def _start(self, event: HookEvent) -> HookAnswer:
         memory = await self._memory()

@@ -243,17 +243,10 @@ class HookDaemon:
         told = json.dumps(answer.json).encode() if answer.json else b""
         writer.write(b"%d\n" % len(told) + told)
         await writer.drain()
-        if event is not None and (answer.told or answer.replaced):
+        if event is not None and answer.told:
             async with asyncio.timeout(_PROVING_S):
-                acknowledged = await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED
-            if acknowledged:
-                await self._acknowledged(event, answer)
-
-    async def _acknowledged(self, event: HookEvent, answer: HookAnswer) -> None:
-        try:
-            await self._conversations.was_answered(event, answer)
-        except McpMemoryError as error:
-            logger.warning("%s: what it saved is not booked: %s", SafeText(event.name), error)
+                if await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED:
+                    self._conversations.was_answered(event, answer)
 
     async def _in_time(self, event: HookEvent) -> HookAnswer:
         """Return the answer if it is ready while its hook waits. The work is finished in any case."""

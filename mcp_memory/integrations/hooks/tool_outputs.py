@@ -23,6 +23,7 @@ from mcp_memory.core.token_counts import token_counter
 from mcp_memory.integrations.hooks.transcripts import whole_output
 from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
 from mcp_memory.integrations.importers.records import Agent, list_of
+from mcp_memory.integrations.shown_results import shown_of
 from mcp_memory.service.render import render_offloaded
 
 if TYPE_CHECKING:
@@ -161,37 +162,28 @@ _FILE = re.compile(r"(?:^|[;&|])\s*(?:cat|nl)\b[^;&|]*$")
 _PART = re.compile(r"(?:^|[;&|])\s*(?:sed -n|head|tail)\b[^;&|]*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """A note that stands where the client would have shown a text: once it has the answer, `kept` saves something."""
+async def offload_output(memory: Memory, session: str, call: ToolResponse, *, log: Path | None = None) -> Any:
+    """Offload the large parts of a tool's answer. Return the new answer; None to leave it.
 
-    kept: Offloaded
-    shown: str
-    note: str
-
-
-async def offload_output(
-    memory: Memory, session: str, call: ToolResponse, *, log: Path | None = None
-) -> tuple[Any, Sequence[Replaced]]:
-    """Offload the large parts of a tool's answer. Return the new answer, None to leave it, and the replacements.
-
-    `log` is the client's log of the conversation, which holds outputs whole that the answer may have cut.
+    `log` is the client's log of the conversation, which holds outputs whole that the answer may have cut. It tells
+    later whether the client has shown the new answer: until then nothing is saved.
     """
     over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
     if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
-        return None, ()
-    done: dict[Any, Replaced] = {}
+        return None
+    notes: dict[Way, str] = {}
     for part in parts_of(call.client, call.tool, call.response):
         if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
-            kept = await _kept(memory, session, call, part, log)
-            note = render_offloaded(kept)
-            if len(note) < len(part.text):
-                done[part.way] = Replaced(kept, part.text, note)
-    notes = {way: one.note for way, one in done.items()}
-    return (replaced(call.response, notes), tuple(done.values())) if notes else (None, ())
+            shown = _shown(call, part)
+            note = render_offloaded(await _kept(memory, session, call, part, shown, log))
+            if len(note) < len(shown):
+                notes[part.way] = note
+    return replaced(call.response, notes) if notes else None
 
 
-async def _kept(memory: Memory, session: str, call: ToolResponse, part: OutputPart, log: Path | None) -> Offloaded:
+async def _kept(
+    memory: Memory, session: str, call: ToolResponse, part: OutputPart, shown: str, log: Path | None
+) -> Offloaded:
     data: str | bytes = part.text
     id = call.id
     if _is_cut(call.client, part.text):
@@ -200,12 +192,16 @@ async def _kept(memory: Memory, session: str, call: ToolResponse, part: OutputPa
     if part.way == ("stdout",) and (file := whole_file(call.tool, call.response)):
         data = await anyio.to_thread.run_sync(partial(_whole, Path(file), part.text))
     return await memory.offload_tool_result(
-        call.tool,
-        data,
-        arguments=call.arguments,
-        tool_call_id=id,
-        session=session,
-        replaced=False,  # until the client has the answer
+        call.tool, data, arguments=call.arguments, tool_call_id=id, session=session, shown=shown
+    )
+
+
+def _shown(call: ToolResponse, part: OutputPart) -> str:
+    """Return what the client would have shown of a part."""
+    file = whole_file(call.tool, call.response) if part.way == ("stdout",) else None
+    size = cast("dict[str, Any]", call.response).get(_ELSEWHERE[1]) if file else None
+    return shown_of(
+        call.client, part.text, file=file, size=size if isinstance(size, int) else None, pages=call.tool == "Read"
     )
 
 

@@ -100,15 +100,16 @@ class _LogReading:
         self._turns = set[str]()
         self._calls = set[str]()
 
-    def take(self, chunk: LogChunk) -> tuple[dict[str, NewTurn], list[ImportedResult]]:
-        """Return the new turns of a chunk, by id, and its new large results."""
+    def take(self, chunk: LogChunk) -> tuple[dict[str, NewTurn], list[ImportedResult], list[ImportedResult]]:
+        """Return the new turns of a chunk, by id, its new large results, and what it shows in the place of others."""
         done = self.done
         done.bad, done.torn, done.offset = done.bad + chunk.bad, chunk.torn, chunk.offset
         done.misdated += chunk.passed.misdated
         fresh: dict[str, NewTurn] = {}
         large: list[ImportedResult] = []
+        instead: list[ImportedResult] = []
         if chunk.conversation is None:
-            return fresh, large
+            return fresh, large, instead
         done.session = session_name(done.client, chunk.conversation)
         for turn in map(new_turn, chunk.turns):
             if str(turn.client_id) not in self._turns:
@@ -116,12 +117,14 @@ class _LogReading:
                 fresh[str(turn.client_id)] = turn
                 done.count(turn.said_at)
         for result in chunk.results:
+            if is_stand_in(result.text) and not is_own(result.tool):
+                instead.append(result)
             if result.call is None or result.call not in self._calls:
                 self._calls |= {result.call} - {None}
                 found = worth(result)
                 large += [result] if found == "large" else []
                 done.small += found == "small"
-        return fresh, large
+        return fresh, large, instead
 
 
 async def follow_log(
@@ -154,10 +157,12 @@ async def follow_log(
     done = reading.done
     with closing(read_chunks(path, agent, known)) as chunks:
         while chunk := await to_thread(partial(next, chunks, None)):
-            turns, results = reading.take(chunk)
+            turns, results, instead = reading.take(chunk)
             if chunk.conversation is not None and done.session is not None:
                 await _record(memory, done.session, turns, done)
                 await _keep(memory, done, chunk.conversation, results, since=now() - LIVE_FOR if live else None)
+                for one in (one for one in instead if one.call is not None):
+                    await memory.note_replaced(done.session, one.call, one.text, at=one.said_at)
                 if chunk.head:
                     await memory.note_followed(chunk.position(path, agent, done.session, at=now()))
             if until is not None and time.monotonic() > until:
@@ -219,7 +224,7 @@ async def _keep(
         given: dict[str, Any] = {"arguments": result.arguments, "tool_call_id": result.call}
         try:
             if since is not None and result.said_at is not None and result.said_at > since:
-                await memory.offload_tool_result(tool, data, **given, session=done.session, replaced=False)
+                await memory.offload_tool_result(tool, data, **given, session=done.session)
             else:
                 await memory.keep_tool_result(tool, data, **given, session=done.session, at=result.said_at)
             done.kept += 1
@@ -245,7 +250,7 @@ def preview_log(
     reading, size = _LogReading(path, client, known), HistorySize(settings.batch_turns, within)
     done = reading.done
     for chunk in read_chunks(path, client, known):
-        turns, results = reading.take(chunk)
+        turns, results, _ = reading.take(chunk)
         done.kept += len(results)
         for turn in turns.values():
             size.add(str(done.session), turn)

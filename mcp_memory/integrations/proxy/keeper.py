@@ -30,6 +30,7 @@ from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.token_counts import estimate_tokens
+from mcp_memory.integrations.shown_results import shown_of
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
@@ -222,7 +223,7 @@ class ResultKeeper:
         match keeping.exception():
             case None:
                 if found := keeping.result():
-                    await self._book(text, *found)
+                    await self._note_replaced(call, *found)
                     return KeptText(found[0].node, found[0].ref, found[1])
             case StoreUnavailable() as error:
                 self._rest(await anyio.to_thread.run_sync(mask, str(error)), error.__cause__)
@@ -239,7 +240,6 @@ class ResultKeeper:
         async def to_an_end() -> None:
             await asyncio.wait([keeping])
             if keeping.exception() is None and (found := keeping.result()):
-                await self._book(text, *found)
                 late.text, late.ref = "", found[0].ref
             else:
                 self._tell("a large result could not be kept, and is given whole when it is asked for")
@@ -274,17 +274,20 @@ class ResultKeeper:
             call.tool,
             text,
             arguments=call.arguments,
-            tool_call_id=f"{self._connection}-{call.id}",
+            tool_call_id=self._id(call),
             session=self._session(call.client),
-            replaced=False,  # until it is sure that it did not take too long
+            shown=shown_of(call.client, text),
         )
         return await anyio.to_thread.run_sync(self._noted, text, kept, expand)
 
-    async def _book(self, text: str, kept: Offloaded, note: str) -> None:
+    def _id(self, call: ProxiedCall) -> str:
+        return f"{self._connection}-{call.id}"
+
+    async def _note_replaced(self, call: ProxiedCall, kept: Offloaded, note: str) -> None:
         try:
-            await (await self._memory()).note_replaced(kept, shown=text, note=note)
+            await (await self._memory()).note_replaced(kept.session, self._id(call), note)
         except McpMemoryError as error:
-            self._tell("what a result saves is not booked: %s", error)
+            self._tell("what a result saves is not entered: %s", error)
 
     def _noted(self, text: str, kept: Offloaded, expand: str) -> tuple[Offloaded, str] | None:
         from mcp_memory.service.render import render_offloaded

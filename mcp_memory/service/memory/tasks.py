@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.secrets.masking import mask_id
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
 from mcp_memory.service.memory.verbs import Verbs, in_thread
@@ -40,12 +41,13 @@ class TaskVerbs(Verbs):
         after: Sequence[str] = (),
         status: StepStatus | None = None,
         summary: str | None = None,
-        replaced: bool = True,
+        shown: str | None = None,
+        replaced: bool = False,
     ) -> Offloaded:
         """Keep a tool result whole in a file and return what may stand in the context in its place.
 
-        With `replaced` off no saving is booked: the result stays in the context, or `note_replaced` is called once it
-        does not.
+        A saving is entered only for a program that says with `replaced` that it puts the answer there, or once
+        `note_replaced` tells that a client did. `shown` is what the client would have shown of the result, if less.
         """
         from mcp_memory.shortterm.chunks import AT_ONCE
         from mcp_memory.shortterm.offload import OffloadRequest, offload
@@ -69,6 +71,7 @@ class TaskVerbs(Verbs):
                 after=tuple(after),
                 status=status,
                 summary=summary,
+                shown=shown,
                 replaced=replaced,
                 keep_secrets=self.settings.keep_secrets,
             ),
@@ -84,15 +87,25 @@ class TaskVerbs(Verbs):
         return done
 
     @in_thread
-    def note_replaced(self, done: Offloaded, *, shown: str, note: str) -> None:
-        """Record the saving of a result, once `note` replaces the part of it that its client would have `shown`."""
-        from mcp_memory.shortterm.offload import tokens_of
+    def note_replaced(self, session: str, tool_call_id: str, text: str, *, at: datetime | None = None) -> None:
+        """Enter what a call's stored results save, now that their client has shown `text` for them, `at` that time.
 
-        saved, spent = tokens_of(shown, self._parts.counter), self._parts.counter.count(note)
-        if self._parts.store.note_replaced(
-            self.space, session=done.session, node=done.node, ref=done.ref, tokens_raw=saved, tokens_kept=spent
-        ):
-            self._note_saving("offload", done.session, saved=saved, spent=spent)
+        Only those count whose stand-ins are in the text; each is entered once. A stand-in reaches up to the next one.
+        """
+        store, call = self._parts.store, mask_id(tool_call_id)
+        refs = {record.ref for record in store.records(self.space, session=session, tool_call_id=call)}
+        found = {ref: text.find(f" {ref};") for ref in refs}
+        places = sorted((text.rfind("[", 0, place), ref) for ref, place in found.items() if place >= 0)
+        stops = [*(start for start, _ in places[1:]), len(text)]
+        for (start, ref), stop in zip(places, stops, strict=False):
+            store.note_replaced(
+                self.space,
+                session=session,
+                tool_call_id=call,
+                ref=ref,
+                tokens_kept=self._parts.counter.count(text[start:stop]),
+                at=at or self._parts.now(),
+            )
 
     @in_thread
     def keep_tool_result(

@@ -37,6 +37,9 @@ __all__ = [
     "tokens",
 ]
 
+_REPLACED = "FROM record WHERE space = :space AND tokens_kept < tokens_raw"
+"""Results in whose place a model was shown something shorter."""
+
 
 def spaces(tx: HomeTransaction) -> list[str]:
     return tx.column("SELECT name FROM space ORDER BY name")
@@ -69,8 +72,8 @@ def counts(tx: Transaction) -> Counts:
         records=count("count(*) FROM record WHERE space = :space"),
         canvases=count("count(*) FROM canvas WHERE space = :space"),
         raw_bytes=count(f"sum(bytes) FROM ref {live}"),
-        tokens_raw=count("sum(tokens_raw) FROM record WHERE space = :space"),
-        tokens_kept=count("sum(tokens_kept) FROM record WHERE space = :space"),
+        tokens_raw=count(f"sum(tokens_raw) {_REPLACED}"),
+        tokens_kept=count(f"sum(tokens_kept) {_REPLACED}"),
         masked=count(f"count(*) FROM ref {live} AND masked IS NOT NULL"),
         quarantined=count(f"count(*) {HELD} AND h.verdict IS NULL"),
     )

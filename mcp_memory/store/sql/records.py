@@ -14,7 +14,7 @@ from mcp_memory.store.sql import canvases as canvas_rows
 from mcp_memory.store.sql import jobs, savings, word_index
 from mcp_memory.store.sql import refs as ref_rows
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
-from mcp_memory.store.values import CanvasChange, OffloadedResult, Summaries, TakenStep, ThinRecord
+from mcp_memory.store.values import CanvasChange, OffloadedResult, Saving, Summaries, TakenStep, ThinRecord
 
 __all__ = [
     "amend",
@@ -85,15 +85,20 @@ def commit_step(
     return record, True
 
 
-def note_replaced(tx: Transaction, *, session: str, node: str, ref: str, tokens_raw: int, tokens_kept: int) -> bool:
-    number = tx.get(
-        "UPDATE record SET tokens_raw = ?, tokens_kept = ? WHERE space = :space AND tokens_kept >= tokens_raw AND id ="
-        " (SELECT max(id) FROM record WHERE space = :space AND session = ? AND node = ? AND ref = ?) RETURNING id",
-        *(tokens_raw, tokens_kept, tx.session(session), node, ref),
+def note_replaced(
+    tx: Transaction, *, session: str, tool_call_id: str, ref: str, tokens_kept: int, at: datetime
+) -> bool:
+    noted = tx.one(
+        "UPDATE record SET tokens_kept = ? WHERE space = :space AND tokens_kept >= tokens_raw AND tokens_raw > ?"
+        " AND id = (SELECT min(id) FROM record WHERE space = :space AND session = ? AND tool_call_id = ? AND ref = ?)"
+        " RETURNING id, tokens_raw",
+        *(tokens_kept, tokens_kept, tx.session(session), tool_call_id, ref),
     )
-    if number is None:
+    if noted is None:
         return False
+    number, raw = noted
     append(tx, session, [number])
+    savings.add_saving(tx, Saving(session=session, at=at, kind="offload", saved=raw, spent=tokens_kept))
     return True
 
 

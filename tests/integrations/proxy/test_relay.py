@@ -14,11 +14,14 @@ import apsw
 import pytest
 
 from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.integrations.proxy import Relay, keeper
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.integrations.proxy.edit import Editor
 from mcp_memory.integrations.proxy.keeper import ResultKeeper
 from mcp_memory.integrations.proxy.stdio import LinePart
+from mcp_memory.integrations.shown_results import shown_of
+from mcp_memory.service.memory import open_memory
 
 WAIT = 20
 LONG = "\n".join(f"{n} GET /item/{n} {200 if n % 7 else 500}" for n in range(400))
@@ -337,6 +340,22 @@ async def test_several_clients_of_one_name_in_one_folder_share_a_canvas(settings
             edited = await here.call(tool)
             nodes.append(named_in(edited)[0])
     assert nodes == ["001-N1", "001-N2", "002-N1"]
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex-mcp-client", "a stranger"])
+async def test_no_more_is_saved_than_the_client_would_have_shown(settings: Settings, name: str) -> None:
+    count = token_counter(settings.tokenizer).count
+    whole = LONG * 8
+    answer = replies(initialize={}, call={"content": [{"type": "text", "text": whole}]})
+    async with relayed(settings, answer) as here:
+        await here.ask("initialize", {"clientInfo": {"name": name}})
+        note = (await here.call("read"))["content"][0]["text"]
+    async with open_memory(settings) as memory:
+        status = await memory.status()
+        (saved,) = status["savings"]["kinds"]
+    assert (saved["times"], saved["saved"], saved["spent"]) == (1, count(shown_of(name, whole)), count(note))
+    assert saved["saved"] < count(whole) / 1.5
+    assert status["offload"]["tokens_saved"] == saved["saved"] - saved["spent"]
 
 
 async def test_a_call_is_ours_only_while_it_can_be(settings: Settings) -> None:

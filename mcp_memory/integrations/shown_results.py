@@ -1,0 +1,42 @@
+"""What a client would have put before its model of a tool result: only that much can be saved.
+
+Each client cuts large results itself, and hooks and servers are not told how. The limits here are those of Claude Code
+2.1.330 (tried with results of all sizes), Gemini CLI 0.61 and Codex 0.169 as they are shipped. A client that is not
+known is taken to cut as early as these. Limits that a person has changed are not known here.
+"""
+
+from __future__ import annotations
+
+__all__ = ["shown_of"]
+
+MOST_CHARS = 40_000
+"""Gemini CLI shows so many characters of a result, Codex 10,000 tokens, which it takes to be 40,000 bytes."""
+_CLAUDE_CODE = "claude-code"
+_CLAUDE_CODE_CHARS = 50_000
+"""Of an answer of a server; of a command 30,000. What is longer goes to a file, and the model sees its beginning."""
+_BEGINNING = 2_000
+_IN_A_FILE = """<persisted-output>
+Output too large ({kilobytes}KB). Full output saved to: {file}
+
+Preview (first 2KB):
+{begins}
+...
+</persisted-output>"""
+
+
+def shown_of(client: str, text: str, *, file: str | None = None, size: int | None = None, pages: bool = False) -> str:
+    """Return what `client` would have shown its model of a result.
+
+    `file`: where it has put the whole of it, `size` bytes; then `text` may be a part of it. `pages`: it was read
+    in pages, which the client does not cut again.
+    """
+    if not client.startswith(_CLAUDE_CODE):
+        return text[:MOST_CHARS]
+    if pages or (file is None and len(text) <= _CLAUDE_CODE_CHARS):
+        return text
+    begins = text[:_BEGINNING]
+    return _IN_A_FILE.format(
+        kilobytes=f"{(len(text) if size is None else size) / 1024:.1f}".removesuffix(".0"),
+        file=file or "",
+        begins=begins.rpartition("\n")[0] or begins,
+    )
