@@ -44,6 +44,10 @@ def rows(page: str, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
+def test_the_readme_is_one_first_page() -> None:
+    assert len(TEXTS["README.md"].splitlines()) <= 180
+
+
 def test_the_table_of_tools_has_all_tools() -> None:
     assert {cells[0].strip("`") for cells in rows("docs/tools.md", "Tools")} == {tool.name for tool in TOOLS}
 
@@ -69,7 +73,7 @@ def test_the_example_of_a_config_file_has_valid_settings() -> None:
 @every_page
 def test_its_variables_are_settings(page: str) -> None:
     named = set(re.findall(rf"\b{PREFIX}([A-Z_]*[A-Z])", TEXTS[page]))
-    assert {name.lower() for name in named} - {"complete"} <= set(Settings.model_fields)
+    assert {name.lower() for name in named} <= set(Settings.model_fields)
 
 
 def test_the_resources_and_prompts_are_those_of_the_server() -> None:

@@ -346,7 +346,7 @@ def token() -> None:
     help="A space that it opens; can be given again. The first is used where a client names none.  "
     "[default: $MCP_MEMORY_SPACE or default]",
 )
-@click.option("--rights", type=click.Choice(RIGHTS), default="write", show_default=True, help="What it may do there.")
+@click.option("--rights", type=click.Choice(RIGHTS), default="write", show_default=True, help="Its right there.")
 @click.option("--expires", metavar="TIME", help="When it ends: 12h, 90d, 4w, 1y.  [default: when it is revoked]")
 @as_json
 @home

@@ -98,7 +98,7 @@ def _engine() -> Check:
 def _settings(settings: Settings) -> Check:
     if unknown := unknown_variables():
         found = f"variables that begin with MCP_MEMORY_ and set nothing: {with_nearest(unknown)}"
-        return Check("settings", "warn", found, "Mend their names, or unset them. The README lists all settings.")
+        return Check("settings", "warn", found, "Mend their names, or unset them. docs/settings.md lists all settings.")
     path = settings.home / "config.toml"
     source = path if path.is_file() else "the defaults"
     return Check("settings", "ok", f"valid, from the options, the environment and {source}")

@@ -28,12 +28,12 @@ _LISTED = 40
 
 @click.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--query", metavar="WORDS", help="What holds all of these words.")
-@click.option("--session", metavar="NAME", help="What was said, told and run in this session.")
-@click.option("--since", metavar="WHEN", help='What was said or run since then: 2026-05-07, or "last week".')
-@click.option("--until", metavar="WHEN", help="Or until then.")
+@click.option("--query", metavar="WORDS", help="Rows that have all of these words.")
+@click.option("--session", metavar="NAME", help="Turns, statements and results of this session.")
+@click.option("--since", metavar="WHEN", help='Rows from then on: 2026-05-07, or "last week".')
+@click.option("--until", metavar="WHEN", help="Rows until then.")
 @click.option("--yes", is_flag=True, help="Do it at once; else all but bare ids is only shown.")
-@click.option("--undo", metavar="TOMBSTONE", help="Bring back what was forgotten under this id.")
+@click.option("--undo", metavar="TOMBSTONE", help="Restore the rows forgotten under this id.")
 @click.option("--reason", default="", help="A note that is kept with it.")
 @as_json
 @place
@@ -83,7 +83,7 @@ _LISTED_TOMBSTONES = 30
 @click.command()
 @click.argument("tombstones", nargs=-1, metavar="[TOMBSTONE]...")
 @click.option("--all", "everything", is_flag=True, help="All that was forgotten.")
-@click.option("--older-than", metavar="TIME", help="What was forgotten longer ago: 12h, 30d, 4w, 1y.")
+@click.option("--older-than", metavar="TIME", help="Rows forgotten longer ago: 12h, 30d, 4w, 1y.")
 @click.option("--backups", is_flag=True, help="Delete backups and other copies in the home that have it still.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json
@@ -185,11 +185,11 @@ def _erased(done: PurgeReport) -> Iterator[str]:
 
 
 @click.command()
-@click.option("--turns", metavar="TIME", help="How long what was said is kept, from when it came in: 365d, 1y.")
+@click.option("--turns", metavar="TIME", help="How long turns are kept, from their arrival: 365d, 1y.")
 @click.option("--results", metavar="TIME", help="How long tool results are kept, from when they were taken.")
-@click.option("--purge-after", metavar="TIME", help="How long what this forgot can be brought back; else for ever.")
+@click.option("--purge-after", metavar="TIME", help="How long these rows can be restored; else for ever.")
 @click.option("--off", is_flag=True, help="Keep everything from now on.")
-@click.option("--run", is_flag=True, help="Forget now what is too old; an open server does it once a day.")
+@click.option("--run", is_flag=True, help="Forget old rows now; an open server does it once a day.")
 @as_json
 @place
 def retention(turns: str | None, results: str | None, purge_after: str | None, off: bool, run: bool) -> None:

@@ -26,7 +26,7 @@ FORMATS = ("auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "me
     show_default=True,
     help=f"What the files are, where it cannot be detected: {', '.join([*FORMATS[1:], *AGENTS])}.",
 )
-@click.option("--skip-bad", is_flag=True, help="Pass over what is wrong in a file, and list it.")
+@click.option("--skip-bad", is_flag=True, help="Skip wrong entries of a file, and list them.")
 @click.option("--again", is_flag=True, help="Read files, too, that have not changed since they were imported.")
 @click.option("--dry-run", is_flag=True, help="Check the files and say what would be stored, and what reading costs.")
 @click.option("--watch", is_flag=True, help="Go on reading logs of agents as they are written, until Ctrl-C.")

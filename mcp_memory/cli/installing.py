@@ -40,7 +40,7 @@ _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     is_flag=True,
     help="A separate memory for this folder or that of --project. Its space is named after the folder.",
 )
-@click.option("--no-hooks", is_flag=True, help="Only the server: nothing is recalled or recorded by itself.")
+@click.option("--no-hooks", is_flag=True, help="Only the server: no automatic recall or recording.")
 @click.option("--print", "only_print", is_flag=True, help="Show what to put where, for this or any other client.")
 @click.option("--link", "only_link", is_flag=True, help="Print a link that has Cursor or VS Code install it.")
 @click.option("--check", "only_check", is_flag=True, help="Start what is installed as the client does; change nothing.")
@@ -187,7 +187,7 @@ def _variables(lines: tuple[str, ...]) -> dict[str, str]:
         if not key or not equals:
             raise InvalidInput(f"--env wants NAME=VALUE, and {line!r} is not.")
         if key.startswith(PREFIX) and key.removeprefix(PREFIX).lower() not in Settings.model_fields:
-            raise InvalidInput(f"There is no setting {key}. The README lists all of them.")
+            raise InvalidInput(f"There is no setting {key}. docs/settings.md lists all of them.")
         variables[key] = value
     return variables
 

@@ -69,9 +69,9 @@ _BOTH = ("since", "until", "limit", "cursor")
 @as_json
 @place
 def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -> None:
-    """Print what an agent would get for a question.
+    """Print the context that an agent gets for a question.
 
-    The stable block (the user, standing rules, the persona, scenes), then what is known about the question: the same
+    The stable block (the user, standing rules, the persona, scenes), then the memory about the question: the same
     text as that of the tool `recall`, within the same budget. Exit code 1 when there is nothing.
 
     \b
@@ -104,7 +104,7 @@ def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -
     "--neighbours", type=click.IntRange(0, 10), default=0, metavar="N", help="Show N turns around each one found."
 )
 @click.option("--kind", type=click.Choice(KINDS), help="Memories of this kind.")
-@click.option("--scene", metavar="NAME", help="Memories that this scene rests on.")
+@click.option("--scene", metavar="NAME", help="Memories that this scene is based on.")
 @click.option("--entity", metavar="NAME", help="Memories about this person or thing, by any of its names.")
 @click.option("--as-of", metavar="TIME", help="Memories held true then, instead of now.")
 @click.option(
@@ -217,16 +217,16 @@ _TEXT, _PARTS, _VERDICTS = 60, 4, 8
 @click.command()
 @click.argument("id_or_query", nargs=-1, required=True)
 @click.option("--kind", type=click.Choice(KINDS), help="Of a query: this kind only.")
-@click.option("--entity", help="Of a query: what is known of this one.")
+@click.option("--entity", help="Of a query: memories about this person or thing.")
 @click.option("--since", help='Of a query: from this time on, such as "last week".')
 @click.option("--until", help="Of a query: up to this time.")
 @click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True, help="Results that are explained.")
 @as_json
 @place
 def why(id_or_query: tuple[str, ...], **filters: Any) -> None:
-    """Show what a memory is based on, or why a search finds it.
+    """Show the basis of a memory, or why a search finds it.
 
-    Of a statement: the words that it is based on, who said them and when, whether they still stand there, and what is
+    Of a statement: the words that it is based on, their speaker and time, whether they are still there, and the rows
     based on it. Of a turn: the statements made from it. Of both, the tool results that they cite; if none is cited,
     earlier lines that say the same are shown as a guess. Of a result, the rows that cite it.
 

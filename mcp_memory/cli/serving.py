@@ -101,7 +101,7 @@ def open_browser(address: str) -> threading.Thread | None:
 def demo(home: Path | None, full: bool) -> None:
     """Show the main job on a made-up conversation and task.
 
-    It starts the real server and talks to it as two clients would: what is said on Monday is known on Friday, a large
+    It starts the real server and talks to it as two clients would: a fact of Monday is known on Friday, a large
     tool result is replaced and read again. It ends with what that saved. Your own memory is not touched: a folder that
     an earlier demo did not make is refused. Its memory can be opened with the other commands:
 

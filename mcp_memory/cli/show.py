@@ -194,7 +194,7 @@ def sessions(limit: int) -> None:
 @click.option("--mermaid", is_flag=True, help="Print the .mmd file instead of an outline.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
 @click.option("--png", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
-@click.option("--rebuild", is_flag=True, help="Draw it anew from its records first, row and file.")
+@click.option("--rebuild", is_flag=True, help="Draw it again from its records first, row and file.")
 @click.option("--undo-patch", is_flag=True, help="Undo the last change that a model made to it first.")
 @as_json
 @place

@@ -41,7 +41,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @as_json
 @place
 def status() -> None:
-    """Show what is stored, where, and what it saves.
+    """Show the contents, their place and the savings.
 
     Before anything is stored it says so, and what to do first.
 

@@ -169,7 +169,8 @@ class Indexing:
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
                 self._error = str(error)
-                logger.warning("indexing waits: %s", error)
+                if not self._stop.is_set():  # else the store may be closed by now
+                    logger.warning("indexing waits: %s", error)
             except Exception:
                 self._error = "an internal error; see the log"
                 logger.exception("indexing failed")
