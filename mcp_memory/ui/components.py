@@ -76,18 +76,26 @@ def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = 
     return [*pieces, revealed(text[place:last]), *(["…"] if last < len(text) else [])]
 
 
-def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200) -> Element:
-    """Return the words of a turn as evidence: who said them, when, and the quoted spans marked."""
+def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200, of: str | None = None) -> Element:
+    """Return the words of a turn as evidence: who said them, when, and the quoted spans marked.
+
+    `of` is the statement that is based on them; the page of the turn then marks the same words.
+    """
+    to_turn = link(f"/{turn.id}", turn.id, **({"for": of} if of else {}))
     return el(
         "figure",
         el("blockquote", marked(turn.content, spans, around=around), dir="auto"),
-        el("figcaption", link(f"/{turn.id}", turn.id), " · ", speaker(turn), " · ", moment(turn.said_at)),
+        el("figcaption", to_turn, " · ", speaker(turn), " · ", moment(turn.said_at)),
         class_="quote",
     )
 
 
 def speaker(turn: Turn) -> Node:
-    return words_of(f"{turn.name} ({turn.role})" if turn.name else turn.role)
+    """Return who said a turn: a name where it has one, and what that is where it is not the user."""
+    role = t(f"shared.role_{turn.role}")
+    if not turn.name:
+        return words_of(role)
+    return words_of(turn.name if turn.role == "user" else f"{turn.name} ({role})")
 
 
 def name_of_source(source: Source) -> Node | None:

@@ -16,6 +16,7 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import NewAtom
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.elements import text_of
+from mcp_memory.ui.views import Page
 from tests.ui.holding import at, holding, marked, reading
 from tests.ui.shown import elements, forms, links, text
 
@@ -44,7 +45,8 @@ async def test_a_statement_is_followed_by_the_quote_in_its_turn(memory: Memory) 
     assert "Maya lives in Lisbon." in shown
     assert marked(page) == ["I live in Lisbon by the river"]
     assert "Well: I live in Lisbon by the river And so on." in shown
-    assert "/t1" in links(page)
+    assert "/t1?for=a1" in links(page)
+    assert "t1 · you · " in shown
     assert "90%" in shown
     assert "the user" in shown
     assert "user · lives_in · Lisbon" in shown
@@ -121,6 +123,40 @@ async def test_a_turn_stands_between_its_neighbours_with_the_words_of_statements
     assert "Maya's left knee hurts." in shown
     assert "the words match it" in shown
     assert "/session/s1" in links(page)
+
+
+async def test_a_turn_marks_only_the_words_of_the_statement_that_was_asked_for(plain: Memory) -> None:
+    await anyio.to_thread.run_sync(partial(quoting_twice, plain))
+    await anyio.to_thread.run_sync(partial(quoting_the_middle, plain))
+    assert await marked_in_turn(plain, "/t1?for=a2") == ["word word"]
+    assert "/t1" in links(await at(plain, "/t1?for=a2"))
+    assert await marked_in_turn(plain, "/t1?for=a77") == ["the first", "word word", "the last"]
+
+
+async def marked_in_turn(memory: Memory, address: str) -> list[str]:
+    page = await at(memory, address)
+    (turn,) = (one for one in elements(page) if one.attributes.get("class") == "verbatim")
+    return marked(Page(title="", body=(turn,)))
+
+
+def quoting_the_middle(memory: Memory) -> None:
+    store, now = memory._parts.store, datetime(2026, 11, 20, tzinfo=UTC)  # pyright: ignore[reportPrivateUsage]
+    evidence = [Evidence(turn="t1", span=(10, 19), quote="word word")]
+    middle = NewAtom(
+        kind="persona", text="W.", priority=50, confidence=0.9, session="s", valid_from=now, evidence=evidence
+    )
+    store.add_atom(memory.space, middle, now=now)
+
+
+async def test_who_said_a_turn_is_told_by_name_or_as_you(plain: Memory) -> None:
+    turns = [NewTurn(role="user", content="Hello."), NewTurn(role="user", name="Ines", content="Hello, too.")]
+    await plain.record_turns([*turns, NewTurn(role="assistant", content="Hello both.")], session="s")
+    said = [one for one in elements(await at(plain, "/t2")) if one.tag == "div" and "line" in one.attributes.values()]
+    assert [[word for word in ("you", "Ines", "assistant", "user") if word in text_of(one)] for one in said] == [
+        ["you"],
+        ["Ines"],
+        ["assistant"],
+    ]
 
 
 async def test_neighbours_of_a_turn_are_in_their_order(plain: Memory) -> None:

@@ -52,7 +52,7 @@ async def statement(view: View) -> Page:
             *_quarantined(view, atom.id, atom.held),
             *_ended(atom, newer),
             _to_actions(view, atom),
-            ui.section(t("item.based_on"), *_quotes(evidence, turns), id="evidence"),
+            ui.section(t("item.based_on"), *_quotes(id, evidence, turns), id="evidence"),
             _about(atom),
             _support(await memory.why(id)),
             _named_by(await memory.mentions(id), ended=[id] if atom.valid_to else []),
@@ -104,11 +104,11 @@ def _ended(atom: Atom, newer: Sequence[Atom]) -> Iterator[Element]:
         yield ui.section(t("item.superseded"), ui.rows(map(ui.statement_row, newer)))
 
 
-def _quotes(evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Iterator[Element]:
+def _quotes(id: str, evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Iterator[Element]:
     """Yield each turn that is evidence, with all words in it that are quoted marked."""
     for turn in turns:
         for spans in _together(one.span for one in evidence if one.turn == turn.id):
-            yield ui.quoted(turn, spans)
+            yield ui.quoted(turn, spans, of=id)
     if {one.turn for one in evidence} - {turn.id for turn in turns}:
         yield ui.note(t("item.evidence_gone"), kind="warn")
 
@@ -236,7 +236,8 @@ async def turn(view: View) -> Page:
     found = next(iter(await memory.turns([id])), None)
     if found is None:
         raise NotFound(t("item.no_turn", id=id))
-    atoms = (await memory.statements_about(id))[:_MADE]
+    atoms = await memory.statements_about(id)
+    chosen = next((atom for atom in atoms if atom.id == view.query.get("for")), None)
     start = max(0, found.position - _AROUND)
     near = await memory.session_turns(found.session, start=start, limit=2 * _AROUND + 1)
     before = [one for one in near if one.position < found.position]
@@ -250,11 +251,12 @@ async def turn(view: View) -> Page:
             ui.section(
                 t("item.words"),
                 ui.rows(map(_neighbour, before)) if before else None,
-                *_words(view, found, [span for atom in atoms for span in _spans(atom, id)]),
+                *_words(view, found, [span for atom in ([chosen] if chosen else atoms) for span in _spans(atom, id)]),
+                ui.note(t("item.for", id=chosen.id), " ", ui.link(f"/{id}", t("item.for_all"))) if chosen else None,
                 ui.rows(map(_neighbour, after)) if after else None,
             ),
             _turn_facts(found, is_intact=await memory.is_intact(id)),
-            ui.section(t("item.made"), *_made(found, atoms)),
+            ui.section(t("item.made"), *_made(found, atoms[:_MADE])),
             *_cites(await memory.cites(id)),
             *_forget_link(view, id),
         ),
@@ -269,22 +271,27 @@ def _neighbour(turn: Turn) -> Element:
 def _words(view: View, found: Turn, spans: Sequence[tuple[int, int]]) -> Iterator[Element]:
     """Yield the turn, of a long one a window of it, with what is quoted marked."""
     asked = view.query.get("from", "")
-    start = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
+    start = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else _first_window(view, spans)
     shown = replace(found, content=found.content[start : start + _WINDOW])
     yield ui.card(ui.turn_row(shown, [(begin - start, end - start) for begin, end in spans]), tag="div")
     size = len(found.content)
     if size > _WINDOW or start:
         first, last = start + 1, min(size, start + _WINDOW)
         links = [
-            _part_link(found, "item.earlier", max(0, start - _WINDOW)) if start else None,
+            _part_link(view, found, "item.earlier", max(0, start - _WINDOW)) if start else None,
             el("span", t("item.window", first=f"{first:,}", last=f"{last:,}", size=f"{size:,}")),
-            _part_link(found, "item.later", last) if last < size else None,
+            _part_link(view, found, "item.later", last) if last < size else None,
         ]
         yield el("nav", links, class_="pager", aria_label=t("item.windows"))
 
 
-def _part_link(found: Turn, word: str, start: int) -> Element:
-    return el("a", t(word), href=ui.address(f"/{found.id}", **{"from": start}))
+def _first_window(view: View, spans: Sequence[tuple[int, int]]) -> int:
+    """Return where the window begins that is shown first: of words that were asked for, the one that has them."""
+    return min(spans)[0] // _WINDOW * _WINDOW if spans and view.query.get("for") else 0
+
+
+def _part_link(view: View, found: Turn, word: str, start: int) -> Element:
+    return ui.link(f"/{found.id}", t(word), **{"from": str(start), "for": view.query.get("for")})
 
 
 def _spans(atom: Atom, turn: str) -> list[tuple[int, int]]:

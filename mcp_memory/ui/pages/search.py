@@ -86,7 +86,7 @@ def _form(view: View, query: str, layer: str) -> Element:
     asked = view.query
     layers = [(name, t(f"search.in_{name or 'all'}")) for name in _LAYERS]
     kinds = [("", t("memory.any_kind")), *((kind, kind) for kind in KINDS)]
-    roles = [("", t("search.anyone")), *((role, role) for role in _ROLES)]
+    roles = [("", t("search.anyone")), *((role, t(f"shared.role_{role}")) for role in _ROLES)]
     filters = [
         ui.choice(t("search.in"), "in", layers, layer),
         ui.choice(t("memory.kind"), "kind", kinds, asked.get("kind", "")),
