@@ -37,7 +37,7 @@ _MINUTES_FAST = ("0", "60", "-60")
 _TURNS = 6  # of a write
 _EVERY_S = 0.1
 _LEASE = timedelta(hours=1)
-_LAST_S = 300.0
+_LAST_S = 1_800.0
 
 _DONE = """
     SELECT s.name, (w.basis::json ->> 'start')::int, (w.basis::json ->> 'stop')::int FROM work w
