@@ -9,36 +9,66 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place, print_answer, settings, wants_json
+from mcp_memory.cli.base import (
+    as_json,
+    ask,
+    place,
+    print_answer,
+    progress_bars,
+    say,
+    settings,
+    settings_of_a_memory,
+    wants_json,
+)
 from mcp_memory.cli.terminal import columns, minute, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import PersonaVersion, Scene, Verified
     from mcp_memory.service.compression import Compressed
+    from mcp_memory.service.memory import Memory
+
+
+YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @click.command()
+@YES
 @as_json
 @place
-def distill() -> None:
+def distill(yes: bool) -> None:
     """Have the configured model do all waiting work now.
 
     It extracts statements from turns, merges them with existing ones, writes scenes and the persona, improves the
     summaries of large results and puts long canvases in order, without waiting for more turns. A running server
     does the same automatically, a little at a time. The caps on tokens hold; Ctrl-C loses nothing.
 
+    First it says about how many calls and tokens that takes, and at a terminal it asks. Where standard input is no
+    terminal it goes on without a question, so that programs can run it.
+
     \b
     mcp-memory distill
+    mcp-memory distill --yes
     MCP_MEMORY_LLM=ollama/qwen3:8b mcp-memory distill
     """
-    told = None if wants_json() else _progress
-    steps = ask(lambda memory: memory.consolidate(told=told))
-    print_answer({"questions": steps}, f"{plural(steps, 'question')} asked. `mcp-memory status` shows what came of it.")
+    from mcp_memory.cli.pricing import agree, distilling_cost
 
+    cost = distilling_cost()
+    agree("Doing all that waits", cost, yes=yes)
+    quiet, done = wants_json(), 0
+    with progress_bars() as tell:
 
-def _progress(line: str) -> None:
-    click.echo(line, err=True)
+        def told(line: str) -> None:
+            nonlocal done
+            done += 1
+            if sys.stderr.isatty():
+                tell("asking", done, max(done, cost.questions if cost else 0))
+            elif not quiet:
+                click.echo(line, err=True)
+
+        steps = ask(lambda memory: memory.consolidate(told=told))
+    result = "`mcp-memory status` shows the result." if steps else "Nothing waited."
+    print_answer({"questions": steps}, f"{plural(steps, 'question')} asked. {result}")
 
 
 @click.command()
@@ -53,8 +83,13 @@ def flush(session: str) -> None:
     \b
     mcp-memory flush 2026-05-07-a1b2
     """
-    waiting = ask(lambda memory: memory.flush(session))
-    click.echo(f"{plural(waiting, 'turn')} of {visible(session)} will be read next.")
+
+    async def request(memory: Memory) -> int:
+        await memory.session_turns(session, limit=1)  # NotFound, with the latest sessions
+        return await memory.flush(session)
+
+    waiting = ask(request)
+    say(f"{plural(waiting, 'turn')} of {visible(session)} will be read next.")
 
 
 @click.command()
@@ -69,7 +104,7 @@ def pause(reason: str) -> None:
     mcp-memory pause "saving tokens for today"
     """
     ask(lambda memory: memory.pause(reason))
-    click.echo("No model is asked until `mcp-memory resume`. Turns are stored and found as before.")
+    say("No model is asked until `mcp-memory resume`. Turns are stored and found as before.")
 
 
 @click.command()
@@ -81,7 +116,7 @@ def resume() -> None:
     mcp-memory resume
     """
     ask(lambda memory: memory.resume())
-    click.echo("Models may be asked again.")
+    say("Models may be asked again.")
 
 
 @click.command()
@@ -158,7 +193,7 @@ def restore(slug: str, version: int) -> None:
     mcp-memory scene restore moving-to-porto 3
     """
     stands = ask(lambda memory: memory.restore_scene(slug, version))
-    click.echo(f"{stands.slug} reads as in version {version} again; that is its version {stands.version}.")
+    say(f"{stands.slug} reads as in version {version} again; that is its version {stands.version}.")
 
 
 # --- the persona ------------------------------------------------------------------------------------
@@ -205,20 +240,27 @@ def diff(old: int | None, new: int | None) -> None:
     mcp-memory persona diff
     mcp-memory persona diff 3 5
     """
-    click.echo(visible(ask(lambda memory: memory.persona_diff(old, new))))
+    say(visible(ask(lambda memory: memory.persona_diff(old, new))))
 
 
 @persona.command()
 @click.option("--incremental", is_flag=True, help="From what changed, keeping the rest.")
+@YES
 @place
-def rebuild(incremental: bool) -> None:
+def rebuild(incremental: bool, yes: bool) -> None:
     """Request a new page, from all scenes and statements.
+
+    Where a model is set it says about how many tokens that takes, and at a terminal it asks.
 
     \b
     mcp-memory persona rebuild
     """
+    from mcp_memory.cli.pricing import agree, persona_cost
+
+    settings_of_a_memory()
+    agree("Rewriting the persona", persona_cost(), yes=yes)
     ask(lambda memory: memory.rebuild_persona(scratch=not incremental))
-    click.echo("The page will be written anew by the next model that is asked: `mcp-memory distill` does it now.")
+    say("The page will be rewritten by the next model that is asked: `mcp-memory distill` does it now.")
 
 
 LEVELS = ("none", "mild", "aggressive", "emergency")

@@ -21,6 +21,7 @@ import click
 from anyio.from_thread import start_blocking_portal
 
 from mcp_memory.cli.base import ask, command_settings, progress_bars, settings, wants_json
+from mcp_memory.cli.pricing import cost_line, distilling_cost
 from mcp_memory.cli.terminal import day, json_text, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.integrations.importers.follow import FollowReport, follow_log, preview_log, watch_logs
@@ -49,7 +50,7 @@ _PACKED = (
     "{} that Codex has compressed cannot be read, such as {}. Unpack them with `zstd -d --keep`, and import again."
 )
 _NEXT = (
-    "Search finds them now. What they say of you is drawn from them by the model or the agent that reads new turns; "
+    "Search finds them now. The model or the agent that reads new turns extracts statements from them; "
     "`mcp-memory distill` has a model do it at once."
 )
 
@@ -118,8 +119,10 @@ class _ImportSummary:
             click.echo(json_text({"files": self._files, "errors": self._errors, **exports}))
         if same := sum(map(_is_old_log, self._files)):
             self._say([f"{plural(same, 'log')} with nothing new"])
-        if any(one.stored for one in self._files):
+        if any(one.stored for one in self._files) and not wants_json():
             self._say([wrapped(_NEXT, "")])
+            if (cost := distilling_cost()) and cost.questions:
+                self._say([wrapped(cost_line("Reading all that waits", cost), "")])
 
     @property
     def is_well(self) -> bool:
@@ -357,7 +360,7 @@ def _file_lines(one: FileReport) -> Iterator[str]:
     if one.noise is not None and one.turns:
         yield f"  {one.noise:,} of the turns ({one.noise / one.turns:.0%}) are noise that no model would be shown"
     if one.cost is not None:
-        yield wrapped(_cost(one.cost), "  ")
+        yield wrapped(cost_line("Having it read", one.cost), "  ")
     yield from (wrapped(note, "  ") for note in one.notes)
     yield from (wrapped(wrong, "  wrong: ") for wrong in one.wrong)
     if one.bad > len(one.wrong) > 0:
@@ -389,15 +392,6 @@ def _together(new: Sequence[FileReport], cost: CostEstimate | None) -> FileRepor
     counts |= {"sessions": sessions, "bad": 0}
     name = f"All {len(new):,} together"
     return FileReport(file=name, state=new[0].state, **counts, first=first, last=last, noise=noise, cost=cost)
-
-
-def _cost(cost: CostEstimate) -> str:
-    dollars = "a price that is not known" if cost.price is None else f"about ${cost.price:,.2f}"
-    days = "" if cost.days is None else f"With the caps on tokens it takes {plural(cost.days, 'day')}."
-    return (
-        f"Having {cost.model} read it takes about {plural(cost.questions, 'question')}, {cost.prompt_tokens:,} tokens "
-        f"in and {cost.completion_tokens:,} out, {dollars}. {days or 'The caps allow no calls.'}"
-    )
 
 
 def _archive_lines(file: str, done: Sequence[Brought], *, dry_run: bool) -> Iterator[str]:

@@ -377,6 +377,7 @@ TURNS_A_QUESTION, FIRST = 6, 6  # the promise is five; the first few and correct
 LATEST = timedelta(days=1)  # after which even one is
 RECORDS_A_QUESTION = 25
 REST = timedelta(hours=1)  # after which a task's results wait for no more
+_ALL = 10_000  # rows that are counted
 SOME = 3  # least results for a question then, or if all are requested: one or two are read as fast as their summary
 
 
@@ -391,6 +392,21 @@ class DueStage:
     """Of a merge: the drafts, where they are not worth a question yet; only those that need none are merged."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJobs:
+    """What there is to ask a model about, beside what its answers will add."""
+
+    unread: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The position of the first turn that was not read, by session."""
+    drafts: int = 0
+    """Statements to merge."""
+    atoms: int = 0
+    """Statements that are in no scene yet."""
+    results: int = 0
+    canvases: int = 0
+    persona: bool = False
+
+
 def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
     """Yield the due stages, those nearest to completion first. `eager`: all possible ones, without waiting."""
     return (one for one in planned(store, space, settings, now, eager=eager) if one.at <= now)
@@ -401,6 +417,29 @@ def planned(store: Store, space: str, settings: Settings, now: datetime, *, eage
     log: dict[Stage, Done] = {done.stage: done for done in store.stage_logs(space)}
     yield from _of_talk(store, space, settings, now, log, eager=eager)
     yield from _of_tasks(store, space, settings, now, log, eager=eager)
+
+
+def unread(store: Store, space: str) -> list[Backlog]:
+    """Return the sessions with turns to read. An assistant's last words are read with the reply to them."""
+    return [one for one in store.backlog(space) if one.asked > 0 or one.turns > 2]
+
+
+def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) -> WaitingJobs:
+    """Return what a model would be asked about if all possible jobs were run now."""
+    from mcp_memory.longterm import persona as l3_persona
+    from mcp_memory.shortterm import canvas_stage, summary_stage
+
+    scenes = store.stage_states(space).get("scenes")
+    thin = [] if settings.llm_summaries == "none" else summary_stage.thin(store, space, now, limit=_ALL)
+    drawn = [] if settings.llm_canvas == "none" else canvas_stage.grown(store, space, now, eager=True)
+    return WaitingJobs(
+        unread={one.session: one.start for one in unread(store, space)},
+        drafts=len(store.drafts(space, limit=_ALL)),
+        atoms=len(store.atoms_since(space, scenes.position if scenes else 0, limit=_ALL)),
+        results=len(thin) if len(thin) >= SOME else 0,
+        canvases=len(drawn),
+        persona=l3_persona.trigger(store, space, settings) is not None,
+    )
 
 
 def _after(last: datetime, span: timedelta, now: datetime) -> datetime:
@@ -416,8 +455,7 @@ def _of_talk(
     states = store.stage_states(space)
     scenes = states.get("scenes")
     new = store.atoms_since(space, scenes.position if scenes else 0, limit=2 * NEW_ATOMS)
-    # An assistant's last words are read with the reply to them.
-    waiting = [one for one in store.backlog(space) if one.asked > 0 or one.turns > 2]
+    waiting = unread(store, space)
     if not eager and not _affordable(log, waiting):
         flushed = (one.session for one in waiting if one.flush > one.start)
         yield from (DueStage(stage="extract", session=session, at=now) for session in flushed)

@@ -21,6 +21,7 @@ from mcp_memory.integrations.importers.reader import Layout
 from mcp_memory.integrations.importers.records import ImportProblem, SkippedParts
 from mcp_memory.longterm.extraction import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
 from mcp_memory.longterm.turns import small_talk_kind
+from mcp_memory.service.scheduler import WaitingJobs
 
 State = Literal["stored", "known", "refused", "seen"]
 
@@ -178,16 +179,18 @@ _PER_QUESTION: dict[Stage, tuple[int, int]] = {
     "merge": (2_000, 40),
     "scenes": (7_000, 2_400),  # the relevant scenes in full; those that change, rewritten
     "persona": (9_000, 900),
+    "summaries": (8_000, 900),
+    "canvas": (6_000, 1_200),
 }
 """Tokens in and out, by `estimate_tokens`, as high as the rest."""
 _PER_ATOM: dict[Stage, tuple[int, int]] = {
     "extract": (0, 110),
     "merge": (260, 60),  # itself and candidates for a duplicate
     "scenes": (60, 0),
-    "persona": (0, 0),
 }
 _DRAFTS = 14  # of a question on merging
 _TOLD = 25  # atoms of a question on scenes
+_RESULTS = 8  # of a question on summaries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,22 +262,33 @@ def _as_stored(session: str, turn: NewTurn, *, last: int) -> Turn:
     return Turn(id="", session=session, position=0, said_at=at, learned_at=at, sha256="", **said)
 
 
-def estimate_cost(size: HistorySize, settings: Settings, price: Price) -> CostEstimate | None:
-    """Return what reading it all would cost with the configured models; None without one."""
+def estimate_cost(
+    size: HistorySize, settings: Settings, price: Price, *, beside: WaitingJobs | None = None
+) -> CostEstimate | None:
+    """Return what reading it all would cost with the configured models, and what waits beside it; None without one."""
     if settings.llm == "none":
         return None
-    atoms = math.ceil(size.signal * _ATOMS_PER_TURN)
+    waits = beside or WaitingJobs()
+    new = math.ceil(size.signal * _ATOMS_PER_TURN)
+    atoms: dict[Stage, int] = {"extract": new, "merge": new + waits.drafts, "scenes": new + waits.drafts + waits.atoms}
     asked: dict[Stage, int] = {
         "extract": size.questions,
-        "merge": math.ceil(atoms / _DRAFTS),
-        "scenes": math.ceil(atoms / _TOLD),
-        "persona": math.ceil(atoms / settings.persona_every),
+        "merge": math.ceil(atoms["merge"] / _DRAFTS),
+        "scenes": math.ceil(atoms["scenes"] / _TOLD),
+        "persona": max(waits.persona, math.ceil(atoms["scenes"] / settings.persona_every)),
     }
+    if waits.results:
+        asked["summaries"] = math.ceil(waits.results / _RESULTS)
+    if waits.canvases:
+        asked["canvas"] = waits.canvases
     turns = size.tokens(settings.background_turns)
     read, written, prices = 0, 0, list[float | None]()
     for stage, questions in asked.items():
-        into = questions * _PER_QUESTION[stage][0] + atoms * _PER_ATOM[stage][0] + (turns if stage == "extract" else 0)
-        out = questions * _PER_QUESTION[stage][1] + atoms * _PER_ATOM[stage][1]
+        into, out = (
+            questions * of_question + atoms.get(stage, 0) * of_atom
+            for of_question, of_atom in zip(_PER_QUESTION[stage], _PER_ATOM.get(stage, (0, 0)), strict=True)
+        )
+        into += turns if stage == "extract" else 0
         read, written = read + into, written + out
         prices.append(price(getattr(settings, f"llm_{stage}") or settings.llm, into, out))
     a_day = min(settings.llm_daily_tokens, 24 * settings.llm_hourly_tokens)

@@ -17,7 +17,7 @@ from mcp_memory.store.values import Conflict, SceneChanges
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcp_memory.service.scheduler import LeasedJob
+    from mcp_memory.service.scheduler import LeasedJob, WaitingJobs
 
 
 _ANOTHERS_TURN_S = 0.2
@@ -86,6 +86,13 @@ class PyramidVerbs(EvidenceVerbs):
             if told:
                 told(f"{steps}: {self._waiting()} turns wait")
         return steps
+
+    @in_thread
+    def waiting_jobs(self) -> WaitingJobs:
+        """Return what `consolidate` would ask a model about."""
+        from mcp_memory.service.scheduler import waiting_jobs
+
+        return waiting_jobs(self._parts.store, self.space, self.settings, self._parts.now())
 
     @in_thread
     def flush(self, session: str | None = None) -> int:
