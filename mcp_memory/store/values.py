@@ -717,7 +717,8 @@ class MessageEdit:
     """How many calls of the model it stands for."""
 
 
-SavingKind = Literal["offload", "expand", "canvas", "compress"]
+SavingKind = Literal["offload", "expand", "canvas", "compress", "compacted"]
+"""`compacted`: the client has replaced the context by a summary, so no later call repeats what was saved before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,17 @@ def test_a_saving_counts_again_for_each_later_call_that_the_ledger_proves(store:
     assert [one.kind for one in store.savings("default", since=NOON + timedelta(seconds=15))] == ["compress", "offload"]
 
 
+def test_after_a_compaction_no_later_call_repeats_what_was_saved_before_it(store: Store) -> None:
+    for seconds, kind in ((0, "offload"), (10, "expand"), (20, "compacted"), (30, "offload"), (40, "expand")):
+        at = NOON + timedelta(seconds=seconds)
+        saved, spent = (1_000, 200) if kind == "offload" else (0, 50) if kind == "expand" else (0, 0)
+        store.add_saving("default", Saving(session="s", at=at, kind=kind, saved=saved, spent=spent))
+    assert [(one.kind, one.times, one.saved, one.saved_later) for one in store.savings("default")] == [
+        ("expand", 2, 0, 0),
+        ("offload", 2, 2_000, 3_000),  # the first in two calls, of which the second is that of the compaction
+    ]
+
+
 def test_edits_are_found_by_what_they_show_and_by_where_they_reach(store: Store) -> None:
     note = replace(EDIT, before="", after="c", shown="y", texts={}, note="gone", calls=3)
     store.put_message_edits("default", [EDIT, note], seen=0, saving=NOTHING)

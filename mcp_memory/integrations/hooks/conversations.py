@@ -195,6 +195,7 @@ async def summed_up(memory: Memory, session: str, summary: str) -> None:
         if not await memory.known_client_ids([id]):  # its log dates it, so the store would take it for another
             turn = NewTurn(role=SUMMARY[0], name=SUMMARY[1], content=text, client_id=id)
             await memory.record_turns([turn], session=session)
+            await memory.note_compacted(session)
 
 
 logger = logging.getLogger(__name__)

@@ -36,7 +36,7 @@ from mcp_memory.integrations.importers.report import (
     estimate_cost,
     log_notes,
 )
-from mcp_memory.longterm.turns import MAX_TURN_BYTES
+from mcp_memory.longterm.turns import MAX_TURN_BYTES, SUMMARY
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.values import FollowedLog
 
@@ -209,6 +209,9 @@ async def _record(memory: Memory, session: str, turns: dict[str, NewTurn], done:
             except InvalidInput as error:
                 done.bad += 1
                 done.notes.append(f"A turn is left out. {error}")
+    for turn in new:
+        if (turn.role, turn.name) == SUMMARY:
+            await memory.note_compacted(session, at=turn.said_at)
 
 
 async def _keep(

@@ -108,6 +108,11 @@ class TaskVerbs(Verbs):
             )
 
     @in_thread
+    def note_compacted(self, session: str, *, at: datetime | None = None) -> None:
+        """Enter that a client has replaced a context by a summary: what was saved before is not saved again later."""
+        self._enter(Saving(session=session, at=at or self._parts.now(), kind="compacted"))
+
+    @in_thread
     def keep_tool_result(
         self,
         tool_name: str,
@@ -206,10 +211,11 @@ class TaskVerbs(Verbs):
         return shown
 
     def _note_saving(self, kind: SavingKind, session: str, *, saved: int = 0, spent: int = 0) -> None:
+        if self._parts.store.read_only is None:
+            self._enter(Saving(session=session, at=self._parts.now(), kind=kind, saved=saved, spent=spent))
+
+    def _enter(self, saving: Saving) -> None:
         """Add a saving to the ledger; a failure to write it does not fail the call."""
-        if self._parts.store.read_only is not None:
-            return
-        saving = Saving(session=session, at=self._parts.now(), kind=kind, saved=saved, spent=spent)
         try:
             self._parts.store.add_saving(self.space, saving)
         except StoreUnavailable:

@@ -101,6 +101,9 @@ def _with_later_calls(rows: Any) -> Iterator[tuple[int, SavingKind, int, int, in
     for name, at, kind, saved, spent, broken in rows:
         if name != session:
             session, last, later = name, at, 0
+        if kind == "compacted":
+            later, last = 0, at
+            continue
         if last - at >= ONE_CALL_MS:
             later, last = later + 1, at
         yield at, kind, saved, spent, broken, later

@@ -104,10 +104,9 @@ def shown_instead(session: Session) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for call, text in session.results().items():
         told = session.calls().get(call)
-        if told is not None and STAND_IN.search(text) and not told["tool_name"].startswith("mcp__memory__"):
-            start = STAND_IN.search(text)
-            assert start is not None
-            found[call] = count(_shown(told["tool_response"])), count(text[start.start() :])
+        head = STAND_IN.search(text)
+        if told is not None and head is not None and not told["tool_name"].startswith("mcp__memory__"):
+            found[call] = count(_shown(told["tool_response"])), count(text[head.start() :])
     return found
 
 
@@ -151,6 +150,16 @@ async def test_the_savings_of_a_real_session_are_those_that_its_log_shows(
         assert len(expected) == count_of
         assert await entered(memory) == expected
         await assert_all_figures_agree(memory, expected)
+
+
+async def test_what_was_saved_before_a_compaction_is_not_saved_again_after_it(home: Path, tmp_path: Path) -> None:
+    session = recorded(SKERRY, tmp_path)
+    async with open_memory(home=home, embedder="none") as memory:
+        await replay(memory, session, tmp_path / "log.jsonl", read_at=["end"])
+        (offloads,) = await memory.savings()
+    first, *_ = shown_instead(session).values()
+    # It came a second before the compaction, the two after it in that second, and the last one after the compaction.
+    assert offloads.saved_later == first[0]
 
 
 async def test_a_log_that_is_read_twice_enters_nothing_twice(home: Path, tmp_path: Path) -> None:
