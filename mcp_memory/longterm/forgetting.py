@@ -67,7 +67,9 @@ def forgotten_along(store: Store, reach: Reach, *, query: str | None) -> list[st
         else "",
         f"{_count(reach.facts, 'fact')} with it." if reach.facts else "",
         f"{_count(reach.records, 'line')} of tasks, with the words on their nodes." if reach.records else "",
-        f"Lines of the scenes {', '.join(reach.scenes)}." if reach.scenes else "",
+        f"The lines that are based on it in the scene{_s(reach.scenes)} {', '.join(reach.scenes)}."
+        if reach.scenes
+        else "",
         f"{_named(reach.said_in)} {'stays' if len(reach.said_in) == 1 else 'stay'}, and may say the same: the "
         "statements were drawn from there. Name that too, if it is to go."
         if reach.said_in
@@ -93,6 +95,10 @@ def previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:
 def _named(ids: Sequence[str]) -> str:
     rest = len(ids) - _SHOWN
     return ", ".join(ids[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _s(several: Sequence[str]) -> str:
+    return "" if len(several) == 1 else "s"
 
 
 def _count(number: int, what: str) -> str:

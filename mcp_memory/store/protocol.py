@@ -697,6 +697,17 @@ class RetentionStore(Protocol):
         """Return all tombstones, undone ones too, oldest first."""
         ...
 
+    def words_under(self, space: str, /, tombstone: str, *, limit: int) -> list[tuple[str, str]]:
+        """Return ids and words of what bringing back would bring back: atoms, turns, then refs.
+
+        A ref has the call and its summary. Nothing of a tombstone that was undone or purged.
+        """
+        ...
+
+    def count_under_tombstones(self, space: str, /) -> int:
+        """Return how many atoms, turns and refs can be brought back."""
+        ...
+
     def purge(self, space: str, /, what: Purge, *, now: datetime) -> Purged:
         """Erase forgotten content from rows and files, for good; `secure_delete` and a search follow.
 

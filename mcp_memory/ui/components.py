@@ -18,8 +18,8 @@ from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
 __all__ = [
-    "action", "address", "badge", "body", "card", "choice", "columns", "count", "empty", "facts_of", "field", "form",
-    "gap", "hidden", "link", "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows",
+    "action", "address", "badge", "body", "card", "choice", "columns", "count", "empty", "facts_of", "field",
+    "forgotten_line", "form", "gap", "hidden", "link", "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows",
     "section", "span", "statement_row", "table", "tick", "turn_row", "words_of",
 ]  # fmt: skip
 
@@ -218,6 +218,14 @@ def turn_row(turn: Turn, spans: Sequence[tuple[int, int]] = ()) -> Element:
         el("div", marked(turn.content, spans), dir="auto", class_="verbatim"),
         class_=f"turn by-{turn.role}",
     )
+
+
+def forgotten_line(many: int) -> Element | None:
+    """Return how many things were forgotten, with the way to them; None where nothing was."""
+    if not many:
+        return None
+    way = el("a", t("shared.to_forgotten", count=many), href="/home#forgotten")
+    return el("p", t("shared.forgotten", count=many), " ", way)
 
 
 # --- forms ------------------------------------------------------------------------------------------

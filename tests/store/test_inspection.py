@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mcp_memory.core.types import Evidence, NewTurn
+from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, NewAtom, Saving
 
@@ -51,6 +52,21 @@ def test_entities_are_related_by_the_current_statements_that_mention_both(store:
     assert store.related_entities("me", "ana", limit=60) == [("Cy", 2), ("Oslo", 1)]
     assert store.related_entities("me", "Ana", limit=1) == [("Cy", 2)]
     assert store.related_entities("me", "nobody", limit=60) == []
+
+
+def test_words_of_forgotten_rows_are_read_until_they_are_back(store: Store) -> None:
+    (turn,) = store.append_turns("me", "s", [NewTurn(role="user", content="I keep bees.")], now=NOON).stored
+    bees, honey = add(store, "Keeps bees."), add(store, "Likes honey.")
+    gone = store.forget("me", [turn.id, bees], reason="", now=NOON).id
+    later = store.forget("me", [honey], reason="", now=NOON).id
+    assert store.words_under("me", gone, limit=9) == [(bees, "Keeps bees."), (turn.id, "I keep bees.")]
+    assert store.words_under("me", gone, limit=1) == [(bees, "Keeps bees.")]
+    assert store.words_under("other", gone, limit=9) == []
+    assert (store.count_under_tombstones("me"), store.count_under_tombstones("other")) == (3, 0)
+    store.undo_forget("me", gone, now=NOON)
+    store.purge("me", Purge(tombstones=[later]), now=NOON)
+    assert store.words_under("me", gone, limit=9) == store.words_under("me", later, limit=9) == []
+    assert store.count_under_tombstones("me") == 0
 
 
 def test_savings_between_moments_add_up_to_all_of_them(store: Store) -> None:

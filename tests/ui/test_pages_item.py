@@ -220,7 +220,7 @@ async def test_a_preview_shows_all_that_would_go_and_forgets_nothing(memory: Mem
     shown = text(page)
     assert "2 items" in shown
     assert "Maya's left knee hurts." in shown
-    assert "Lines of the scenes the-knee." in shown
+    assert "The lines that are based on it in the scene the-knee." in shown
     form = forms(page)[-1]
     assert (form.action, form.values["ids"], form.values["reason"]) == ("/do/forget", ["t2"], [""])
     assert await memory.atom("a2")
@@ -240,14 +240,18 @@ async def test_without_ids_the_page_asks_for_them_and_unknown_ones_are_named(mem
     assert [one.action for one in forms(page)] == ["/forget"]
 
 
-async def test_what_was_forgotten_is_told_without_its_words_and_can_be_brought_back(memory: Memory) -> None:
+async def test_what_was_forgotten_is_folded_away_for_those_who_may_bring_it_back(memory: Memory) -> None:
     done = await memory.forget(["a2"], reason="it was wrong", dry_run=False)
     page = await at(memory, f"/{done.tombstone}")
     shown = text(page)
     assert "1 statement" in shown
     assert "it was wrong" in shown
     assert "by their ids" in shown
-    assert "knee" not in shown
+    (words,) = (one for one in elements(page) if one.tag == "details")
+    assert "open" not in words.attributes
+    assert "Maya's left knee hurts." in text_of(words)
+    assert "knee" not in text(await reading(memory, f"/{done.tombstone}"))
+    assert "knee" not in text(await at(memory, f"/{done.tombstone}", form_token=""))
     (form,) = forms(page)
     assert (form.action, form.values["tombstone"]) == ("/do/undo", [done.tombstone])
     assert form.values["back"] == ["/a2"]
@@ -258,6 +262,6 @@ async def test_an_undone_forgetting_says_so(memory: Memory) -> None:
     done = await memory.forget(["a2"], dry_run=False)
     await memory.forget(undo=done.tombstone)
     page = await at(memory, f"/{done.tombstone}")
-    assert "Undone: all of it is back." in text(page)
+    assert "Brought back: all of it is there again." in text(page)
     assert "no reason was given" in text(page)
     assert not forms(page)

@@ -170,6 +170,15 @@ async def test_an_old_version_of_a_scene_can_be_restored_by_who_may(memory: Memo
     assert not forms(await reading(memory, "/scene/the-knee"))
 
 
+async def test_what_was_forgotten_can_be_reached_from_the_overview(memory: Memory) -> None:
+    assert "/home#forgotten" not in links(await at(memory, "/"))
+    await memory.forget(["a2"])
+    for address in ("/", "/review"):
+        page = await at(memory, address)
+        assert "1 thing was forgotten: look at it, or bring it back" in text(page)
+        assert "/home#forgotten" in links(page)
+
+
 async def test_what_ended_since_a_scene_was_written_is_on_its_page(memory: Memory) -> None:
     await memory.remember("Maya lives in Porto.", supersedes=["a1"])
     assert "no longer: Maya lives in Lisbon." in text(await at(memory, "/scene/the-knee"))

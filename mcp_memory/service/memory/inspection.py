@@ -11,6 +11,7 @@ from datetime import datetime, time, timedelta
 from itertools import pairwise
 from typing import Any
 
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, Fact, Kind, StatementPage, Turn
 from mcp_memory.service.memory.status import connected
@@ -93,6 +94,22 @@ class InspectionVerbs(Verbs):
     def statements_about(self, turn: str) -> list[Atom]:
         """Return the statements that a turn is evidence of, ended ones too."""
         return self._parts.store.atoms_based_on(self.space, turn)
+
+    # --- what was forgotten -------------------------------------------------------------------------
+
+    @in_thread
+    def forgotten_words(self, tombstone: str, *, limit: int = 50) -> list[tuple[str, str]]:
+        """Return ids and words of what a forgetting took, so that a person can decide whether to bring it back.
+
+        Keys and passwords are masked. Nothing of what was brought back or purged. No tool may call this.
+        """
+        in_range(limit, "limit", 1, MAX_PAGE)
+        return [(id, mask(text)) for id, text in self._parts.store.words_under(self.space, tombstone, limit=limit)]
+
+    @in_thread
+    def count_forgotten(self) -> int:
+        """Return how many statements, turns and tool results can be brought back."""
+        return self._parts.store.count_under_tombstones(self.space)
 
     # --- what happened ------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from mcp_memory.store.values import CanvasChange, Layer, Tombstone
 
 __all__ = [
     "TOMBSTONES_FILE",
+    "count",
     "forget",
     "log_tombstones",
     "matching",
@@ -37,6 +38,7 @@ __all__ = [
     "tombstone_of",
     "tombstones",
     "undo",
+    "words_under",
 ]
 
 _TABLES = ("turn", "atom", "fact", "ref")
@@ -352,6 +354,31 @@ def tombstone_of(tx: Transaction, number: int) -> Tombstone:
 
 def tombstones(tx: Transaction) -> list[Tombstone]:
     return [tombstone_of(tx, number) for number in _tombstone_numbers(tx)]
+
+
+def count(tx: Transaction) -> int:
+    """Return how many rows can be brought back; notes, which go with their atoms, are not counted."""
+    gone = "WHERE space = :space AND tombstone IS NOT NULL AND purged_at IS NULL"
+    tables = (f"turn {gone} AND role <> 'note'", f"atom {gone}", f"ref {gone}")
+    return sum(tx.get(f"SELECT count(*) FROM {table}") for table in tables)
+
+
+def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[str, str]]:
+    """Return ids and words of the first rows that a tombstone took; of a result, the call and what it said."""
+    gone = "WHERE r.space = :space AND r.tombstone = ? AND r.purged_at IS NULL"
+    told = (
+        "(SELECT c.tool_call || ': ' || c.summary FROM record c WHERE c.space = r.space AND c.ref = r.id"
+        " ORDER BY c.id LIMIT 1)"
+    )
+    found: list[tuple[str, str]] = []
+    for columns in (
+        f"'a' || r.id, r.text FROM atom r {gone}",
+        f"'t' || r.id, r.content FROM turn r {gone} AND r.role <> 'note'",
+        f"r.id, coalesce({told}, r.tool) FROM ref r {gone}",
+    ):
+        sql = f"SELECT {columns} ORDER BY r.id LIMIT ?"
+        found += [(id, text) for id, text in tx.all(sql, number_of(tombstone, "x"), limit - len(found))]
+    return found
 
 
 def log_tombstones(tx: Transaction, tombstones: Sequence[int]) -> None:

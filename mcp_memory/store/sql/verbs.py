@@ -162,6 +162,8 @@ class SqlVerbs(Engine, Protocol):
     forget = writes(forgetting.forget)
     undo_forget = writes(forgetting.undo)
     tombstones = reads(forgetting.tombstones)
+    words_under = reads(forgetting.words_under)
+    count_under_tombstones = reads(forgetting.count)
     purge = writes(purging.purge)
     note_recall = writes(recall_rows.note)
     recalls = reads(recall_rows.listed)

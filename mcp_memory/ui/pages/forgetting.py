@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["forget", "tombstone"]
 
 _LISTED = 200
+_SHOWN, _CHARS = 50, 300
 
 
 async def tombstone(view: View) -> Page:
@@ -42,9 +44,19 @@ async def tombstone(view: View) -> Page:
                     (t("item.ids"), ui.gap(el("span", one, class_="id") for one in ids) if ids else None),
                 )
             ),
-            _undo(view, found) if ids and not (found.undone or found.purged) else None,
+            *((_undo(view, found), await _words(view, id)) if ids and not (found.undone or found.purged) else ()),
         ),
     )
+
+
+async def _words(view: View, tombstone: str) -> Element | None:
+    """Return what was forgotten, folded away, for a reader who may bring it back; never in the App."""
+    if not view.may("admin"):
+        return None
+    found = await view.memory.forgotten_words(tombstone, limit=_SHOWN)
+    rows = ui.rows([el("span", id, class_="id"), " ", ui.words_of(one_line(text, _CHARS))] for id, text in found)
+    cut = el("p", t("forget.first", count=_SHOWN)) if len(found) == _SHOWN else None
+    return el("details", el("summary", t("item.show_words")), rows, cut) if found else None
 
 
 def _undo(view: View, found: Tombstone) -> Element | None:

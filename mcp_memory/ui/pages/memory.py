@@ -48,6 +48,7 @@ async def overview(view: View) -> Page:
             *_to_review(len(await memory.waiting(limit=_WAITING + 1))),
             ui.columns(_persona_part(lines, scenes), _scenes_part(scenes)),
             _statements(view, listed),
+            ui.forgotten_line(await memory.count_forgotten()),
             *_tell(view),
         ),
     )

@@ -41,6 +41,7 @@ async def review(view: View) -> Page:
                 _several(view) if shown else None,
             ),
             _before(view, await view.memory.decided(limit=_DECIDED)),
+            ui.forgotten_line(await view.memory.count_forgotten()),
         ),
     )
 
