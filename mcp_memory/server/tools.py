@@ -262,9 +262,9 @@ def offload_tool_result(
 ) -> Offloaded:
     """Note a step of a task, with the tool result it rests on, as a node of the task's Mermaid canvas.
 
-    It outlives your context: fold_canvas shows it after a compaction, expand_node gets the result back. Call it when
-    a step is finished or a dead end (status=blocked), with the lines that matter. Only a program that can put the
-    answer in the place of a large result passes all of it.
+    It outlives your context: fold_canvas shows it after a compaction, expand_node gets the result back. In a task of
+    ten calls or more, call it when a step is finished or a dead end (status=blocked), with the lines that matter. Only
+    a program that can put the answer in the place of a large result passes all of it.
     """
     ...
 
