@@ -23,7 +23,7 @@ from typing import Any, Literal
 import anyio
 
 from mcp_memory import __version__
-from mcp_memory.cli.terminal import one_line, plural, with_nearest
+from mcp_memory.cli.terminal import model_name, one_line, plural, with_nearest
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, unknown_variables
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
@@ -230,7 +230,8 @@ def _embedder(settings: Settings) -> Check:
     except McpMemoryError as error:
         next_step = "Mend the embedder settings; search goes by words alone until then."
         return Check("embedder", "fail", str(error), next_step)
-    return Check("embedder", "ok", f"{embedder.identity} answers in {milliseconds:.0f} ms, {dimensions} dimensions")
+    answers = f"answers in {milliseconds:.0f} ms, {dimensions} dimensions"
+    return Check("embedder", "ok", f"{model_name(embedder.identity)} {answers}")
 
 
 def _tokenizer(settings: Settings) -> Check:

@@ -24,6 +24,7 @@ from mcp_memory.cli.terminal import (
 )
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import SAID_BY, TurnHit
+from mcp_memory.longterm.search.ranking import CLOSE
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.service.excerpts import passages
 from mcp_memory.store.citations import address
@@ -53,6 +54,8 @@ KINDS = ("persona", "episodic", "instruction")
 ROLES = ("user", "assistant", "system", "tool", "note")
 _OF_TURNS, _OF_MEMORIES = ("session", "role", "neighbours"), ("kind", "scene", "entity", "as_of")
 _BOTH = ("since", "until", "limit", "cursor")
+_FAR = "Nothing close to this is stored."
+_FAR_SHOWN = 3
 
 
 @click.command()
@@ -152,10 +155,17 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     turns = heard.hits if heard else []
     results = heard.results if heard else known.results if known else []
     notes = list(dict.fromkeys(answer.note for answer in (known, heard) if answer and answer.note))
+    is_far = bool(turns) and not (memories or scenes or results) and all(hit.score < CLOSE for hit in turns)
+    if is_far and wants_json():
+        notes.append(_FAR)
     cursors = {"memories": known.cursor if known and memories else None, "turns": heard.cursor if heard else None}
     found = {"memories": memories, "scenes": scenes, "turns": turns, "results": results}
     if wants_json() or any(found.values()):
-        blocks = _found(memories, scenes, turns, results, limit=filters["limit"], cursors=cursors)
+        shown = turns[:_FAR_SHOWN] if is_far else turns
+        blocks = [
+            *([f"{_FAR} The nearest, perhaps about other things:"] if is_far else []),
+            *_found(memories, scenes, shown, results, limit=filters["limit"], cursors=cursors),
+        ]
         print_answer({"query": words, **found, "cursors": cursors, "notes": notes}, "\n\n".join(blocks))
     for note in () if wants_json() else notes:
         click.echo(note, err=True)

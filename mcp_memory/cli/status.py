@@ -27,7 +27,17 @@ from mcp_memory.cli.base import (
     settings,
     wants_json,
 )
-from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, visible, with_nearest, wrapped
+from mcp_memory.cli.terminal import (
+    columns,
+    json_text,
+    minute,
+    model_name,
+    one_line,
+    plural,
+    visible,
+    with_nearest,
+    wrapped,
+)
 from mcp_memory.core.text import size
 
 if TYPE_CHECKING:
@@ -137,7 +147,8 @@ def _mended() -> list[str]:
 
 
 def _print(check: Check) -> None:
-    click.echo(f"{click.style(f'{check.state:<5}', fg=COLOURS[check.state])} {check.name:<10} {visible(check.found)}")
+    state = click.style(f"{check.state:<5}", fg=COLOURS[check.state])
+    click.echo(columns([(state, f"{check.name:<10}", visible(check.found))], gap=1))
     if check.next_step:
         click.echo(wrapped(check.next_step, " " * 17))
 
@@ -305,8 +316,7 @@ def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _embedding(embedding: dict[str, Any]) -> str:
     if embedding["model"] is None:
         return "none: search goes by words alone"
-    parts = embedding["model"].replace("+", " + ")  # so that the line can be broken
-    line = f"{parts}, {embedding['embedded']:,} of {embedding['total']:,} rows"
+    line = f"{model_name(embedding['model'])}, {embedding['embedded']:,} of {embedding['total']:,} rows"
     return f"{line}, last error: {embedding['error']}" if embedding["error"] else line
 
 

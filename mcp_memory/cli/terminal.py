@@ -122,6 +122,11 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else many}"
 
 
+def model_name(identity: str) -> str:
+    """Return the identity of an embedding model as text that can be broken between its parts."""
+    return identity.replace("+", " + ")
+
+
 def with_nearest(names: Mapping[str, str | None]) -> str:
     """Return names that are unknown, each with the known one that was perhaps meant."""
     return ", ".join(f"{name} (perhaps {nearest})" if nearest else name for name, nearest in names.items())

@@ -230,3 +230,19 @@ def test_a_key_that_is_no_argument_is_not_said_again(words: list[str]) -> None:
     assert done.exit_code == 2
     assert key not in done.output + done.stderr
     assert "Error: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "search van", "search quarterly tax form", "search ERROR --role tool", "why a1", "why t1", "why 001-N1", "why van",
+        "show persona", "show canvas", "show canvases", "show sessions", "show session moving", "show scenes", "status",
+        "doctor", "verify", "review", "retention", "purge", "token list", "forget --query van", "persona history",
+        "flush moving", "backup --list", "rebuild --check",
+    ],
+)  # fmt: skip
+def test_what_people_read_fits_80_columns(command: str, run: Run, small_home: Path) -> None:
+    result = run(*command.split())
+    assert result.exit_code == 0, result.output
+    lines = [click.unstyle(line) for line in result.stdout.splitlines()]
+    assert [line for line in lines if len(line) > 80 and str(small_home) not in line] == []

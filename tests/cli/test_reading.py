@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +68,34 @@ def test_why_tells_which_output_a_memory_rests_on(tmp_path: Path, run: Run) -> N
     assert [(one["id"], one["at"]) for one in up["cited_by"]] == [("a1", f"{ref}:61")]
 
 
+def test_why_of_a_statement_shows_its_words_who_said_them_and_what_is_based_on_it(tmp_path: Path, run: Run) -> None:
+    home = tmp_path / "home"
+
+    async def fill() -> None:
+        async with open_memory(home=home, embedder="none") as memory:
+            old = await memory.remember("Tamsin lives in Bergen.", entity="user", relation="lives in", value="Bergen")
+            await memory.remember("Tamsin lives in Oslo.", supersedes=[old.atom.id])
+
+    anyio.run(fill)
+    newer, older = run("why", "a2", home=home).stdout, run("why", "a1", home=home).stdout
+    assert re.search(r"Based on these words\n  t2  20.*told with `remember`.*\n    “Tamsin lives in Oslo\.”\n", newer)
+    assert "These words are in the turn, unchanged." in newer
+    assert re.search(r"Replaces\n  a1 .*\n    Tamsin lives in Bergen\.\n", newer)
+    assert "Named in\n  persona\n    Tamsin lives in Oslo. (a2)\n" in newer
+    assert re.search(r"Replaced by\n  a2 .*\n    Tamsin lives in Oslo\.\n", older)
+    told = json.loads(run("why", "a1", "--json", home=home).stdout)
+    assert [one["id"] for one in told["replaced_by"]] == ["a2"]
+    assert [(one["turn_id"], one["quote"], one["stands"]) for one in told["quotes"]] == [
+        ("t1", "Tamsin lives in Bergen.", True)
+    ]
+    based = json.loads(run("why", "t1", "--json", home=home).stdout)
+    assert [one["id"] for one in based["atoms"]] == ["a1"]
+    with sqlite3.connect(home / "memory.db") as con:
+        con.execute("DROP TRIGGER turn_is_evidence")
+        con.execute("UPDATE turn SET content = 'Tamsin lives in Rome.' WHERE content LIKE '%Bergen.'")
+    assert "The turn no longer has these words" in run("why", "a1", home=home).stdout
+
+
 def test_why_of_a_query_tells_how_it_is_found(run: Run) -> None:
     shown = run("why", "night", "boat").stdout
     assert "Shown, best first" in shown
@@ -122,6 +151,33 @@ def test_what_is_not_found_ends_with_1_and_says_where_it_looked(run: Run) -> Non
 def test_what_is_not_found_is_still_json_for_programs(run: Run) -> None:
     result = run("search", "zzzunheardof", "--in", "turns", "--since", "2030", "--json")
     assert (result.exit_code, json.loads(result.stdout)["turns"]) == (1, [])
+
+
+def test_a_search_that_finds_nothing_close_says_so_first_and_shows_few(run: Run, answer: Answer) -> None:
+    shown = run("search", "quarterly tax form").stdout
+    assert shown.startswith("Nothing close to this is stored. The nearest, perhaps about other things:\n")
+    assert len(re.findall(r"^  t\d+  ", shown, flags=re.MULTILINE)) == 3
+    told = answer("search", "quarterly tax form")
+    assert (told["notes"], len(told["turns"])) == (["Nothing close to this is stored."], 4)
+    assert "Nothing close" not in run("search", "TRF-90457").stdout
+    assert answer("search", "TRF-90457")["notes"] == []
+
+
+def test_recall_prints_what_an_agent_would_get(run: Run, answer: Answer) -> None:
+    question = "under which reference is the van booked?"
+    found = answer("recall", question)
+    assert list(found) == ["stable", "dynamic", "tokens", "left_out"]
+    assert "TRF-90457" in found["dynamic"]
+    shown = run("recall", *question.split()).stdout
+    assert (found["stable"] in shown, found["dynamic"] in shown) == (True, True)
+    assert answer("recall", question, "--budget-tokens", "200")["tokens"] <= 200
+    assert run("recall", question, "--budget-tokens", "10").exit_code == 2
+
+
+def test_a_recall_in_an_empty_space_ends_with_1_and_says_what_to_do(run: Run) -> None:
+    result = run("--space", "empty", "recall", "anything")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: Nothing about this is known in empty.")
 
 
 def test_spaces_do_not_see_each_other(run: Run, answer: Answer) -> None:
