@@ -714,6 +714,16 @@ class StatementPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSavings:
+    """What a session saved and spent, in tokens, since some moment; `at` is when it last did."""
+
+    session: str
+    at: datetime
+    saved: int
+    spent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DaySavings:
     """What a day saved and cost, in tokens; a saving of a day includes what its later calls have saved since.
 

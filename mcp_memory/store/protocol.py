@@ -649,6 +649,10 @@ class TaskStore(Protocol):
         """
         ...
 
+    def savings_of_sessions(self, space: str, /, *, since: datetime) -> list[tuple[str, datetime, list[Saved]]]:
+        """Return the sums of savings of each session with the time of its last one, the newest session first."""
+        ...
+
 
 class RetentionStore(Protocol):
     """Forgetting, undo and purge; retention policies; quarantine and review."""

@@ -19,8 +19,8 @@ from mcp_memory.ui.words import t
 
 __all__ = [
     "action", "address", "badge", "body", "card", "choice", "columns", "count", "empty", "facts_of", "field",
-    "forgotten_line", "form", "gap", "hidden", "link", "marked", "moment", "name_of_source", "note", "pager", "part", "quoted", "rows",
-    "section", "span", "statement_row", "table", "tick", "turn_row", "words_of",
+    "forgotten_line", "form", "gap", "hidden", "link", "marked", "moment", "name_of_source", "note", "pager",
+    "part", "quoted", "rows", "section", "span", "statement_row", "table", "tick", "turn_row", "words_of",
 ]  # fmt: skip
 
 

@@ -565,14 +565,21 @@ WORDS: dict[str, str] = {
     "entity.search": "Search for {name}",
     # savings
     "savings.title": "Savings",
-    "savings.all": "In all",
+    "savings.all": "Since the beginning",
+    "savings.counts": "This page counts the tokens that this memory saved and spent in your sessions. Your provider "
+    "bills the sessions themselves, and that bill is not known here.",
     "savings.nothing": "Nothing was saved yet. Once an agent offloads large results, a few lines stand in for each.",
     "savings.tokens": "{count} token|{count} tokens",
-    "savings.net": "saved net,",
-    "savings.worth": "worth {count} token at full price.|worth {count} tokens at full price.",
-    "savings.about": "A later call of a session is spared the same tokens again. It counts for a tenth of the price, "
-    "since the provider has read them before. Only calls that are proven count, so these are lower bounds.",
-    "savings.once": "Saved when they came",
+    "savings.net_saved": "saved, less what was spent.",
+    "savings.net_lost": "more spent than saved.",
+    "savings.worth_saved": "They would have cost as much as {count} token that a model reads for the first time.|They "
+    "would have cost as much as {count} tokens that a model reads for the first time.",
+    "savings.worth_lost": "They cost as much as {count} token that a model reads for the first time.|They cost as much "
+    "as {count} tokens that a model reads for the first time.",
+    "savings.about": "Each later call of a session would have sent the same tokens again. A provider charges about a "
+    "tenth for tokens that it has read before, so they count for a tenth. Only calls that this memory knows of are "
+    "counted: the saving is at least this much.",
+    "savings.once": "Saved when the results came",
     "savings.later": "Saved in later calls, at least",
     "savings.spent_expand": "Spent on opening results",
     "savings.spent_canvas": "Spent on canvases",
@@ -581,17 +588,21 @@ WORDS: dict[str, str] = {
     "savings.results": "Tool results",
     "savings.became": "{raw} tokens became {kept}, {less} less",
     "savings.by_day": "By day",
-    "savings.days": "{count} day|{count} days",
+    "savings.days": "last {count} day|last {count} days",
     "savings.no_days": "Nothing was saved or spent in this day.|Nothing was saved or spent in these {count} days.",
     "savings.no_span": "The days can be {spans}.",
     "savings.chart": "Tokens saved and spent on the last day|Tokens saved and spent on each of the last {count} days",
-    "savings.table": "Tokens on the last day|Tokens by day, of the last {count} days; a day counts what its results "
-    "spared later, too",
+    "savings.table": "Tokens on the last day|Tokens on each of the last {count} days. What later calls saved counts on "
+    "the day on which the result came.",
+    "savings.by_session": "Sessions of the last {count} day|Sessions of the last {count} days",
+    "savings.session_table": "Tokens that each session saved and spent, the newest first",
+    "savings.session": "Session",
+    "savings.last": "Last",
     "savings.day": "Day",
     "savings.saved": "Saved",
     "savings.spent": "Spent",
     "savings.net_column": "Net",
-    "savings.model_tokens": "Asked of models",
+    "savings.model_tokens": "Used by models",
     "savings.cost": "US dollars",
     "savings.sum": "Sum",
     "savings.models": "Language models",

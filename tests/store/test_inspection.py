@@ -80,3 +80,23 @@ def test_savings_between_moments_add_up_to_all_of_them(store: Store) -> None:
     (whole,) = store.savings("me", since=days[0])
     assert (whole.times, whole.saved, whole.saved_later) == (4, 147, 240)
     assert store.savings_between("me", []) == []
+
+
+def test_savings_are_summed_for_each_session_the_newest_first(store: Store) -> None:
+    hours = [NOON + timedelta(hours=hour) for hour in range(4)]
+    for name, at, kind, saved, spent in (
+        ("long ago", NOON - timedelta(hours=1), "offload", 9, 1),
+        ("b", hours[0], "offload", 100, 5),
+        ("a", hours[1], "offload", 30, 3),
+        ("b", hours[3], "expand", 0, 40),
+    ):
+        store.add_saving("me", Saving(session=name, at=at, kind=kind, saved=saved, spent=spent))
+    found = [
+        (name, at, [(one.kind, one.saved, one.spent, one.saved_later) for one in kinds])
+        for name, at, kinds in store.savings_of_sessions("me", since=NOON)
+    ]
+    assert found == [
+        ("b", hours[3], [("expand", 0, 40, 0), ("offload", 100, 5, 100)]),
+        ("a", hours[1], [("offload", 30, 3, 0)]),
+    ]
+    assert store.savings_of_sessions("other", since=NOON) == []

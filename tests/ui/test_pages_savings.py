@@ -10,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.types import Spend
+from mcp_memory.core.types import NewTurn, Spend
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Saving, SavingKind
 from mcp_memory.testing import FixedClock, ScriptedLLM
@@ -53,7 +53,25 @@ async def test_totals_are_those_of_the_status(memory: Memory) -> None:
     shown, status = text(await at(memory, "/savings")), (await memory.status())["savings"]
     for number in (status["net_tokens"], status["saved_once"], status["saved_later"], status["spent"]["expand"]):
         assert f"{number:,} tokens" in shown
-    assert f"worth {status['net_cost']:,} tokens at full price" in shown
+    assert f"cost as much as {status['net_cost']:,} tokens" in shown
+    assert "that bill is not known here" in shown
+
+
+async def test_the_sessions_of_a_week_are_listed_with_what_each_saved_and_spent(memory: Memory) -> None:
+    await fill(memory)
+    await memory.record_turns([NewTurn(role="user", content="Hello.")], session="s")
+    page = await at(memory, "/savings")
+    lines = [[text_of(cell) for cell in row.children] for row in elements(page) if row.tag == "tr"]
+    saved, spent = next((saved, spent) for name, _, saved, spent, *_ in map(tuple, filter(None, lines)) if name == "s")
+    sums = next(line for line in lines if line[0] == "Sum")
+    assert [saved, spent] == sums[1:3]
+    assert "/session/s" in links(page)
+
+
+async def test_more_spent_than_saved_is_said_so(memory: Memory) -> None:
+    loss = Saving(session="s", at=NOW, kind="expand", saved=0, spent=293)
+    await anyio.to_thread.run_sync(memory._parts.store.add_saving, memory.space, loss)  # pyright: ignore[reportPrivateUsage]
+    assert "293 tokens more spent than saved. They cost as much as 293 tokens" in text(await at(memory, "/savings"))
 
 
 async def test_days_stand_in_a_table_with_their_sum_beside_the_chart(memory: Memory) -> None:
@@ -89,8 +107,8 @@ async def test_who_may_only_read_sees_nothing_of_models(memory: Memory) -> None:
     await fill(memory)
     shown = text(await reading(memory, "/savings"))
     assert "extract" not in shown
-    assert "asked of models" not in shown
-    assert "saved net" in shown
+    assert "Used by models" not in shown
+    assert "saved, less what was spent" in shown
 
 
 async def test_where_nothing_was_saved_it_says_how_to_begin(memory: Memory) -> None:

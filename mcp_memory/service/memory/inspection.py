@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, Fact, Kind, StatementPage, Turn
+from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, Fact, Kind, SessionSavings, StatementPage, Turn
 from mcp_memory.service.memory.status import connected
 from mcp_memory.service.memory.verbs import Verbs, in_range, in_thread
 from mcp_memory.store.values import Filters, RecallEntry, Saved
@@ -169,13 +169,31 @@ class InspectionVerbs(Verbs):
         return [
             DaySavings(
                 day=day,
-                saved=sum(_net(one) for one in kinds if one.kind in ("offload", "compress")),
-                spent=-sum(_net(one) for one in kinds if one.kind in ("expand", "canvas")),
+                saved=_saved(kinds),
+                spent=_spent(kinds),
                 model_tokens=sum(one.prompt_tokens + one.completion_tokens for one in calls),
                 cost=sum(prices) if (prices := [one.cost for one in calls if one.cost is not None]) else None,
             )
             for day, kinds, calls in zip(dates, saved, asked, strict=True)
         ]
+
+    @in_thread
+    def savings_by_session(self, *, days: int = 7, limit: int = 30) -> list[SessionSavings]:
+        """Return what each session saved and spent in the last days; the session that did so last comes first."""
+        in_range(days, "days", 1, MAX_DAYS)
+        found = self._parts.store.savings_of_sessions(self.space, since=self._parts.now() - timedelta(days=days))
+        return [
+            SessionSavings(session=session, at=at, saved=_saved(kinds), spent=_spent(kinds))
+            for session, at, kinds in found[:limit]
+        ]
+
+
+def _saved(kinds: Sequence[Saved]) -> int:
+    return sum(_net(one) for one in kinds if one.kind in ("offload", "compress"))
+
+
+def _spent(kinds: Sequence[Saved]) -> int:
+    return -sum(_net(one) for one in kinds if one.kind in ("expand", "canvas"))
 
 
 def _net(one: Saved) -> int:

@@ -6,12 +6,14 @@ import json
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from mcp_memory.store.sql.transaction import Transaction, to_ms
+from mcp_memory.store.sql.transaction import Transaction, from_ms, to_ms
 from mcp_memory.store.values import Conflict, MessageEdit, Saved, Saving, SavingKind
 
-__all__ = ["add_saving", "message_edits", "put_message_edits", "savings", "savings_between"]
+__all__ = ["add_saving", "message_edits", "put_message_edits", "savings", "savings_between", "savings_of_sessions"]
 
 ONE_CALL_MS = 1_000
 """What happens within so short a time belongs to one call of the model: parallel tool calls, one after the other."""
@@ -76,13 +78,23 @@ def savings_between(tx: Transaction, moments: Sequence[datetime]) -> list[list[S
     return [_sums(share) for share in shares]
 
 
+def savings_of_sessions(tx: Transaction, *, since: datetime) -> list[tuple[str, datetime, list[Saved]]]:
+    rows = groupby(_rows(tx, since), key=itemgetter(0))
+    found = [(str(session), list(of)) for session, of in rows]
+    found.sort(key=lambda one: one[1][0][1], reverse=True)
+    return [(session, from_ms(of[0][1]), _sums(row for _, *row in _with_later_calls(of))) for session, of in found]
+
+
 def _since(tx: Transaction, since: datetime | None) -> Iterator[Any]:
-    rows = tx.all(
+    return _with_later_calls(_rows(tx, since))
+
+
+def _rows(tx: Transaction, since: datetime | None) -> list[Any]:
+    return tx.all(
         "SELECT session, at, kind, saved, spent, cache_broken FROM saving WHERE space = :space AND at >= ?"
         " ORDER BY session, at DESC, id DESC",
         0 if since is None else to_ms(since),
     )
-    return _with_later_calls(rows)
 
 
 def _sums(rows: Iterable[Any]) -> list[Saved]:

@@ -155,6 +155,7 @@ class SqlVerbs(Engine, Protocol):
     add_saving = writes(saving_rows.add_saving)
     savings = reads(saving_rows.savings)
     savings_between = reads(saving_rows.savings_between)
+    savings_of_sessions = reads(saving_rows.savings_of_sessions)
 
     # retention
     matching = reads(forgetting.matching)

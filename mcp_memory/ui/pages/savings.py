@@ -1,4 +1,4 @@
-"""Savings: the tokens that were saved and what that cost, in all and by day; the calls to language models.
+"""Savings: the tokens that were saved and spent, in all, by day and by session; the calls to language models.
 
 Totals are those of `Memory.status()`; the days add up to them. The ledger of models is of the whole home, so only
 those see it who may administer one.
@@ -6,11 +6,11 @@ those see it who may administer one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.types import DaySavings
+from mcp_memory.core.types import DaySavings, SessionSavings
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pictures import charts
@@ -20,6 +20,8 @@ from mcp_memory.ui.words import t
 __all__ = ["savings"]
 
 _SPANS = (7, 30, 90, 365)
+_WEEK = 7
+_SESSIONS = 100
 
 
 async def savings(view: View) -> Page:
@@ -27,13 +29,17 @@ async def savings(view: View) -> Page:
     span = _span(view)
     ledger = await view.memory.ledger()
     days = await view.memory.savings_by_day(days=span)
+    sessions = await view.memory.savings_by_session(days=_WEEK)
+    known = {one.session for one in await view.memory.sessions(limit=_SESSIONS)}
     knows_models = view.is_owner or view.right == "admin"
     return Page(
         title=t("savings.title"),
         here="savings",
         body=ui.body(
+            el("p", t("savings.counts")),
             ui.columns(_totals(ledger), _models(view, ledger) if knows_models else None),
             _by_day(days, span, knows_models),
+            _by_session(sessions, known) if sessions else None,
             _calls(ledger["model"]["ever"]) if knows_models else None,
         ),
     )
@@ -59,8 +65,7 @@ def _totals(ledger: dict[str, Any]) -> Element:
     spent = [(t(f"savings.spent_{kind}"), _tokens(tokens)) for kind, tokens in saved["spent"].items()]
     return ui.section(
         t("savings.all"),
-        el("p", el("strong", _tokens(saved["net_tokens"])), " ", t("savings.net"), " ",
-           t("savings.worth", count=saved["net_cost"])),
+        _net(saved["net_tokens"], saved["net_cost"]),
         ui.facts_of(
             (
                 (t("savings.once"), _tokens(saved["saved_once"])),
@@ -72,7 +77,13 @@ def _totals(ledger: dict[str, Any]) -> Element:
             )
         ),
         ui.note(t("savings.about")),
-    )  # fmt: skip
+    )
+
+
+def _net(tokens: int, cost: int) -> Element:
+    kind = "saved" if tokens >= 0 else "lost"
+    worth = t(f"savings.worth_{kind}", count=abs(cost)) if (cost >= 0) == (tokens >= 0) else None
+    return el("p", el("strong", _tokens(abs(tokens))), " ", t(f"savings.net_{kind}"), " ", worth)
 
 
 def _tokens(number: int) -> str:
@@ -128,6 +139,25 @@ def _costs(costs: Iterable[float | None]) -> float | None:
 
 def _money(cost: float | None) -> str:
     return "–" if cost is None else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
+def _by_session(sessions: Sequence[SessionSavings], known: Collection[str]) -> Element:
+    """Return what the sessions of the last week saved and spent; a session is a link where its turns are known."""
+    head = [t("savings.session"), t("savings.last"), t("savings.saved"), t("savings.spent"), t("savings.net_column")]
+    lines = (
+        (
+            ui.link(f"/session/{ui.part(one.session)}", ui.words_of(one.session))
+            if one.session in known
+            else ui.words_of(one.session),
+            ui.moment(one.at),
+            ui.count(one.saved),
+            ui.count(one.spent),
+            ui.count(one.saved - one.spent),
+        )
+        for one in sessions
+    )
+    title = t("savings.by_session", count=_WEEK)
+    return ui.section(title, ui.table(t("savings.session_table"), head, lines, numbers=(2, 3, 4)))
 
 
 # --- models -----------------------------------------------------------------------------------------
