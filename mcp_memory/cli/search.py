@@ -155,7 +155,7 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     turns = heard.hits if heard else []
     results = heard.results if heard else known.results if known else []
     notes = list(dict.fromkeys(answer.note for answer in (known, heard) if answer and answer.note))
-    is_far = bool(turns) and not (memories or scenes or results) and all(hit.score < CLOSE for hit in turns)
+    is_far = bool(turns) and not (memories or scenes or results) and all(map(_is_far, turns))
     if is_far and wants_json():
         notes.append(_FAR)
     cursors = {"memories": known.cursor if known and memories else None, "turns": heard.cursor if heard else None}
@@ -174,6 +174,11 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
         others = ", ".join(space for space in spaces if space != here)
         more = f"Other spaces that hold something: {others}." if others else "Try other words, or fewer filters."
         raise NotFound(f"Nothing found in {here}. {more}")
+
+
+def _is_far(hit: TurnHit) -> bool:
+    """Tell whether a turn has no word of the query and is not near it by meaning."""
+    return not hit.found_by.get("words") and hit.score < CLOSE
 
 
 def _layer(chosen: str | None, filters: dict[str, Any]) -> str | None:
