@@ -8,14 +8,18 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mcp import Client, StdioServerParameters
-from mcp.types import BlobResourceContents, Implementation, TextResourceContents
+from mcp.types import BlobResourceContents, Implementation, RequestParamsMeta, TextResourceContents
 
 from mcp_memory.cli.demo.inputs import DemoStep, DemoTask, Replies
+from mcp_memory.server.tools import REPLACED
 
 __all__ = ["DemoAgent", "DemoResult", "connected"]
+
+_SAYS = {"offload_tool_result": cast("RequestParamsMeta", {REPLACED: True})}
+"""What the program says beside a call: it puts the answer in the place of the result, so that counts as saved."""
 
 
 @asynccontextmanager
@@ -49,7 +53,7 @@ class DemoAgent:
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Return the structured answer of a tool."""
         given = {name: value for name, value in arguments.items() if value is not None}
-        result = await self._client.call_tool(tool, given)
+        result = await self._client.call_tool(tool, given, meta=_SAYS.get(tool))
         if result.is_error or result.structured_content is None:
             raise RuntimeError(f"{tool} failed: {result.content}")
         return result.structured_content

@@ -79,7 +79,7 @@ async def _result(agent: DemoAgent) -> list[DemoResult]:
     found = await agent.call("expand_node", node=answer["node"], grep=TELLING, max_tokens=300)
     _note(f"Any line of it is one call away (expand_node {answer['node']}, grep “{TELLING}”):")
     for line in [line for line in found["text"].splitlines()[1:] if TELLING in line]:
-        _say(line, margin=_DEEP)
+        _say(line, margin=_DEEP, lines=3)
     await agent.call("fold_canvas", task=answer["node"].partition("-")[0], action="complete")
     return kept
 
@@ -117,7 +117,7 @@ def _note(text: str) -> None:
 def _items(text: str, count: int) -> None:
     """Print the first items of its lists."""
     for line in [line for line in text.splitlines() if line.startswith("- ")][:count]:
-        _say(line, margin=_DEEP, lines=3)
+        _say(line, margin=_DEEP, lines=4)
 
 
 def _say(text: str, *, margin: str = "  ", lines: int = 2, **style: Any) -> None:
