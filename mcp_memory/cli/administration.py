@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, home, home_with_files, place, print_answer, settings, span, wants_json
+from mcp_memory.cli.base import (
+    as_json,
+    ask,
+    home,
+    home_with_files,
+    place,
+    print_answer,
+    progress_bars,
+    settings,
+    span,
+    wants_json,
+)
 from mcp_memory.cli.terminal import columns, day, minute, plural, visible, wrapped
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
 from mcp_memory.core.text import size
@@ -60,7 +71,8 @@ def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool) -> None
     name = "all" if chosen is None else chosen[0] if len(chosen) == 1 else f"{len(chosen)}-spaces"
     unnamed = Path(f"mcp-memory-{name}-{datetime.now():%Y-%m-%d}.zip")
     target = (unnamed if file is None else file / unnamed if file.is_dir() else file).absolute()
-    done = ask(lambda memory: memory.export(target, spaces=chosen))
+    with progress_bars() as tell:
+        done = ask(lambda memory: memory.export(target, spaces=chosen, tell=tell))
     print_answer(done, _exported(done))
 
 
@@ -108,7 +120,8 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> No
 
     home = home_with_files()
     if verify is not None:
-        manifest = upkeep.verify(verify)
+        with progress_bars() as tell:
+            manifest = upkeep.verify(verify, tell=tell)
         print_answer(manifest, f"{verify} is whole: {_contents(manifest)}.")
         _exit_lacking(manifest.lacking)
     if listing:
@@ -116,8 +129,8 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None) -> No
         print_answer([_fields(one) for one in found], _listing(found))
         return
     _must_be_there(home)
-    with store_for_upkeep(home, "backup") as store:
-        made = upkeep.back_up(store, home, to=to, keep=keep, now=datetime.now().astimezone())
+    with store_for_upkeep(home, "backup") as store, progress_bars() as tell:
+        made = upkeep.back_up(store, home, to=to, keep=keep, now=datetime.now().astimezone(), tell=tell)
     assert made.manifest is not None
     print_answer(_fields(made), _backed_up(made, made.manifest))
     _exit_lacking(made.manifest.lacking)
@@ -188,7 +201,8 @@ def restore(file: Path) -> None:
     """
     from mcp_memory.service.upkeep.restore import restore as upkeep
 
-    done = upkeep(file, home_with_files(), now=datetime.now().astimezone())
+    with progress_bars() as tell:
+        done = upkeep(file, home_with_files(), now=datetime.now().astimezone(), tell=tell)
     fields = {"home": done.home, "at": done.manifest.at, "aside": done.aside, "again": done.again}
     print_answer({**fields, "lacking": done.manifest.lacking}, _restored(done))
     _exit_lacking(done.manifest.lacking)
@@ -227,7 +241,8 @@ def rebuild(check: bool, accept: bool) -> None:
     """
     from mcp_memory.service.upkeep.rebuild import rebuild as upkeep
 
-    done = upkeep(home_with_files(), check=check, accept=accept, now=datetime.now().astimezone())
+    with progress_bars() as tell:
+        done = upkeep(home_with_files(), check=check, accept=accept, now=datetime.now().astimezone(), tell=tell)
     print_answer({**asdict(done), "equal": done.is_equal}, map(visible, _rebuilt(done, check=check)))
     sys.exit(0 if done.is_well else 1)
 

@@ -131,7 +131,8 @@ def verify() -> None:
     \b
     mcp-memory verify
     """
-    found = ask(lambda memory: memory.verify())
+    with progress_bars() as tell:
+        found = ask(lambda memory: memory.verify(tell=tell))
     print_answer(found, _verified(found))
     sys.exit(1 if found.problems else 0)
 

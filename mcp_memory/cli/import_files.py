@@ -325,9 +325,10 @@ def _import_space(parcel: Parcel, space: str, into: str, *, dry_run: bool) -> Br
 
     async def visit() -> Brought:
         async with open_memory(settings().model_copy(update={"space": into}), distil=False) as memory:
-            return await memory.take_in(parcel, space)
+            return await memory.take_in(parcel, space, tell=tell)
 
-    return anyio.run(visit)
+    with progress_bars(space) as tell:
+        return anyio.run(visit)
 
 
 # --- for people -------------------------------------------------------------------------------------

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +178,28 @@ def test_what_came_back_after_the_log_of_writes_was_lost_is_said_by_status_and_d
     assert "1 line that the database had lost came back from the files" in mine.run("status").stdout
     found = mine.run("doctor")
     assert (found.exit_code, "1 line that the database had lost came back" in found.stdout) == (0, True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="There is no pseudo-terminal.")
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["backup"], ("copying results", "proving")),
+        (["export", "{}"], ("reading rows",)),
+        (["rebuild"], ("rebuilding",)),
+    ],
+)
+def test_long_work_has_a_bar_on_a_terminal_only(command: list[str], shown: tuple[str, ...], mine: Home) -> None:
+    import pty
+
+    words = [word.format(mine.path.parent / "out.zip") for word in command]
+    ours, theirs = pty.openpty()
+    program = [sys.executable, "-m", "mcp_memory", "--home", str(mine.path), *words]
+    done = subprocess.run(program, stdout=subprocess.PIPE, stderr=theirs, timeout=60, check=True)
+    os.close(theirs)
+    bars = os.read(ours, 65_536).decode()
+    os.close(ours)
+    assert all(doing in bars for doing in shown)
+    assert "100%" in bars
+    assert not any(doing in done.stdout.decode() for doing in shown)

@@ -11,12 +11,12 @@ about another memory, and the figures are no grades.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, command_settings, place, print_answer, settings, wants_json
+from mcp_memory.cli.base import as_json, ask, command_settings, place, print_answer, progress_bars, settings, wants_json
 from mcp_memory.cli.terminal import columns, one_line, visible, wrapped
 
 if TYPE_CHECKING:
@@ -59,27 +59,26 @@ def bench(questions: int, kinds: tuple[str, ...], seed: int, seconds: int, show:
         from mcp_memory.cli.evaluation.report import measure
 
         limits: dict[str, int] = {"questions": questions, "seed": seed, "seconds": seconds, "show": show}
-        return await measure(memory, kinds=kinds or KINDS, progress=_progress(), **limits)
+        return await measure(memory, kinds=kinds or KINDS, progress=_said_once(tell), **limits)
 
-    report = ask(run)
+    with progress_bars() as tell:
+        report = ask(run)
     print_answer(report, _lines(report))
     if reranked and not wants_json():
         click.echo("The setting `rerank` is on; it was left out here.", err=True)
 
 
-def _progress() -> Progress:
-    """Return the function that shows progress on stderr: one line that is overwritten, or a line a step."""
-    alone = sys.stderr.isatty()
-    said: list[str] = []
+def _said_once(tell: Progress) -> Progress:
+    """Return `tell`, and without a terminal a line on stderr for each thing that is done."""
+    said: set[str] = set()
 
-    def tell(doing: str, done: int, of: int) -> None:
-        if alone:
-            click.echo(f"\r\x1b[K{doing}: {done:,} of {of:,}" + ("\r\x1b[K" if done >= of else ""), nl=False, err=True)
-        elif doing not in said:
+    def told(doing: str, done: int, of: int) -> None:
+        tell(doing, done, of)
+        if doing not in said and not sys.stderr.isatty():
             click.echo(f"{doing} …", err=True)
-        said.append(doing)
+        said.add(doing)
 
-    return tell
+    return told
 
 
 # --- for people -------------------------------------------------------------------------------------
@@ -112,14 +111,10 @@ def _of_kind(kind: KindReport, examples: list[Example]) -> Iterator[str]:
         return
     from mcp_memory.cli.evaluation.report import LABELS
 
-    yield columns(
-        [
-            ("", f"{kind.questions} questions", "hit@1", "hit@10", "MRR", "median ms"),
-            *(("", LABELS[name], *_system(system)) for name, system in kind.systems.items()),
-            *(("", f"ours − {LABELS[name].removesuffix(' only')}", *_gap(gap)) for name, gap in kind.gaps.items()),
-        ],
-        gap=3,
-    )
+    labels = [LABELS[name] for name in kind.systems]
+    yield columns([(f"{kind.questions} questions", *labels), *_rows(list(kind.systems.values()), _FIGURES)], indent=3)
+    labels = [f"ours − {LABELS[name].removesuffix(' only')}" for name in kind.gaps]
+    yield columns([("difference", *labels), *_rows(list(kind.gaps.values()), _FIGURES[:-1], sign="+")], indent=3)
     for gap in kind.gaps.values():
         yield wrapped(gap.verdict, "   ")
     if "dense" not in kind.systems:
@@ -132,12 +127,14 @@ def _of_kind(kind: KindReport, examples: list[Example]) -> Iterator[str]:
         yield f"       rank: {ranks}"
 
 
-def _system(system: System) -> tuple[str, ...]:
-    return tuple(_figure(figure) for figure in (system.hit1, system.hit10, system.mrr10, system.median_ms))
+_FIGURES = (("hit@1", "hit1"), ("hit@10", "hit10"), ("MRR", "mrr10"), ("median ms", "median_ms"))
 
 
-def _gap(gap: Gap) -> tuple[str, ...]:
-    return tuple(_figure(figure, sign="+") for figure in (gap.hit1, gap.hit10, gap.mrr10))
+def _rows(
+    found: Sequence[System | Gap], figures: Sequence[tuple[str, str]], *, sign: str = ""
+) -> Iterator[tuple[str, ...]]:
+    for title, name in figures:
+        yield title, *(_figure(getattr(one, name), sign=sign) for one in found)
 
 
 def _figure(figure: Figure, *, sign: str = "") -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.progress import Tell, untold
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Reviewed, Turn
 from mcp_memory.service.memory.retention import RetentionVerbs
@@ -145,16 +146,16 @@ class AdministrationVerbs(RetentionVerbs):
     kept_calls = of_store(Store.stored_calls)
 
     @in_thread
-    def export(self, target: Path, *, spaces: Sequence[str] | None = ()) -> Exported:
+    def export(self, target: Path, *, spaces: Sequence[str] | None = (), tell: Tell = untold) -> Exported:
         """Write this space (or these; None means all) to a file that is not there yet. Nothing forgotten is in it."""
         from mcp_memory.service.portable import export
 
         store = self._parts.store
         chosen = None if spaces is None else spaces or [self.space]
-        return export(store, target, chosen)
+        return export(store, target, chosen, tell=tell)
 
     @in_thread
-    def take_in(self, parcel: Parcel, space: str) -> Brought:
+    def take_in(self, parcel: Parcel, space: str, *, tell: Tell = untold) -> Brought:
         """Import a space of an export into this one. Known rows are not stored again, and forgotten ones never.
 
         Rows forgotten there since the last import are forgotten here too, which can be undone.
@@ -171,6 +172,7 @@ class AdministrationVerbs(RetentionVerbs):
             doubts=_doubts,
             forget=self._forget_too,
             undo=self._undo,
+            tell=tell,
         )
         self._changed()
         return done

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.progress import Tell, untold
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
@@ -219,11 +220,11 @@ class PyramidVerbs(EvidenceVerbs):
         parts.stored()
 
     @in_thread
-    def verify(self) -> Verified:
+    def verify(self, *, tell: Tell = untold) -> Verified:
         """Check the chain from the persona over scenes, atoms and quotes to the turns, and list broken links."""
         from mcp_memory.longterm.verification.evidence import verify
 
-        return verify(self._parts.store, self.space)
+        return verify(self._parts.store, self.space, tell)
 
     imported = of_store(Store.imported_files)
     note_import = of_store(Store.note_imported_file)

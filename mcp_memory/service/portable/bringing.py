@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.service.portable.reading import Parcel
 from mcp_memory.store import export_model as model
 from mcp_memory.store.protocol import Store
@@ -50,7 +51,10 @@ class Brought:
 class _SpaceImport:
     """The state of an import into one space, with the ids that imported rows have here."""
 
-    def __init__(self, store: Store, parcel: Parcel, space: str, into: str, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, store: Store, parcel: Parcel, space: str, into: str, now: Callable[[], datetime], tell: Tell
+    ) -> None:
+        self._step = counting("storing rows", sum(parcel.spaces[space].values()), tell)
         self.store, self.into, self.now = store, into, now
         self.of = model.Origin(parcel.home, space)
         self.names: dict[str, str] = {}
@@ -65,6 +69,7 @@ class _SpaceImport:
         self.result.known += 0 if again else done.known
         self.result.kept_out += 0 if again else done.forgotten
         self.result.notes += done.left
+        self._step(0 if again else len(rows))
 
 
 def bring(
@@ -77,6 +82,7 @@ def bring(
     doubts: Doubts,
     forget: Callable[[Sequence[str], str], str],
     undo: Callable[[str], object],
+    tell: Tell = untold,
 ) -> Brought:
     """Take a space of an export into a space of a store. Blocks.
 
@@ -84,7 +90,7 @@ def bring(
     another home that it was released; `forget` takes ids out, for a reason, and returns the tombstone; `undo` brings
     back what one took.
     """
-    taking = _SpaceImport(store, parcel, space, into, now)
+    taking = _SpaceImport(store, parcel, space, into, now, tell)
     tombstones = list(parcel.rows(space, model.ExportedTombstone))
     taking.result.undone += _undone(taking, tombstones, undo)
     taking.take(list(parcel.rows(space, model.ExportedEntity)))

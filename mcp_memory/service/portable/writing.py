@@ -15,12 +15,13 @@ import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.service.portable import form
 from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of, line_of
 from mcp_memory.store import export_model as model
@@ -44,7 +45,7 @@ class Exported:
     lacking: list[str]
 
 
-def export(store: Store, target: Path, spaces: Sequence[str] | None = None) -> Exported:
+def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, tell: Tell = untold) -> Exported:
     """Write spaces (all, where none is named) to a file that is not there yet. Blocks.
 
     NotFound for a space that holds nothing, InvalidInput for a file that is there, StoreUnavailable where it cannot
@@ -61,14 +62,14 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None) -> E
         with tempfile.TemporaryDirectory(prefix="mcp-memory-export-") as folder:
             tree = _Tree(Path(folder), store)
             try:
-                store.export_rows(chosen, tree.take)
+                store.export_rows(chosen, _counted(tree.take, store, chosen, tell))
             finally:
                 tree.close()
             tree.end()
             counts = {space: dict(sorted(tree.rows.get(space, Counter[str]()).items())) for space in chosen}
             target.parent.mkdir(parents=True, exist_ok=True)
             with os.fdopen(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as file:
-                _pack(Path(folder), file, home=store.home_id(), counts=counts)
+                _pack(Path(folder), file, home=store.home_id(), counts=counts, tell=tell)
                 size, digest = _measured(file)
                 os.fsync(file.fileno())
             beside.replace(target)
@@ -80,6 +81,21 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None) -> E
     finally:
         beside.unlink(missing_ok=True)
     return Exported(path=str(target), bytes=size, sha256=digest, rows=counts, lacking=tree.lacking)
+
+
+def _counted(
+    take: Callable[[str, model.ExportedRow], None], store: Store, spaces: Sequence[str], tell: Tell
+) -> Callable[[str, model.ExportedRow], None]:
+    """Return `take` that tells how far it is with turns, statements and results, which are most rows."""
+    counts = [store.counts(space) for space in spaces]
+    step = counting("reading rows", sum(one.turns + one.atoms + one.refs for one in counts), tell)
+
+    def counted(space: str, row: model.ExportedRow) -> None:
+        take(space, row)
+        if isinstance(row, model.ExportedTurn | model.ExportedAtom | model.ExportedRef):
+            step(1)
+
+    return counted
 
 
 class _Tree:
@@ -181,10 +197,13 @@ class _Tree:
 # --- packing ----------------------------------------------------------------------------------------
 
 
-def _pack(folder: Path, file: IO[bytes], *, home: str, counts: dict[str, dict[str, int]]) -> None:
+def _pack(folder: Path, file: IO[bytes], *, home: str, counts: dict[str, dict[str, int]], tell: Tell) -> None:
     members: dict[str, dict[str, object]] = {}
+    names = _names(folder)
+    step = counting("packing", len(names), tell)
     with zipfile.ZipFile(file, "w") as packed:
-        for name in _names(folder):
+        for name in names:
+            step(1)
             with (folder / name).open("rb") as stream:
                 digest, size, packs_to = hashlib.sha256(), 0, 0
                 packer = zlib.compressobj(1)
@@ -202,8 +221,8 @@ def _pack(folder: Path, file: IO[bytes], *, home: str, counts: dict[str, dict[st
             out.write(text)
 
 
-def _names(folder: Path) -> Iterator[str]:
-    yield from sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+def _names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def _info(name: str, size: int, packs_to: int) -> zipfile.ZipInfo:

@@ -23,6 +23,7 @@ from typing import IO
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
+from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, BackupManifest, Writer
@@ -54,7 +55,15 @@ def folder_of(home: Path) -> Path:
     return home / "backups"
 
 
-def back_up(store: EmbeddedStore, home: Path, *, to: Path | None = None, keep: int = KEPT, now: datetime) -> Backup:
+def back_up(
+    store: EmbeddedStore,
+    home: Path,
+    *,
+    to: Path | None = None,
+    keep: int = KEPT,
+    now: datetime,
+    tell: Tell = untold,
+) -> Backup:
     """Write a backup into the folder `to` (default: `<home>/backups`), prove it, and remove all of this memory there
     but the newest `keep`. Raises StoreUnavailable where there is no room, Damaged where the proof fails."""
     if keep < 1:
@@ -62,10 +71,10 @@ def back_up(store: EmbeddedStore, home: Path, *, to: Path | None = None, keep: i
     folder = to or folder_of(home)
     _make(folder)
     with explained(folder, so="No backup was made"):
-        return _made(store, home, folder, keep=keep, now=now)
+        return _made(store, home, folder, keep=keep, now=now, tell=tell)
 
 
-def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: datetime) -> Backup:
+def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: datetime, tell: Tell) -> Backup:
     handle, name = tempfile.mkstemp(prefix=".mcp-memory-", suffix=".tmp", dir=folder)
     part = Path(name)
     try:
@@ -74,12 +83,12 @@ def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: dat
             store.snapshot(copy)
             about = snapshots.described(copy)
             with os.fdopen(handle, "wb") as file:
-                manifest = _write(file, home, copy, about, now=now)
+                manifest = _write(file, home, copy, about, now=now, tell=tell)
                 file.flush()
                 os.fsync(file.fileno())
         made = manifest.made.astimezone(UTC)
         path = _place(folder, about.home, made)
-        verify(part)
+        verify(part, tell=tell)
         part.replace(path)
         files.sync_folder(folder)
     finally:
@@ -97,10 +106,13 @@ def _place(folder: Path, home: str, at: datetime) -> Path:
         at += timedelta(milliseconds=1)
 
 
-def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, *, now: datetime) -> BackupManifest:
+def _write(
+    file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, *, now: datetime, tell: Tell
+) -> BackupManifest:
     writer = Writer(file, now.astimezone(UTC))
     writer.add(DATABASE, _pieces(copy))
     lacking: list[str] = []
+    step = counting("copying results", about.counts.get("results", 0), tell)
     with snapshots.opened(copy) as con:
         for one in snapshots.named(con):
             where = home / "spaces" / one.space / one.path
@@ -110,6 +122,7 @@ def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, 
                 rows = partial(snapshots.lines_of, con, one)
                 pieces = _lines(where, one.length, rows)
             else:
+                step(1)
                 try:
                     content = read_regular(where)
                     files.read_ref_file(content)
@@ -173,14 +186,16 @@ def _make(folder: Path) -> None:
 # --- proving ----------------------------------------------------------------------------------------
 
 
-def verify(path: Path) -> BackupManifest:
+def verify(path: Path, *, tell: Tell = untold) -> BackupManifest:
     """Read a backup whole and examine its database. Raises Damaged or InvalidInput with the reason."""
     with (
         explained(path.parent, so="Nothing was changed"),
         archive.opened(path) as (manifest, packed),
         _scratch(path) as scratch,
     ):
+        step = counting("proving", len(manifest.members), tell)
         for name, member in manifest.members.items():
+            step(1)
             if name != DATABASE:
                 archive.unpack(packed, name, member, None)
         copy = Path(scratch) / DATABASE

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, Refused
 from mcp_memory.core.process_registry import exclusive
+from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.longterm.search import Search
 from mcp_memory.service.upkeep.rebuild import personas
 from mcp_memory.shortterm.chunks import index_next
@@ -33,10 +34,7 @@ from mcp_memory.store.values import Filters, Layer, Vectors
 if TYPE_CHECKING:
     from mcp_memory.store.postgres.moving import MovablePostgres
 
-__all__ = ["Moved", "Proven", "Tell", "move"]
-
-Tell = Callable[[str, int, int], None]
-"""Takes what is being done, how far it is, and of how much."""
+__all__ = ["Moved", "Proven", "move"]
 
 _FORM = "sqlite:FOLDER or postgresql://USER@HOST/DATABASE"
 _QUESTIONS = 100
@@ -69,11 +67,7 @@ class Moved:
     seconds: float
 
 
-def _untold(doing: str, done: int, of: int) -> None:
-    pass
-
-
-def move(source: str, target: str, *, objects: str | None = None, check: bool = False, tell: Tell = _untold) -> Moved:
+def move(source: str, target: str, *, objects: str | None = None, check: bool = False, tell: Tell = untold) -> Moved:
     """Move the memory at one address to another and prove it; with `check`, only prove a move that is finished.
 
     An address is `sqlite:FOLDER` or a URL of PostgreSQL; `objects` is the bucket of the latter, if it has one. Raises
@@ -136,7 +130,7 @@ def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[Mo
 def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Tell) -> bool:
     """Copy everything and make the indexes and files of the target. Returns whether a part was there already."""
     resumed = one.begin()
-    one.copy(resumed=resumed, tell=_steps("copying rows", one.count(), tell))
+    one.copy(resumed=resumed, tell=counting("copying rows", one.count(), tell))
     tell("making indexes", 0, 1)
     one.finish()
     passing = dict[str, set[str]]()
@@ -152,26 +146,12 @@ def _copied(one: moving.Move, goal: MovableSqlite | MovablePostgres, tell: Tell)
     return resumed
 
 
-def _steps(doing: str, of: int, tell: Tell) -> Callable[[int], None]:
-    """Return what counts steps, and tells it some hundred times."""
-    done = told = 0
-
-    def step(count: int) -> None:
-        nonlocal done, told
-        done += count
-        if done - told >= of // 100 or done == of:
-            told = done
-            tell(doing, done, of)
-
-    return step
-
-
 # --- proof ------------------------------------------------------------------------------------------
 
 
 def _proven(origin: Movable, tx: moving.HomeTransaction, goal: Movable, *, of: int, tell: Tell) -> list[Proven]:
     """Compare both sides whole. Raises Damaged with what differs."""
-    step = _steps("comparing rows", 2 * of, tell)
+    step = counting("comparing rows", 2 * of, tell)
     here = dict(moving.proof(origin, tx, step))
     there = goal.read_home(lambda tx: dict(moving.proof(goal, tx, step)))
     proven, wrong = list[Proven](), list[str]()

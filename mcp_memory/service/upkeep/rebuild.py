@@ -20,6 +20,7 @@ from pathlib import Path
 
 from mcp_memory.core.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.process_registry import exclusive
+from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
@@ -184,22 +185,22 @@ def _differing(one: comparison.Compared, *, is_told: bool) -> Iterator[str]:
         )
 
 
-def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datetime) -> Rebuilt:
+def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datetime, tell: Tell = untold) -> Rebuilt:
     """Rebuild the database of a home and, unless this is only a `check`, replace the old one.
 
     Raises StoreUnavailable where others hold the home, NotFound for a home without files.
     """
     with explained(home, so="Nothing is lost"), exclusive(home, "rebuild"):
-        return remake(home.resolve(), check=check, accept=accept, now=now)
+        return remake(home.resolve(), check=check, accept=accept, now=now, tell=tell)
 
 
-def remake(home: Path, *, check: bool = False, accept: bool = False, now: datetime) -> Rebuilt:
+def remake(home: Path, *, check: bool = False, accept: bool = False, now: datetime, tell: Tell = untold) -> Rebuilt:
     """The same for who has the home alone."""
     if not (home / "spaces").is_dir():
         raise NotFound(f"{home} has no files to make a database of. Restore a backup: `mcp-memory backup --list`.")
     staging = Path(tempfile.mkdtemp(prefix=".rebuild-", suffix=".tmp", dir=home))
     try:
-        done, new = _built(home, staging)
+        done, new = _built(home, staging, tell)
         is_sure = bool(done.damage) or not done.differing or accept
         if check and done.source == "database":
             with closing(open_store(home)) as store:
@@ -211,8 +212,10 @@ def remake(home: Path, *, check: bool = False, accept: bool = False, now: dateti
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
+def _built(home: Path, staging: Path, tell: Tell) -> tuple[Rebuilt, Path]:
+    step = counting("rebuilding", 3, tell)
     before = _before(home, staging)
+    step(1)
     new = staging / "new" / DATABASE
     compared, notes, carried = list[comparison.Compared](), list[str](), dict[str, int]()
     if before.path is None:
@@ -223,7 +226,9 @@ def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
             compared, notes = comparison.compare(con, home)
             con.execute("VACUUM INTO ?", (str(new),))
             carried = database_rebuild.of_the_database_alone(con)
+    step(1)
     built = database_rebuild.build(new, home, is_alone=before.path is None)
+    step(1)
     done = Rebuilt(
         compared=compared,
         notes=notes or built.notes,

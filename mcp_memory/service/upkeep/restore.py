@@ -21,6 +21,7 @@ import anyio
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.process_registry import exclusive
+from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, BackupManifest
@@ -56,19 +57,19 @@ class Restored:
     again: Sequence[Again] = ()
 
 
-def restore(path: Path, home: Path, *, now: datetime) -> Restored:
+def restore(path: Path, home: Path, *, now: datetime, tell: Tell = untold) -> Restored:
     """Replace `home` by the backup at `path`.
 
     Raises InvalidInput if the file is not a backup or from a newer version, Damaged if it does not match its hashes,
     StoreUnavailable where others hold the home or there is no room.
     """
     path = path.resolve()
-    verify(path)
+    verify(path, tell=tell)
     with explained(home, so="Nothing is lost"), exclusive(home, "restore"):
         home = home.resolve()
         staging = Path(tempfile.mkdtemp(prefix=".restore-", suffix=".tmp", dir=home))
         try:
-            manifest = _unpacked(path, staging)
+            manifest = _unpacked(path, staging, tell)
             again = _forgotten_again(staging, home)
             with suppress(StoreUnavailable):  # so that writes in its log are not lost
                 if (home / f"{DATABASE}-wal").exists():
@@ -116,7 +117,7 @@ async def _forget(home: Path, one: snapshots.Returned) -> str:
         return await memory.forget_again(one.ids, reason=one.reason, how=one.how)
 
 
-def _unpacked(path: Path, to: Path) -> BackupManifest:
+def _unpacked(path: Path, to: Path, tell: Tell) -> BackupManifest:
     with archive.opened(path) as (manifest, packed):
         needed = sum(member.bytes for member in manifest.members.values())
         if needed > (free := shutil.disk_usage(to).free):
@@ -124,7 +125,9 @@ def _unpacked(path: Path, to: Path) -> BackupManifest:
                 f"{path} unpacks to {needed / 1e6:,.0f} MB, and {to.parent} has {free / 1e6:,.0f} MB free. "
                 "Make room; nothing was changed."
             )
+        step = counting("restoring", len(manifest.members), tell)
         for name, member in manifest.members.items():
+            step(1)
             target = to / name
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with target.open("xb") as file:
