@@ -1,7 +1,7 @@
-"""The price of asking a model, told before it is asked: about how many calls and tokens, and what they cost.
+"""Estimates of the calls, tokens and dollars that a command costs, printed before a model is asked.
 
-The estimate is rather high (`integrations.importers.report`). At a terminal the user is asked; programs are not, for
-they cannot answer, and the caps on tokens hold for them too.
+The estimate is rather high (`integrations.importers.report`). At a terminal the user has to agree. Programs cannot
+answer, so the command goes on; the caps on tokens hold for them too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PAGE = 1_000  # turns
 
 
 def distilling_cost() -> CostEstimate | None:
-    """Return about what it takes to do all waiting jobs; None where no model is set."""
+    """Estimate the cost of all waiting jobs; None where no model is set."""
     from mcp_memory.integrations.importers.report import HistorySize
 
     async def waiting(memory: Memory) -> tuple[WaitingJobs, list[Turn]]:
@@ -46,7 +46,7 @@ def distilling_cost() -> CostEstimate | None:
 
 
 def persona_cost() -> CostEstimate | None:
-    """Return about what a new persona takes; None where no model is set."""
+    """Estimate the cost of a new persona; None where no model is set."""
     from mcp_memory.integrations.importers.report import HistorySize
     from mcp_memory.service.scheduler import WaitingJobs
 

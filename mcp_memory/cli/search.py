@@ -1,4 +1,4 @@
-"""`recall`: what an agent would get. `search`: memories, turns and tool results. `why`: evidence, and explained
+"""`recall`: the context that an agent gets. `search`: memories, turns and tool results. `why`: evidence, and explained
 searches."""
 
 from __future__ import annotations

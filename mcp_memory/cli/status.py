@@ -73,7 +73,7 @@ def _of_nothing() -> dict[str, Any]:
     chosen = settings()
     with tempfile.TemporaryDirectory(prefix="mcp-memory-") as empty:
         answer = ask_of(chosen.model_copy(update={"home": Path(empty)}), lambda memory: memory.status())
-    nothing = {"database": 0, "files": 0, "kinds": {}}
+    nothing: dict[str, Any] = {"database": 0, "files": 0, "kinds": {}}
     return answer | {"home": str(chosen.home), "store": str(chosen.home / "memory.db"), "disk": nothing}
 
 
