@@ -55,7 +55,7 @@ def test_a_button_is_a_picture_with_a_link() -> None:
 def test_pages_show_the_buttons_as_they_are(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     links = re.findall(
-        r"(?:https://(?:cursor\.com/\S*install-mcp|\S*vscode\.dev/redirect)|cursor:|vscode:)[^\s)\"]+", text
+        r"(?:https://(?:cursor\.com/[^\s)]*install-mcp\?|[^\s)]*vscode\.dev/redirect)|cursor:|vscode:)[^\s)\"]+", text
     )
     assert set(links) <= {web_link(client_named(client), "memory") for client in ("cursor", "vscode")}
 
