@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from mcp_memory.core.text import revealed
-from mcp_memory.core.types import ATTRIBUTION, Atom, Source, Turn
+from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Source, Turn
 from mcp_memory.store.values import Right
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.views import View
@@ -19,8 +19,8 @@ from mcp_memory.ui.words import t
 
 __all__ = [
     "action", "address", "badge", "body", "card", "choice", "columns", "count", "empty", "facts_of", "field",
-    "forgotten_line", "form", "gap", "hidden", "link", "marked", "moment", "name_of_source", "note", "pager",
-    "part", "quoted", "rows", "section", "span", "statement_row", "table", "tick", "turn_row", "words_of",
+    "forgotten_line", "form", "gap", "hidden", "kind_badge", "link", "marked", "moment", "name_of_source", "note",
+    "pager", "part", "quoted", "rows", "section", "span", "statement_row", "table", "tick", "turn_row", "words_of",
 ]  # fmt: skip
 
 
@@ -136,6 +136,11 @@ def badge(text: str, kind: str = "") -> Element:
     return el("span", text, class_=f"badge {kind}".strip())
 
 
+def kind_badge(kind: Kind) -> Element:
+    """Return the label of a kind of statement; its title explains it, with the name that tools have for it."""
+    return el("span", t(f"shared.kind_{kind}"), class_="badge kind", title=t(f"memory.kind_{kind}"))
+
+
 def note(*children: Any, kind: str = "") -> Element:
     """Return a line that the reader should know. Kinds: warn, bad, ok."""
     return el("p", *children, class_=f"note {kind}".strip(), role="status" if kind else None)
@@ -199,7 +204,7 @@ def statement_row(atom: Atom) -> Element:
         el("p", link(f"/{atom.id}", words_of(atom.text)), class_="said"),
         gap(
             el("span", atom.id, class_="id"),
-            badge(atom.kind, "kind"),
+            kind_badge(atom.kind),
             moment(atom.valid_from, day=True),
             [" – ", moment(atom.valid_to, day=True)] if atom.valid_to else None,
             name_of_source(atom.source),

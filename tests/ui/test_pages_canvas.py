@@ -133,7 +133,7 @@ async def test_versions_are_listed_and_the_last_patch_can_be_undone(memory: Memo
     await patched(memory, Patch(groups=(NewGroup(title="Look and try", nodes=("001-N1", "001-N2")),)))
     shown = await at(memory, "/001")
     assert "patched: words, groups or edges" in text(shown)
-    assert "3 steps taken" in text(shown)
+    assert "3 results added" in text(shown)
     (undo,) = [one for one in forms(shown) if one.action == "/do/undo_patch"]
     assert undo.values["number"] == ["1"]
     await memory.undo_patch(1)

@@ -45,7 +45,7 @@ async def test_the_numbers_are_those_of_the_status(memory: Memory) -> None:
     counts = status["counts"]
     assert (counts["turns"], counts["current"], counts["facts"], counts["records"]) == (1, 1, 1, 1)
     assert "1 turn in 1 session" in shown
-    assert "1 hold now, 0 ended" in shown
+    assert "1 holds now, 0 ended" in shown
     assert "1 on 1 task · 10.0 kB" in shown
     for many in status["disk"]["kinds"].values():
         assert f"{many:,}" in shown

@@ -29,12 +29,16 @@ async def test_without_a_query_the_page_says_what_can_be_asked(memory: Memory) -
     assert {"q", "in", "kind", "entity", "since", "until", "as_of", "session", "role"} == set(form.values)
 
 
-async def test_hits_have_their_score_and_the_share_of_each_signal_as_bars(memory: Memory) -> None:
+async def test_hits_have_the_share_of_each_signal_as_bars_that_are_folded_away(memory: Memory) -> None:
     page = await at(memory, "/search?q=left+knee")
     shown = text(page)
     assert page.title == "Search: left knee"
     assert {"/a2", "/scene/the-knee"} <= set(links(page))
-    assert "score 0." in shown
+    assert "The best answers come first" in shown
+    assert "score" not in shown
+    folds = [one for one in elements(page) if one.tag == "details" and text_of(one).startswith("Why it was found")]
+    assert folds
+    assert not any("open" in one.attributes for one in folds)
     assert {"left", "knee"} <= set(marked(page))
     bars = [text_of(one) for one in elements(page) if one.attributes.get("class") == "bars"]
     assert any(bar.startswith(("words0.", "meaning0.")) for bar in bars)

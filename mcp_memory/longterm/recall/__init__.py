@@ -338,11 +338,11 @@ def _why(
     if row.id in told:
         return "is brought" if is_about else "is brought as the closest there is; it may be about something else"
     if row.id in stable:
-        return "stands in the stable block"
+        return "is in the part that every recall has"
     if row.id in held:
         return "waits for review"
     if row.id in left_out:
-        return "finds no room in the budget"
+        return "did not fit into the tokens that this recall may have"
     if row.is_echo:
         return "only repeats what is asked"
     if not is_about:

@@ -126,8 +126,9 @@ def _outline(view: View, row: CanvasRow, held: Canvas, shown: Sequence[Node], re
     for record in records:
         refs.setdefault(record.node_id, {}).setdefault(record.ref)
     name = f"fold-{padded(row.number)}"
-    fold = ui.form(view, "fold", el("button", t("canvas.fold_chosen")), needs="write", id_=name,
-                   number=row.number, action="fold")  # fmt: skip
+    button = el("button", t("canvas.fold_chosen"), title=t("canvas.about_fold"))
+    hint = el("small", t("canvas.about_fold"))
+    fold = ui.form(view, "fold", button, " ", hint, needs="write", id_=name, number=row.number, action="fold")
     lines = (
         _step(one, refs.get(one.id, ()), tick=_tick(one, name) if fold and _foldable(row, one) else None,
               unfold=_unfold(view, row, one))
@@ -182,7 +183,8 @@ def _state(view: View, row: CanvasRow, held: Canvas) -> Element:
         else ui.action(view, "fold", t("canvas.complete"), needs="write", number=number, nodes="", action="complete"),
     ]
     told = t("canvas.is_folded") if row.folded else t("canvas.is_open", count=len(row.groups))
-    return ui.section(t("canvas.state"), el("p", told), ui.gap(buttons) if any(buttons) else None)
+    hint = el("p", el("small", t("canvas.about_buttons"))) if any(buttons) else None
+    return ui.section(t("canvas.state"), el("p", told), ui.gap(buttons) if any(buttons) else None, hint)
 
 
 def _history(view: View, number: int, versions: Sequence[CanvasVersion]) -> Element:

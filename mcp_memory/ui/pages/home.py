@@ -69,10 +69,14 @@ def _contents(view: View, status: dict[str, Any]) -> Element:
                 (t("home.masked"), ui.count(counts["masked"]) if counts["masked"] else None),
                 (t("home.unread"), t("home.turns", count=waiting["turns"])),
                 (t("home.held"), ui.link("/review", ui.count(status["held"]))),
-                (t("home.forgotten"), t("home.times", count=counts["forgotten"])),
+                (t("home.forgotten"), _times(counts["forgotten"])),
             )
         ),
     )
+
+
+def _times(many: int) -> str:
+    return t("home.times", count=many) if many else t("home.never")
 
 
 def _spaces(view: View, status: dict[str, Any]) -> Element | None:

@@ -68,7 +68,7 @@ def _about(atom: Atom) -> Element:
     entities = ui.gap(ui.link(f"/entity/{ui.part(name)}", ui.words_of(name), class_="entity") for name in atom.entities)
     return ui.facts_of(
         (
-            (t("item.kind"), ui.badge(t(f"memory.kind_{atom.kind}"), "kind")),
+            (t("item.kind"), ui.kind_badge(atom.kind)),
             (t("item.true_since"), ui.moment(atom.valid_from)),
             (t("item.true_until"), ui.moment(atom.valid_to) if atom.valid_to else None),
             (t("item.learned"), ui.moment(atom.learned_at)),

@@ -70,7 +70,8 @@ def _session(one: ActivityEntry) -> Element:
 def _what(one: ActivityEntry) -> Any:
     if one.what == "recall":
         return [t("live.brought"), " ", _ids(one.text.split())]
-    text = ui.words_of(one.text) if one.text else t("live.no_words")
+    nothing = "live.no_reason" if one.what == "forgotten" else "live.no_words"
+    text = ui.words_of(one.text) if one.text else t(nothing)
     return ui.link(f"/{one.id}", text) if one.id else text
 
 

@@ -99,7 +99,7 @@ def _scene_row(one: Scene) -> Element:
         el("p", ui.link(f"/scene/{ui.part(one.slug)}", ui.words_of(one.title)), class_="said"),
         el("p", ui.words_of(one.summary)),
         ui.gap(
-            el("span", t("scene.heat", heat=one.heat)),
+            el("span", t("scene.heat", heat=one.heat), title=t("scene.what_heat")),
             el("span", t("scene.statements", count=len(one.atoms))),
             el("span", t("scene.written"), " ", ui.moment(one.updated)),
         ),
@@ -118,6 +118,7 @@ def _statements(view: View, listed: StatementPage | str) -> Element:
         form,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
         ui.pager("/", listed.cursor, t("memory.more"), **given),
+        el("p", el("small", t("memory.legend"))),
         beside=total,
         id="statements",
     )
@@ -129,7 +130,7 @@ def _none(view: View) -> str:
 
 def _filters(view: View) -> Element:
     query = view.query
-    kinds = [("", t("memory.any_kind")), *((kind, kind) for kind in KINDS)]
+    kinds = [("", t("memory.any_kind")), *((kind, t(f"shared.kind_{kind}")) for kind in KINDS)]
     return el(
         "form",
         ui.choice(t("memory.kind"), "kind", kinds, query.get("kind", "")),
@@ -210,7 +211,7 @@ async def scene(view: View) -> Page:
 def _scene_state(chosen: Scene, newest: Scene) -> Any:
     path = f"/scene/{ui.part(newest.slug)}"
     facts = ui.gap(
-        ui.badge(t("scene.heat", heat=chosen.heat), "kind"),
+        el("span", t("scene.heat", heat=chosen.heat), class_="badge kind", title=t("scene.what_heat")),
         el("span", t("scene.version", version=chosen.version)),
         el("span", t("scene.written"), " ", ui.moment(chosen.updated)),
         (ui.link(f"/entity/{ui.part(name)}", ui.words_of(name), class_="entity") for name in chosen.entities),

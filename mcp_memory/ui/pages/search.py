@@ -85,7 +85,7 @@ def _layer(given: Mapping[str, str]) -> str:
 def _form(view: View, query: str, layer: str) -> Element:
     asked = view.query
     layers = [(name, t(f"search.in_{name or 'all'}")) for name in _LAYERS]
-    kinds = [("", t("memory.any_kind")), *((kind, kind) for kind in KINDS)]
+    kinds = [("", t("memory.any_kind")), *((kind, t(f"shared.kind_{kind}")) for kind in KINDS)]
     roles = [("", t("search.anyone")), *((role, t(f"shared.role_{role}")) for role in _ROLES)]
     filters = [
         ui.choice(t("search.in"), "in", layers, layer),
@@ -162,9 +162,6 @@ def _row(row: ExplainedRow, words: set[str], most: float) -> list[Node | None]:
         el("p", ui.link(f"/{row.id}", ui.marked(row.text, _places(row.text, words))), class_="said", dir="auto"),
         ui.gap(
             el("span", row.id, class_="id"),
-            el("strong", t("search.score", score=f"{row.score:.3f}")),
-            el("span", t("search.cosine", cosine=f"{row.cosine:.2f}")) if row.cosine is not None else None,
-            el("span", t("search.behind", behind=f"{row.behind:.3f}")) if row.behind else None,
             ui.badge(t("shared.held"), "warn") if row.held else None,
             el("span", revealed(row.left_out)) if row.left_out else None,
         ),
@@ -177,7 +174,11 @@ def _shares(row: ExplainedRow, most: float) -> Element | None:
     shares = {_name(part.signal): part.points for part in row.parts[:_SIGNALS]}
     if rest := sum(part.points for part in row.parts[_SIGNALS:]):
         shares[t("search.other_signals")] = rest
-    return charts.signals(shares, most=most) if shares else None
+    return _folded(charts.signals(shares, most=most)) if shares else None
+
+
+def _folded(bars: Element) -> Element:
+    return el("details", el("summary", t("search.why")), bars)
 
 
 def _places(text: str, words: set[str]) -> list[tuple[int, int]]:
@@ -219,7 +220,7 @@ def _scene(hit: SceneHit) -> list[Node]:
 
 
 def _bars(found_by: Signals) -> Element:
-    return charts.signals({_name(name): value for name, value in found_by.items()}, most=1.0)
+    return _folded(charts.signals({_name(name): value for name, value in found_by.items()}, most=1.0))
 
 
 def _asked(search: Explained) -> Element:
