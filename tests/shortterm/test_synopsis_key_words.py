@@ -32,8 +32,8 @@ def pieces_of(text: str) -> list[PageLine]:
 def test_each_word_is_said_once_behind_the_line_where_it_stands_first() -> None:
     told = gist(pieces_of(CODE), known=["ferry"], breaks=[6], span=20, room=400)
     assert [(run.name, run.text) for run in told] == [
-        ("1", "late tells harbour master, minutes, LIMIT_MINUTES, notify, harbour_master, ferry.name"),
-        ("7", "closes gate, close, gate.lock, ferry_gate"),
+        ("1", "late tells harbour master, minutes LIMIT_MINUTES notify harbour_master ferry.name"),
+        ("7", "closes gate, close gate.lock ferry_gate"),
     ]
 
 

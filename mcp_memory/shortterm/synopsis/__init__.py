@@ -12,15 +12,27 @@ It tries one format after the other; each is described in a `SynopsisDraft`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.shortterm.synopsis.code import describe_code, describe_diff
+from mcp_memory.shortterm.synopsis.commits import describe_commits
 from mcp_memory.shortterm.synopsis.json_values import describe_json
-from mcp_memory.shortterm.synopsis.listings import describe_hits, describe_listing, describe_table
-from mcp_memory.shortterm.synopsis.logs import describe_log, describe_trace
+from mcp_memory.shortterm.synopsis.listings import RARE, describe_hits, describe_listing, describe_table
+from mcp_memory.shortterm.synopsis.logs import describe_log, describe_trace, template
 from mcp_memory.shortterm.synopsis.markup import describe_html, describe_markdown
-from mcp_memory.shortterm.synopsis.page import Focus, ResultPage, clip, focus_on, one_line, open_page, placed, size
+from mcp_memory.shortterm.synopsis.page import (
+    Focus,
+    PageLine,
+    ResultPage,
+    clip,
+    clip_start,
+    focus_on,
+    one_line,
+    open_page,
+    placed,
+    size,
+)
 from mcp_memory.shortterm.synopsis.preview import SUMMARY, SynopsisDraft, preview
 from mcp_memory.shortterm.synopsis.test_runs import describe_tests
 
@@ -71,6 +83,7 @@ TROUBLE = re.compile(
     r"\b(?:error|errors|failed|failure|fatal|cannot|could not|denied|not found|no such|invalid|exception|warning)\b",
     re.I,
 )
+SOME_LINES = 20
 NUMBER = re.compile(r"\d{2,}|\d+[.,]\d")
 
 
@@ -135,6 +148,7 @@ def describe_rest(page: ResultPage, focus: Focus) -> SynopsisDraft:
         )
     if page.total_lines == 1 and page.chars > 400:
         return _one_long_line(page, focus)
+    rare = _rare_lines(page.lines)
     troubles = [line for line in page.lines if TROUBLE.search(line.text)]
     first, last = page.sample[0], page.sample[-1]
     [best] = focus.best(page.lines, 1, lambda line: line.text)
@@ -146,13 +160,28 @@ def describe_rest(page: ResultPage, focus: Focus) -> SynopsisDraft:
     else:
         opening = next((line for line in page.sample[:8] if len(line.text.strip()) >= 40), first)
         told.append(clip(opening.text.strip(), 110))
-    if last.number not in (first.number, best.number) and len(troubles) == 0:
+    if rare:
+        told = [told[0], f"unlike the rest, line {rare[0].number}: {clip(rare[0].text.strip(), 120)}"]
+    elif last.number not in (first.number, best.number) and len(troubles) == 0:
         told.append(f"ends: {clip(last.text.strip(), 60)}")
     picks = {line.number: 0.4 for line in page.lines if NUMBER.search(line.text)}
     picks |= {line.number: 2.0 for line in troubles[:20] + troubles[-20:]}
+    picks |= {line.number: RARE for line in rare[:20]}
     return SynopsisDraft(
         kind="text", summary="; ".join(told), score=3 if page.chars > 2_000 else 5, picks=picks, edges=True
     )
+
+
+def _rare_lines(lines: Sequence[PageLine]) -> list[PageLine]:
+    """The few lines of another form, where nearly all have one of a few forms: same words, other numbers and quotes."""
+    forms: dict[str, list[PageLine]] = {}
+    for line in lines:
+        if line.text.strip():
+            forms.setdefault(template(line.text), []).append(line)
+    usual = sum(len(alike) for alike in forms.values() if len(alike) > 0.1 * len(lines))
+    if len(lines) < SOME_LINES or usual < 0.9 * len(lines):
+        return []
+    return [alike[0] for alike in forms.values() if len(alike) <= 0.02 * len(lines)]
 
 
 def _one_long_line(page: ResultPage, focus: Focus) -> SynopsisDraft:
@@ -164,7 +193,7 @@ def _one_long_line(page: ResultPage, focus: Focus) -> SynopsisDraft:
         if found.start() - last > 400 and found.start() > 300 and len(facts) < 4:
             last = found.start()
             facts.append(f"at character {last:,}: {clip(one_line(text[max(0, last - 80) : last + 160]), 220)}")
-    facts.append(f"ends: {one_line(page.text[-240:])}")
+    facts.append(f"ends: {clip_start(one_line(page.text[-400:]), 240)}")
     return SynopsisDraft(
         kind="text",
         summary=f"one line of {size(page.chars)}: {clip(one_line(text[:300]), 140)}",
@@ -179,6 +208,7 @@ RECOGNISERS: tuple[Callable[[ResultPage, Focus], SynopsisDraft | None], ...] = (
     describe_json,
     describe_html,
     describe_diff,
+    describe_commits,
     describe_tests,
     describe_log,
     describe_trace,
@@ -191,7 +221,7 @@ RECOGNISERS: tuple[Callable[[ResultPage, Focus], SynopsisDraft | None], ...] = (
 )
 
 
-COUNTED = frozenset({"log", "matches", "diagnostics", "listing", "table", "diff", "fields"})
+COUNTED = frozenset({"log", "matches", "diagnostics", "listing", "table", "diff", "commits", "fields"})
 """Kinds whose numbers are of the lines that were read, not of the whole result."""
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from itertools import pairwise
 
 from mcp_memory.language import patterns_of
+from mcp_memory.shortterm.synopsis.commits import commits_in, subjects
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, listed
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
 
@@ -48,7 +49,8 @@ def _languages() -> tuple[ProgrammingLanguage, ...]:
     )
 
 
-IMPORTS = 160
+IMPORTS = 120
+SHORT_NAME = 3
 ENDING = re.compile(r"\.(\w{1,5})\b(?![\w/])")
 FILE = re.compile(r"[\w./~@+-]{2,200}\.\w{1,5}\b")
 TYPED = re.compile(r"\s*(?:export )?(?:interface|type) \w+|import type|.*\)\s*: [\w<>\[\]]+ (?:=>|\{)|\s*private ")
@@ -77,7 +79,8 @@ def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         use="names",
         score=3 if len(page.lines) > 60 else 4,
         facts=facts,
-        picks=_picks(page, [line for line, _ in defined], focus),
+        picks=_picks(page, focus),
+        names={line.number: name for line, name in defined if len(name) > SHORT_NAME},
     )
 
 
@@ -119,16 +122,13 @@ def _path(focus: Focus, language: ProgrammingLanguage) -> str:
     return clip(paths[-1], 80) if paths else ""
 
 
-def _picks(page: ResultPage, defined: list[PageLine], focus: Focus) -> dict[int, float]:
-    """Weigh definitions, the outer ones most, and the lines after those that the call asked for."""
+def _picks(page: ResultPage, focus: Focus) -> dict[int, float]:
+    """Weigh the lines after those that the call asked for."""
     picks: dict[int, float] = {}
-    for line in defined:
-        indent = len(line.text) - len(line.text.lstrip())
-        picks[line.number] = 2.0 / (1 + indent / 8)
     for before, line in pairwise(page.lines):
         near = focus.of(before.text)
         if near > 1.0 and line.text.strip():
-            picks[line.number] = max(picks.get(line.number, 0.0), min(1.0, near / 3))
+            picks[line.number] = min(1.0, near / 3)
     return picks
 
 
@@ -136,7 +136,6 @@ GIT = re.compile(r"diff --git a/(?P<old>.+?) b/(?P<new>.+)$")
 NEW = re.compile(r"\+\+\+ (?:b/)?(?P<path>[^\t\n]+)")
 HUNK = re.compile(r"@@ -\d+(?:,(?P<old>\d+))? \+(?P<start>\d+)(?:,(?P<new>\d+))? @@ ?(?P<inside>.*)")
 NAMED = re.compile(r"(?:def|class|func|fn|function|interface|struct|impl)\s+([\w.]+)|([\w.]+)\s*\(")
-COMMIT = re.compile(r"commit ([0-9a-f]{7,40})\b")
 
 
 @dataclass(slots=True)
@@ -160,10 +159,14 @@ def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     nearest = focus.ranked(sorted(files, key=lambda f: -(f.added + f.removed)), lambda f: f.path)
     named = [f.path.rsplit("/", 1)[-1] if len(files) > 3 else f.path for f in nearest]
     summary = f"diff of {len(files)} file{'s' * (len(files) != 1)}, +{added} −{removed}: {listed(named, 4)}"
-    if inside := dict.fromkeys(name for f in files for name in f.inside):
+    commits = commits_in(page.lines)
+    if len(commits) > 1:
+        summary = f"{len(commits)} commits, {summary}"
+    elif commits:
+        summary = f"commit {commits[0]}: {summary}"
+    elif inside := dict.fromkeys(name for f in files for name in f.inside):
         summary += f"; in {listed(list(inside), 3)}"
-    commits = [m[1][:10] for line in page.sample if (m := COMMIT.match(line.text))]
-    facts = [f"commit {listed(commits, 3)}"] if commits else []
+    facts = subjects(commits) if len(commits) > 1 else []
     for f in nearest[:25]:
         told = f"{f.path} +{f.added} −{f.removed}{f.what} (line {f.at})"
         facts.append(told + (f": {listed(f.inside, 6)}" if f.inside else ""))
@@ -174,6 +177,7 @@ def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         content_type="text/x-diff",
         summary=summary,
         score=4,
+        use="names" if len(commits) > 1 else "report",
         facts=facts,
         picks=picks,
         pieces=tuple(line for line in page.lines if line.number in picks and not HUNK.match(line.text)),

@@ -13,11 +13,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeAlias
 
 from mcp_memory.shortterm.synopsis.listings import columns_told, describe_tree
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clean, clip, one_line, size
 from mcp_memory.shortterm.synopsis.preview import SynopsisDraft
+from mcp_memory.shortterm.synopsis.rare import SHOWN, rare_rows, told
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 BARE = re.compile(r"[\w.:/@+-]{1,80}\Z")
@@ -154,6 +156,7 @@ def _inner_keys(rows: list[dict[str, Json]], column: str) -> list[str]:
 
 ROWS, MANY_ROWS = 5_000, 25
 LEAF_CHARS = 6_000
+COLUMNS, CELL_CHARS = 40, 200
 PROSE_CHARS = 1_500
 ADDRESSES, LONGEST_ADDRESS = 2, 110
 ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
@@ -193,13 +196,51 @@ def with_addresses(parts: Sequence[PageLine], focus: Focus) -> Iterator[PageLine
 
 def columns_of(value: Json, focus: Focus) -> list[str]:
     """Of more rows than can be shown, a line for each column; nothing for fewer."""
-    held = [value, *value.values()] if isinstance(value, dict) else [value]
-    for array in (one[:ROWS] for one in held if isinstance(one, list)):
-        rows = [row for row in array if isinstance(row, dict)]
-        if len(rows) == len(array) >= MANY_ROWS:
-            columns = list(dict.fromkeys(key for row in rows[:200] for key in row))
-            return columns_told(columns, [[_cell(row.get(column)) for column in columns] for row in rows], focus)
+    for _, rows in _tables(value):
+        if len(rows) >= MANY_ROWS:
+            columns = list(dict.fromkeys(key for _, row in rows[:200] for key in row))
+            return columns_told(columns, [[_cell(row.get(column)) for column in columns] for _, row in rows], focus)
     return []
+
+
+def rare_in(value: Json, *, torn: bool) -> Iterator[str]:
+    """Yield the rows that are unlike the rest of their array, each with its place and what is rare in it.
+
+    `torn`: the text ends in the middle, so that the last row lacks cells which the others have.
+    """
+    for key, labelled in _tables(value):
+        flat = [dict(_flat(row)) for _, row in labelled]
+        names = list(dict.fromkeys(name for row in flat[:200] for name in row))[:COLUMNS]
+        cells = [[row.get(name, "") for name in names] for row in flat]
+        for row in rare_rows(names, cells)[:SHOWN]:
+            place, item = labelled[row.at]
+            if not torn or row.at < len(cells) - 1:
+                yield f"{key}{place} {told(row, names, cells[row.at], label=label_of(item))}"
+
+
+def _tables(value: Json) -> Iterator[tuple[str, list[tuple[str, dict[str, Json]]]]]:
+    """Yield arrays of objects with the key that holds them, each object with its place; objects of objects likewise."""
+    held = [("", value), *(value.items() if isinstance(value, dict) else ())]
+    for key, one in held:
+        found = one.items() if isinstance(one, dict) else enumerate(one) if isinstance(one, list) else ()
+        rows = [
+            (f"[{at}]" if isinstance(one, list) else f".{at}"[not key :], row)
+            for at, row in islice(found, ROWS)
+            if isinstance(row, dict)
+        ]
+        if rows and len(rows) == min(len(one), ROWS):
+            yield one_line(key), rows
+
+
+def _flat(value: dict[str, Json], path: str = "", depth: int = 3) -> Iterator[tuple[str, str]]:
+    """Yield the scalars of an object, each under its path; of what lies deeper, its words."""
+    for key, one in value.items():
+        if isinstance(one, dict) and depth > 1:
+            yield from _flat(one, f"{path}{one_line(key)}.", depth - 1)
+        elif isinstance(one, (dict, list)):
+            yield f"{path}{one_line(key)}", " ".join(_leaves(one))[:CELL_CHARS]
+        else:
+            yield f"{path}{one_line(key)}", one_line(_cell(one)) if not isinstance(one, bool) else str(one).lower()
 
 
 def _cell(value: Json) -> str:
@@ -259,12 +300,15 @@ def describe_json(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         return replace(tree, content_type="application/json")
     parts = tuple(parts_of(value))
     prose = is_prose(parts)
+    rare = [] if prose else list(rare_in(value, torn=bool(problem)))
     said = [f"not whole: {problem}"] if problem else []
+    said += rare
     said += ["\n".join(columns)] if not prose and (columns := columns_of(value, focus)) else []
+    summary = _summary(value, focus, kind, f"JSON ({problem})" if problem else "JSON", by_label=prose)
     return SynopsisDraft(
         kind=kind,
         content_type="application/json" if kind == "json" else "application/jsonl",
-        summary=_summary(value, focus, kind, f"JSON ({problem})" if problem else "JSON", by_label=prose),
+        summary="; unlike the rest: ".join([summary, *rare[:1]]),
         use="text" if prose else "data",
         score=3 if problem else 5 if page.chars > 4_000 else 6,
         facts=tuple(said),

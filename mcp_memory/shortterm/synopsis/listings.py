@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip, listed
 from mcp_memory.shortterm.synopsis.preview import SUMMARY, SynopsisDraft
+from mcp_memory.shortterm.synopsis.rare import NUMBER, number_in, rare_rows
 
 IN_FILE = re.compile(
     r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:\n]{0,250}?[\w)\]])(?P<mark>[:])(?:(?P<line>\d+):(?:\d+:)?)?(?P<text>.*)"
@@ -259,9 +260,10 @@ def _bytes(text: str) -> float:
 
 GAP = re.compile(r" {2,}|\t+")
 RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
-NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?$")
 COLUMN = re.compile(r"[A-Za-z#%@][\w %()/.#@-]{0,40}$")
 CODE_END = re.compile(r"[;{}]\s*$")
+RARE = 200.0
+"""What a rare row weighs beside the first and the last."""
 TYPES = {",": "text/csv", "\t": "text/tab-separated-values"}
 
 
@@ -284,8 +286,8 @@ def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     more = "" if page.whole else " read"
     named = [clip(name, 30) for name in table.columns if name]
     asked = focus.nearest(range(len(table.rows)), lambda at: " ".join(table.rows[at]))
-    odd = _odd_rows(table)
-    why, at = ("such as", asked[0]) if asked else ("unlike the rest", odd[0]) if odd else ("first", 0)
+    rare = rare_rows(table.columns, table.rows)
+    why, at = ("such as", asked[0]) if asked else ("unlike the rest", rare[0].at) if rare else ("first", 0)
     row = ", ".join(cell for cell in table.rows[at] if cell)
     facts = [f"{len(table.rows):,} rows{more}, {len(table.columns)} columns"]
     facts += columns_told(table.columns, table.rows, focus)
@@ -296,21 +298,8 @@ def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         summary=f"table of {len(table.rows):,} rows{more}: {listed(named, 8)}; {why}: {clip(row, 90)}",
         score=4,
         facts=("\n".join(facts),),
-        picks=dict.fromkeys(table.at[1:200], 0.1) | {table.at[i]: 2.0 for i in odd[:20]},
+        picks=dict.fromkeys(table.at[1:200], 0.1) | {table.at[row.at]: RARE for row in rare[:20]},
     )
-
-
-def _odd_rows(table: TextTable) -> list[int]:
-    """Rows with a value that is nearly alone in a column of few values: the pod that crashes, the order refunded."""
-    if len(table.rows) < 5:
-        return []
-    odd: list[int] = []
-    for column in range(len(table.columns)):
-        counts = Counter(row[column] for row in table.rows if column < len(row))
-        if 1 < len(counts) <= 8:
-            rare = {value for value, n in counts.items() if n == 1 or n <= 0.02 * len(table.rows)}
-            odd += [i for i, row in enumerate(table.rows) if column < len(row) and row[column] in rare]
-    return [i for i, _ in Counter(odd).most_common()]
 
 
 def _delimited(page: ResultPage, mark: str) -> TextTable | None:
@@ -399,7 +388,7 @@ def _column(columns: Sequence[str], rows: Sequence[Sequence[str]], at: int, focu
     if not cells:
         return f"  {name}: empty"
     if sum(1 for cell in cells if NUMBER.match(cell)) > 0.9 * len(cells):
-        values = sorted((_value(cell), cell) for cell in cells if NUMBER.match(cell))
+        values = sorted((number_in(cell), cell) for cell in cells if NUMBER.match(cell))
         return f"  {name}: {clip(values[0][1], 24)} to {clip(values[-1][1], 24)}{gaps}"
     counts = Counter(cells)
     if len(counts) <= 8 and len(counts) < len(cells):
@@ -407,10 +396,6 @@ def _column(columns: Sequence[str], rows: Sequence[Sequence[str]], at: int, focu
     elif cells == sorted(cells):
         told = f"{clip(cells[0], 30)} … {clip(cells[-1], 30)}, sorted"
     else:
-        some = ", ".join(clip(cell, 24) for cell in focus.best(counts, 3))
+        some = ", ".join(clip(cell, 24) for cell in focus.best(counts, 2))
         told = f"{len(counts):,} different, such as {some}"
     return f"  {name}: {told}{gaps}"
-
-
-def _value(cell: str) -> float:
-    return float(re.sub(r"[^\d.+-]", "", cell)[:300])

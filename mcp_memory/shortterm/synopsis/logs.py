@@ -216,7 +216,7 @@ def describe_log(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     messages: dict[str, list[PageLine]] = {}
     for line in page.lines:
         if line.text.strip():
-            messages.setdefault(_template(line), []).append(line)
+            messages.setdefault(template(line.text), []).append(line)
             if level := _level(line):
                 levels.setdefault(level, []).append(line)
     traces = find_traces(page.lines)
@@ -248,8 +248,9 @@ def _level(line: PageLine) -> str:
     return ""
 
 
-def _template(line: PageLine) -> str:
-    return CHANGING.sub("#", line.text[:240])
+def template(text: str) -> str:
+    """Return a line with its numbers, ids and quoted parts as #: lines of one template are one message."""
+    return CHANGING.sub("#", text[:240])
 
 
 def _message(line: PageLine) -> str:
@@ -261,7 +262,7 @@ def _message(line: PageLine) -> str:
 
 def _errors(errors: list[PageLine], traces: list[Trace], messages: dict[str, list[PageLine]]) -> Iterator[str]:
     """List each different error once, the commonest first, with its line and count; then the exceptions."""
-    alike = [messages[template] for template in {_template(line) for line in errors}]
+    alike = [messages[template] for template in {template(line.text) for line in errors}]
     for lines in sorted(alike, key=lambda lines: (-len(lines), lines[0].number))[:5]:
         yield f"error ×{len(lines):,}, first at line {lines[0].number}: {clip(_message(lines[0]), 160)}"
     raised = {trace.headline: trace for trace in traces}
@@ -282,7 +283,7 @@ def _picks(
     picks = {lines[0].number: 1.0 / len(lines) for lines in messages.values() if len(lines) <= 3}
     for level, weight in (("WARN", 2.0), ("5xx", 3.0), ("4xx", 1.5), ("ERROR", 4.0), ("FATAL", 6.0)):
         if lines := levels.get(level):
-            firsts = {_template(line): line.number for line in reversed(lines)}
+            firsts = {template(line.text): line.number for line in reversed(lines)}
             picks |= dict.fromkeys(firsts.values(), weight) | {lines[-1].number: weight + 1}
     picks.update({trace.last: 5.0 for trace in traces[-3:]})
     return picks

@@ -27,6 +27,8 @@ WIDTH = 600
 SAMPLE = 400
 
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+INSIDE = re.compile(r"\w\w")
+LAST_WORD = re.compile(r"(?<!\w)\w+\Z")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 EXIT = re.compile(r"\s*(?:<(?:returncode|exit_?code)>|\[?exit(?:ed with)? (?:code|status):?)\s*(-?\d{1,6})\b", re.I)
 TAG = r"</?(?:output|output_head|output_tail|stdout|stderr|result|tool_output|tool_result|elided_chars|warning)>"
@@ -88,8 +90,18 @@ def one_line(text: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """At most `limit` characters, with an ellipsis where some were cut."""
-    return text if len(text) <= limit else text[: max(0, limit - 1)].rstrip() + "…"[: max(0, limit)]
+    """At most `limit` characters, with an ellipsis where some were cut: between words, unless one is very long."""
+    if len(text) <= limit:
+        return text
+    kept = text[: max(0, limit - 1)]
+    if kept and INSIDE.match(text, limit - 2):
+        kept = kept[: -len(found[0])] if (found := LAST_WORD.search(kept, len(kept) // 2)) else kept
+    return kept.rstrip(" ,;:(.-") + "…"[: max(0, limit)]
+
+
+def clip_start(text: str, limit: int) -> str:
+    """The end of a text, likewise."""
+    return clip(text[::-1], limit)[::-1]
 
 
 def counted(number: int, noun: str, ending: str = "s") -> str:
@@ -282,7 +294,6 @@ TERM = re.compile(
     r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]{2,12}"
 )
 CODE = re.compile(r"[A-Z0-9]{3}")
-OWNERS = re.compile(r"(?:self|this|cls)\.")
 
 
 def terms_in(text: str) -> list[str]:
@@ -298,7 +309,7 @@ def located_terms(texts: Sequence[str]) -> list[list[tuple[str, str]]]:
 def _located_terms(text: str) -> Iterator[tuple[str, str]]:
     end = 0
     for found in TERM.finditer(text):
-        term = OWNERS.sub("", found[0]).strip("./-,:")
+        term = found[0].strip("./-,:")
         if 3 < len(term) <= LONGEST or (len(term) == 3 and CODE.fullmatch(term)):
             yield term, text[end : found.start()]
             end = found.start() + len(found[0].rstrip("./-,:"))

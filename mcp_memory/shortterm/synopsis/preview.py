@@ -1,13 +1,14 @@
 """The preview of a result within its budget: header, facts, lines by weight, and key words of the lines between.
 
-All in the order of the text: `33 def close(gate): … lock ferry_gate` is line 33 and words of the lines below it;
-`40 … words` begins at line 40. For values and running text the key words alone follow a place. The budget is in
-characters and never exceeded; the preview does not repeat the summary.
+All in the order of the text: `33 return gate.close() … lock ferry_gate` is line 33 and words of the lines below it;
+`40 … words` begins at line 40. In code a run begins with the name that is defined there. For values and running text
+the key words alone follow a place. The budget is in characters and never exceeded; the preview does not repeat the
+summary.
 
 Key words: each once, in the order of the text, and words of one clause stay together, like a telegram: `help operate
 machine speed, changing approach`. Words that the reader has already (the call, the talk, the preview so far) are left
-out. Cheap words win: short ones over long paths, running text (comments and docstrings too) over code, repeated words
-over single ones. Bounds: `SEEN` words.
+out, but for names that are defined. Cheap words win: short ones over long paths, running text (comments and docstrings
+too) over code, repeated words over single ones. Bounds: `SEEN` words.
 
 The room depends on the use of a result. A verdict (tests, traces, logs, diffs, listings) needs a few lines. Code, hits
 and values are needed again name by name, so their room grows with them. Running text is cheap, and soon enough.
@@ -50,6 +51,8 @@ KEYWORDS = frozenset(
     " self this super begin then endif define include using namespace export default switch case type".lower().split()
 )
 SPOKEN, COUNTED, PLACED = 1.5, 0.4, 0.5
+NAMED = 3.0
+"""What a definition's name is worth beside another word: the run that it begins is about it."""
 REPEATED = (1.0, 1.25, 1.7)
 """In running text a word that is said twice, or three times, shows the subject."""
 UNGUESSED = 2.0
@@ -83,14 +86,17 @@ def gist(
     room: int,
     numbers: float = COUNTED,
     listed: bool = True,
+    defined: Iterable[str] = (),
 ) -> list[PageLine]:
     """Return runs of key words, each named after its first part; with `GAP` for each at most `room` characters.
 
     `known` are words to leave out, `breaks` places that end a run, `span` its longest reach, `numbers` the worth of a
-    number beside a word: little in code, where most are line numbers; as much in data. `listed`: names have commas
-    between them, like phrases; values side by side need none.
+    number beside a word: little in code, where most are line numbers; as much in data. `listed`: names and values
+    are parted like words of running text, where a phrase is beside them. `defined` names come first, known or not.
     """
-    words = _words(pieces, {word.lower() for word in known}, numbers)
+    words = _words(pieces, {word.lower() for word in known} - {name.lower() for name in defined}, numbers)
+    for term in words.keys() & set(defined):
+        words[term].worth *= NAMED
     ranked = sorted(
         _phrases(words), key=lambda phrase: (-_gain(phrase, words, listed), words[phrase[0]].place * GOLDEN % 1)
     )
@@ -187,10 +193,12 @@ def _runs(
     """Join words to runs; a run ends at the next of `ends` or `span` after its first piece."""
     runs: list[PageLine] = []
     last = part = -1  # the place of the last word, and between which ends it is
+    goes_on = {word.place for word in words.values() if word.joined} & {word.place + 1 for word in words.values()}
     for term, word in sorted(words.items(), key=lambda item: item[1].place):
         before, part = part, bisect_right(ends, word.at)
         if runs and part == before and word.at - runs[-1].number < span:
-            apart = (listed or word.spoken) and not (word.joined and word.place == last + 1)
+            between_phrases = word.place not in goes_on and (last in goes_on or word.place + 1 in goes_on)
+            apart = (listed or word.spoken) and between_phrases
             runs[-1] = PageLine(runs[-1].number, f"{runs[-1].text}{',' * apart} {term}", runs[-1].name)
         else:
             runs.append(PageLine(word.at, term, names[word.at]))
@@ -222,9 +230,9 @@ class Room:
 
 USES: dict[Use, Room] = {
     "report": Room(130, 0.03, 400, lines=0.6, runs=8, numbers=0.4),
-    "names": Room(200, 0.12, 1_500, lines=0.3, runs=12, numbers=0.4),
+    "names": Room(200, 0.14, 1_500, lines=0.1, runs=12, numbers=0.4),
     "data": Room(240, 0.04, 600, lines=0.4, runs=12, numbers=1.0),
-    "text": Room(550, 0.02, 920, lines=0.0, runs=3, numbers=0.4),
+    "text": Room(550, 0.06, 1_500, lines=0.0, runs=3, numbers=0.4),
     "nothing": Room(200, 0.0, 400, lines=0.0, runs=1, numbers=0.0),
 }
 
@@ -255,6 +263,8 @@ class SynopsisDraft:
     """Whether the first and the last lines tell more than others."""
     pieces: Sequence[PageLine] = ()
     """What the gist is drawn from, where that is not the lines."""
+    names: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Line number → the name defined there, with which a run of key words begins."""
     parts: bool = False
     """Whether pieces are parts of their own (rows, values of keys), of which no two go into one run."""
 
@@ -271,6 +281,8 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
     room = budget - len(parts[0])
     facts_room = int(room * FACTS_SHARE) if draft.use != "nothing" else room
     for fact in draft.facts:
+        if fact in summary:
+            continue
         shown = clip(clean(fact), facts_room - 1)
         if len(shown) < min(40, len(fact)):
             break
@@ -299,6 +311,8 @@ def _header(draft: SynopsisDraft, page: ResultPage) -> str:
 GIST_LINES = 3_000
 LINE_LEAST, LINE_SHOWN = 70, 160
 EDGE = 2
+WIDE = re.compile(r"(?<=[\w)%]) {3,}(?=\S)")
+"""What aligns the columns of a table; two spaces part them just as well."""
 SHORTEST_RUN = 8
 
 
@@ -322,11 +336,12 @@ def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, sai
     runs = gist(
         pieces,
         known=known,
-        breaks=lines,
+        breaks=[*lines, *draft.names],
         span=1 if draft.parts else max(SHORTEST_RUN, len(pieces) // share.runs),
         room=room - sum(len(shown) + 1 for shown in lines.values()),
         numbers=share.numbers,
-        listed=draft.use != "data",
+        listed=draft.use == "text",
+        defined=draft.names.values(),
     )
     return _joined(lines, runs, mark="" if draft.use in ("data", "text") else "… ")
 
@@ -361,7 +376,7 @@ def _lines(
     `insist`: the heaviest is shown even where its words are known, for it says that they stand here.
     """
     by_number = {piece.number: piece for piece in pieces if piece.number in weights}
-    width = min(LINE_SHOWN, max(LINE_LEAST, room // 2), max(20, room - 8))
+    width = min(LINE_SHOWN, max(LINE_LEAST, room // 2))
     known = {*focus.known, *(term.lower() for term in terms_in(said))}
     chosen: dict[int, str] = {}
     for rank, number in enumerate(sorted(by_number, key=lambda number: (-weights[number], number))):
@@ -392,11 +407,12 @@ def _joined(lines: Mapping[int, str], runs: Sequence[PageLine], *, mark: str) ->
 
 def _narrow(text: str, focus: Focus, width: int) -> str:
     """A line of at most `width` characters, cut so that the first word that was asked for stays."""
-    text = text.replace("\t", "  ")
+    text = WIDE.sub("  ", text.replace("\t", "  "))
     if len(text) <= width:
         return text
     found = focus.pattern.search(text) if focus.pattern else None
     if found is None or found.end() < width:
         return clip(text, width)
     start = max(0, found.start() - width // 3)
+    start = max(start, text.find(" ", start, found.start()))  # between words
     return clip("…" + one_line(text[start:]), width)

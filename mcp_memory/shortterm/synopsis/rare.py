@@ -1,0 +1,84 @@
+"""Rows unlike the rest: the two jobs that failed, the pod that restarts, the one amount that is ten times the others.
+
+Works on rows of cells, whatever they come from. A row is rare for a value that few rows have in a column where the
+others agree, for a cell that only a few rows fill (or leave empty), or for a number far outside the range of the
+others. A column that differs in too many rows (ids, free text, a long tail of numbers) makes no row rare.
+One pass over each column, and one sort where it holds numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+
+from mcp_memory.shortterm.synopsis.page import clip
+
+LEAST_ROWS = 8
+"""Of fewer rows none is usual enough to call another rare."""
+FEW = 0.05
+"""A value is rare in this part of the rows, and in one row of even the shortest table."""
+KINDS = 12
+"""A column of more different values than these has none that is usual."""
+FAR = 5.0
+"""A number is far outside at so many times the distance between the quartiles."""
+NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?$")
+SHOWN = 5
+CELL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RareRow:
+    at: int
+    columns: tuple[int, ...]
+    """Columns whose cell is rare in this row."""
+
+
+def rare_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[RareRow]:
+    """Return the rare rows, those with the most rare cells first."""
+    if len(rows) < LEAST_ROWS:
+        return []
+    odd: dict[int, list[int]] = {}
+    for column in range(len(columns)):
+        for at in _rare_in([row[column] if column < len(row) else "" for row in rows]):
+            odd.setdefault(at, []).append(column)
+    found = [RareRow(at, tuple(where)) for at, where in odd.items()]
+    return sorted(found, key=lambda row: (-len(row.columns), row.at))
+
+
+def told(row: RareRow, columns: Sequence[str], cells: Sequence[str], *, label: str) -> str:
+    """Return what is rare in a row under the names of the columns, after the row's label unless that is the same."""
+    values = [cells[at] if at < len(cells) else "" for at in row.columns]
+    rare = [f"{columns[at]} {clip(cell, CELL) or 'empty'}" for at, cell in zip(row.columns, values, strict=True)]
+    return ", ".join([*([clip(label, CELL)] if label and label not in values else []), *rare])
+
+
+def number_in(cell: str) -> float:
+    """Return the number that a cell matching `NUMBER` holds."""
+    return float(re.sub(r"[^\d.+-]", "", cell)[:300])
+
+
+def _rare_in(cells: Sequence[str]) -> list[int]:
+    """Return the places of rare cells in a column."""
+    most = max(1, int(FEW * len(cells)))
+    filled = [at for at, cell in enumerate(cells) if cell]
+    if len(filled) <= most:
+        return filled
+    counts = Counter(cells)
+    if 1 < len(counts) <= KINDS and counts.most_common(1)[0][1] > 2 * most:
+        rare = {cell for cell, n in counts.items() if n <= most}
+        found = [at for at, cell in enumerate(cells) if cell in rare]
+        return found if len(found) <= 2 * most else []
+    if len(filled) < len(cells) <= len(filled) + most:
+        return [at for at, cell in enumerate(cells) if not cell]
+    numbers = {at: number_in(cells[at]) for at in filled if NUMBER.match(cells[at])}
+    return _far_out(numbers, most) if len(numbers) > 0.9 * len(filled) and len(numbers) >= LEAST_ROWS else []
+
+
+def _far_out(numbers: dict[int, float], most: int) -> list[int]:
+    low, _, high = quantiles(numbers.values(), n=4)
+    reach = FAR * (high - low)
+    found = [at for at, value in numbers.items() if not low - reach <= value <= high + reach]
+    return found if len(found) <= most else []
