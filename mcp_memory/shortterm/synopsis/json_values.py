@@ -222,13 +222,14 @@ def _tables(value: Json) -> Iterator[tuple[str, list[tuple[str, dict[str, Json]]
     """Yield arrays of objects with the key that holds them, each object with its place; objects of objects likewise."""
     held = [("", value), *(value.items() if isinstance(value, dict) else ())]
     for key, one in held:
-        found = one.items() if isinstance(one, dict) else enumerate(one) if isinstance(one, list) else ()
-        rows = [
-            (f"[{at}]" if isinstance(one, list) else f".{at}"[not key :], row)
-            for at, row in islice(found, ROWS)
-            if isinstance(row, dict)
-        ]
-        if rows and len(rows) == min(len(one), ROWS):
+        if isinstance(one, dict):
+            found = [(f".{one_line(at)}"[not key :], row) for at, row in islice(one.items(), ROWS)]
+        elif isinstance(one, list):
+            found = [(f"[{at}]", row) for at, row in enumerate(one[:ROWS])]
+        else:
+            continue
+        rows = [(place, row) for place, row in found if isinstance(row, dict)]
+        if rows and len(rows) == len(found):
             yield one_line(key), rows
 
 
