@@ -48,7 +48,7 @@ def _read(name: str) -> str:
 
 
 def _body() -> Element:
-    """Return what is around the page; `app.js` finds the parts by their ids, and what it says in data attributes."""
+    """Return the elements around the page. `app.js` finds them by their ids, and its texts in data attributes."""
     hint = t("frame.search_hint")
     entries = (el("li", el("a", t(word), href=path)) for path, word in _ENTRIES)
     field = el("input", type="search", name="q", id="search", aria_label=hint, placeholder=hint, autocomplete="off")

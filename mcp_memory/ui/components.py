@@ -197,7 +197,7 @@ def pager(path: str, cursor: str | None, text: str, **query: object) -> Element 
 
 
 def statement_row(atom: Atom) -> Element:
-    """Return a statement in a line or two: what it says, its kind, since when, whose word, whether it is in doubt."""
+    """Return a statement in a line or two: its text, kind, dates, speaker, quarantine and entities."""
     ended = atom.valid_to is not None
     return el(
         "div",

@@ -123,9 +123,9 @@ class Sessions:
         return cookie
 
     def of(self, cookie: str | None, *, by_reader: bool = True) -> Session | None:
-        """Return the session of a cookie, None where there is none any more.
+        """Return the session of a cookie, or None after it has ended.
 
-        `by_reader`: it counts as use; what a page asks for without its reader does not.
+        `by_reader`: the request counts as use. Requests that a page makes by script do not.
         """
         id = _hashed(cookie or "")
         session = self._open.get(id)

@@ -8,7 +8,7 @@ from typing import Any
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters, NewAtom, Saving
+from mcp_memory.store.values import Filters, NewAtom, Saving, SavingKind
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -84,12 +84,13 @@ def test_savings_between_moments_add_up_to_all_of_them(store: Store) -> None:
 
 def test_savings_are_summed_for_each_session_the_newest_first(store: Store) -> None:
     hours = [NOON + timedelta(hours=hour) for hour in range(4)]
-    for name, at, kind, saved, spent in (
+    events: list[tuple[str, datetime, SavingKind, int, int]] = [
         ("long ago", NOON - timedelta(hours=1), "offload", 9, 1),
         ("b", hours[0], "offload", 100, 5),
         ("a", hours[1], "offload", 30, 3),
         ("b", hours[3], "expand", 0, 40),
-    ):
+    ]
+    for name, at, kind, saved, spent in events:
         store.add_saving("me", Saving(session=name, at=at, kind=kind, saved=saved, spent=spent))
     found = [
         (name, at, [(one.kind, one.saved, one.spent, one.saved_later) for one in kinds])

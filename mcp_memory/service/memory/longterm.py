@@ -222,7 +222,7 @@ class LongtermVerbs(Verbs):
         older = parts.store.atoms(self.space, supersedes)
         atom = explicit_atom(
             text,
-            kind=kind or next((one.kind for one in older), "persona"),
+            kind=kind or (older[0].kind if older else "persona"),
             session=self._session(session),
             entity=entity,
             relation=relation,

@@ -228,7 +228,7 @@ def _named(run: Sequence[CanvasVersion], undone: set[str]) -> tuple[str, str]:
 
 
 async def node(view: View) -> Page:
-    """A step: what it found, the results it is made of, what came before and after. A group: the steps in it."""
+    """Show a step with its results and the steps before and after it, or a group with its steps."""
     row = await view.memory.canvas(int(view.parts["number"]))
     id_ = f"{padded(row.number)}-{view.parts['node']}"
     held = read(row)
@@ -279,7 +279,7 @@ def _about(step: Node, row: CanvasRow) -> Element:
 
 
 def record_row(record: Record) -> Element:
-    """Return a tool call in a line or two: what was called, what came of it, where the whole result is."""
+    """Return a tool call in a line or two: the call, its summary, and a link to the whole result."""
     saved = t("canvas.tokens", raw=ui.count(record.tokens_raw), kept=ui.count(record.tokens_kept))
     return el(
         "div",

@@ -50,7 +50,7 @@ async def tombstone(view: View) -> Page:
 
 
 async def _words(view: View, tombstone: str) -> Element | None:
-    """Return what was forgotten, folded away, for a reader who may bring it back; never in the App."""
+    """Return the forgotten words in a closed box, only for a reader with the right to bring them back."""
     if not view.may("admin"):
         return None
     found = await view.memory.forgotten_words(tombstone, limit=_SHOWN)

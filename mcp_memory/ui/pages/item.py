@@ -35,7 +35,7 @@ _FAR = 600  # characters between quotes that are shown apart
 
 
 async def statement(view: View) -> Page:
-    """What it says, the words that it is based on, what names it, and what it replaced or what replaced it."""
+    """Show a statement, the words it is based on, the pages that cite it, and its older and newer versions."""
     memory, id = view.memory, view.parts["id"]
     atom = await memory.atom(id)
     evidence = [Evidence(turn=atom.evidence, span=atom.span, quote=""), *atom.also]

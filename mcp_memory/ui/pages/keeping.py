@@ -1,4 +1,4 @@
-"""Parts of the page `home`: what was forgotten, how long what is kept, backups, export and import."""
+"""Parts of the page `home`: forgotten items, retention, backups, export and import."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PURGE = "purge"
 
 
 def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
-    """Return what was forgotten, the last first, with its undo, and the form that erases what is ticked."""
+    """Return the forgotten items, the last first, with buttons that bring them back, and the form that erases some."""
     found = sorted(tombstones, key=lambda one: int(one.id[1:]), reverse=True)
     shown = found[:_TOMBSTONES]
     can_erase = view.is_owner and any(_is_open(one) for one in shown)

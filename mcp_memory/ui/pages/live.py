@@ -1,4 +1,4 @@
-"""Live: what was stored, recalled, offloaded and forgotten last, and who is connected.
+"""Live: the last stored, recalled, offloaded and forgotten items, and the connected programs.
 
 The scripts load it anew when something changes; without them it is as of when it was loaded.
 """

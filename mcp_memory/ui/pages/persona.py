@@ -90,7 +90,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _diff(unified: str) -> Iterator[Element]:
-    """Yield the lines of a unified diff: what is new and what is gone are marked by more than a colour."""
+    """Yield the lines of a unified diff. Signs mark new and removed lines, not colour alone."""
     lines = [line for line in unified.splitlines()[2:] if line[1:].strip()]
     if not lines:
         yield ui.empty(t("persona.no_changes"))

@@ -1,4 +1,4 @@
-"""Review: what was put in quarantine, why, and the decisions about it.
+"""Review: the quarantined items, the reasons, and the decisions about them.
 
 One form takes all that is ticked; each item has buttons of its own.
 """
@@ -26,7 +26,7 @@ _CHOSEN = "chosen"
 
 
 async def review(view: View) -> Page:
-    """What waits for review, the newest first, and what was decided before."""
+    """Show the items that wait for review, the newest first, and the earlier decisions."""
     found = await view.memory.waiting(limit=_WAITING + 1)
     shown = found[:_WAITING]
     return Page(
@@ -93,7 +93,7 @@ def _decided(view: View, one: Reviewed) -> list[Element | None]:
 
 
 def _head(one: Reviewed) -> tuple[Element | None, ...]:
-    """Return what it is, whose word, and where and when it came in."""
+    """Return the kind of an item, its speaker, its session and its time."""
     session = ui.link(f"/session/{ui.part(one.session)}", ui.words_of(one.session)) if one.session else None
     kind = t("review.turn") if one.kind == "turn" else t("review.statement")
     whose = ui.badge(t("review.whose", who=SAID_BY[one.source]), "source")

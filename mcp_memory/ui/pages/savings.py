@@ -25,7 +25,7 @@ _SESSIONS = 100
 
 
 async def savings(view: View) -> Page:
-    """What was saved, net of what it cost, over all time and over the last days (`days` of the query)."""
+    """Show tokens saved and spent: since the beginning, on the last days (`days` of the query), and by session."""
     span = _span(view)
     ledger = await view.memory.ledger()
     days = await view.memory.savings_by_day(days=span)
