@@ -161,8 +161,9 @@ async def follow_log(
             if chunk.conversation is not None and done.session is not None:
                 await _record(memory, done.session, turns, done)
                 await _keep(memory, done, chunk.conversation, results, since=now() - LIVE_FOR if live else None)
-                for one in (one for one in instead if one.call is not None):
-                    await memory.note_replaced(done.session, one.call, one.text, at=one.said_at)
+                for one in instead:
+                    if one.call is not None:
+                        await memory.note_replaced(done.session, one.call, one.text, at=one.said_at)
                 if chunk.head:
                     await memory.note_followed(chunk.position(path, agent, done.session, at=now()))
             if until is not None and time.monotonic() > until:

@@ -342,7 +342,7 @@ class LongtermVerbs(Verbs):
 
     @in_thread
     def why(self, id: str) -> Why:
-        """Return the tool results that support an atom or turn; for a ref or node, the atoms and turns that cite it."""
+        """Return what an atom or turn is based on, and what is based on it; of a ref or node, what cites it."""
         from mcp_memory.longterm.verification.evidence import why
 
         return why(self._parts.store, self.space, id)

@@ -54,9 +54,9 @@ async def test_status_tells_what_was_saved_once_and_later_and_what_was_spent(hom
     clock = [NOON]
     async with open_memory(home=home, embedder="none", now=lambda: clock[0]) as memory:
         log = "".join(f"row {n} of the log of the quay\n" for n in range(400))
-        done = await memory.offload_tool_result("shell", log, session="s")
-        await memory.offload_tool_result("shell", "ok", session="s", tool_call_id="1")
-        await memory.offload_tool_result("shell", "ok", session="s", tool_call_id="1")
+        done = await memory.offload_tool_result("shell", log, session="s", replaced=True)
+        await memory.offload_tool_result("shell", "ok", session="s", tool_call_id="1", replaced=True)
+        await memory.offload_tool_result("shell", "ok", session="s", tool_call_id="1", replaced=True)
         clock[0] += timedelta(seconds=30)
         opened = await memory.expand_node(done.ref, grep="row 7")
         savings = (await memory.status())["savings"]
