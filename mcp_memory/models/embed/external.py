@@ -2,10 +2,10 @@
 litellm.
 
 Local models are set as `fastembed:BAAI/bge-small-en-v1.5`, `model2vec:minishlab/potion-base-8M`, or with a folder in
-place of the name. The library is an extra (`pip install 'memory-pyramid[fastembed]'`); it downloads a model at first use,
-fastembed's into `models` under the home, model2vec's into the cache of Hugging Face. Neither is `local` in the sense
-of the protocol: a transformer takes 10 ms a text, and the first use may download for minutes, so turns are embedded
-in the background. Questions wait for a model in the first 10 seconds of its loading; after that they are searched by
+place of the name. The library is an extra (`pip install 'memory-pyramid[fastembed]'`). It downloads a model at first
+use, fastembed's into `models` under the home, model2vec's into the cache of Hugging Face. Neither is `local` as
+the protocol means it: a transformer takes 10 ms a text, and the first use may download for minutes, so turns are
+embedded in the background. Questions wait for a model in the first 10 seconds of its loading, and then are searched by
 words until it is ready. The identity of a model by name is that name, so a change behind the name is noticed only by
 its dimensions; a folder's identity has a hash over its files.
 
