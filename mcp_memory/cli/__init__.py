@@ -5,6 +5,7 @@
     serving                   serve, ui, demo, wrap, hook
     search                    recall, search, why
     show                      show
+    remembering               remember
     forgetting                forget, purge, retention, review
     distilling                distill, flush, pause, resume, verify, scene, persona, compress
     status, doctor            status, doctor
@@ -45,6 +46,7 @@ GROUPS = {
         "verify": "distilling",
     },
     "Change": {
+        "remember": "remembering",
         "review": "forgetting",
         "forget": "forgetting",
         "purge": "forgetting",

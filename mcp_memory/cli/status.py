@@ -194,7 +194,7 @@ def status_rows(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("tokens", f"{tokenizer['name']}, {'exact' if tokenizer['exact'] else 'estimated, never too low'}"),
         ("offloading", _saving(answer["offload"])),
         ("savings", _savings(answer["savings"])),
-        ("connected", _few([_process(one) for one in answer["connected"]], 4) or "nobody"),
+        ("connected", _few([_process(one) for one in answer["connected"]], 4) or "no client now"),
         ("access", f"{plural(keys['valid'], 'token')} for HTTP{ended}" if keys["valid"] or keys["expired"] else ""),
         ("settings", f"unknown variables: {with_nearest(unknown)}" if unknown else ""),
         ("hooks", _hooks(answer["hooks"])),
@@ -283,9 +283,9 @@ def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
     waiting, done, paused = pyramid["waiting"], pyramid["done"], pyramid["paused"]
     read = done.get("extract", {})
-    reader = pyramid["answered_by"] or "nobody by itself; the connected agent can, with distill"
+    reader = pyramid["answered_by"] or "no model is set; the connected agent can distill"
     if paused:
-        reader = f"nobody: {paused['reason']}, since {paused['since'][:16].replace('T', ' ')}"
+        reader = f"paused: {paused['reason']}, since {paused['since'][:16].replace('T', ' ')}"
     yield "reader", reader
     if read:
         yield (

@@ -36,7 +36,7 @@ def test_the_commands_are_these() -> None:
     assert {title: " ".join(names) for title, names in GROUPS.items()} == {
         "Use": "recall search import distill flush compress demo",
         "Look": "ui status show why verify",
-        "Change": "review forget purge retention scene persona pause resume",
+        "Change": "remember review forget purge retention scene persona pause resume",
         "Keep": "backup restore export move rebuild compact migrate",
         "Connect": "install uninstall serve wrap hook token",
         "Measure": "doctor bench",

@@ -189,7 +189,7 @@ def test_turns_stand_under_their_days_the_newest_first_and_within_a_day_as_they_
     new, *_ = talk(hand, "The boiler was repaired by Ines", session="b")
     lines = recall(hand, "Who repaired the boiler?").dynamic.splitlines()[1:-1]
     assert [line.partition("]")[0] for line in lines] == [
-        "About this, newest first:",
+        "About this, newest day first:",
         "2026-11-23:",
         f"- [{new}",
         "2026-11-20:",

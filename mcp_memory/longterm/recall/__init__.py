@@ -72,11 +72,11 @@ _HEADINGS: dict[Group, str] = {
     "fact": "",
     "atom": "",
     "rule": "Rules the user stated; follow those that apply:",
-    "turn": "About this, newest first:",
+    "turn": "About this, newest day first:",
     "output": "",
     "end": "",
-    "maybe": "Said earlier, may matter here; newest first:",
-    "unsure": "Closest, unsure, newest first:",
+    "maybe": "Said earlier, may matter here; newest day first:",
+    "unsure": "Closest, unsure, newest day first:",
 }
 """The parts of the dynamic block in their order, each with the line above it."""
 _SAID: tuple[Group, ...] = ("turn", "maybe", "unsure")
@@ -259,7 +259,7 @@ def _dynamic(lines: Sequence[RecallLine]) -> str:
 
 
 def _by_day(lines: Sequence[RecallLine]) -> Iterator[str]:
-    """Yield the turns by day, the newest day first; within a day in their order."""
+    """Yield the turns by day, the newest day first; within a day the oldest first."""
     days = sorted({line.day for line in lines if line.day}, reverse=True)
     for day in days:
         yield f"{day:%Y-%m-%d}:"

@@ -82,7 +82,7 @@ class RecallLine:
     is_suspect: bool = False
     """It looks like an attack and is not shown; its id is listed among those left out."""
     place: tuple[str, int] = ("", 0)
-    """Session and position of a turn, to sort the turns of a day."""
+    """When a turn was said, and its position in its session, to sort the turns of a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -479,7 +479,7 @@ def _of_rule(turn: Turn, width: int) -> RecallLine | None:
 
 
 def _said(turn: Turn, group: Group, text: str) -> RecallLine:
-    place = (turn.session, turn.position)
+    place = (turn.said_at.isoformat(), turn.position)
     return RecallLine(
         group=group, id=turn.id, text=text, source=source_of_turn(turn), day=turn.said_at.date(), place=place
     )
