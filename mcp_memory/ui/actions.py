@@ -1,7 +1,7 @@
 """What forms change: one function for each action, by name. `run` checks the right, calls it, and says where to go.
 
-An action calls verbs of `Memory`. It returns the address of the next page, which confirms what was done
-(`confirmations`), or a page that is shown only now. Tokens, backups and purging are for the owner, whatever the right.
+An action calls verbs of `Memory`. It returns the address of the next page, which confirms the action
+(`confirmations`), or a page that is shown only once. Tokens, backups and purging are for the owner, whatever the right.
 """
 
 from __future__ import annotations

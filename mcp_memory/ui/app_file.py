@@ -1,7 +1,7 @@
 """The MCP App: one HTML file with everything in it, made of the files in `static/`.
 
-A host shows it in a sandboxed frame where nothing can be fetched. So the style sheet and the scripts are inside, and
-what it shows comes through the tool `memory_view`.
+A host shows it in a sandboxed frame where nothing can be fetched. So the file includes the style sheet and the
+scripts, and gets its content through the tool `memory_view`.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def fitted(page: Page, path: str) -> AppView:
 
 
 def _within(trees: list[Any], room: int) -> list[Any]:
-    """Return trees, cut to so many bytes of JSON: where one of them is most of it that one, else from the end."""
+    """Return trees, cut to `room` bytes of JSON: the largest one if it is most of the content, else from the end."""
     sizes = [len(to_json(node)) + 1 for node in trees]
     if sum(sizes) <= room:
         return trees

@@ -63,7 +63,7 @@ def words_of(text: str, *, class_: str | None = None, tag: str = "span") -> Elem
 
 
 def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = None) -> list[Node]:
-    """Return a text with these spans marked; `around`: only so many characters before the first and after the last."""
+    """Return a text with these spans marked; `around` limits the characters before the first and after the last."""
     spans = sorted((max(0, start), min(len(text), end)) for start, end in spans if start < end)
     first = 0 if around is None or not spans else max(0, spans[0][0] - around)
     last = len(text) if around is None or not spans else min(len(text), spans[-1][1] + around)
@@ -77,7 +77,7 @@ def marked(text: str, spans: Sequence[tuple[int, int]], *, around: int | None = 
 
 
 def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None = 200, of: str | None = None) -> Element:
-    """Return the words of a turn as evidence: who said them, when, and the quoted spans marked.
+    """Return the words of a turn as evidence, with the speaker, the time, and the quoted spans marked.
 
     `of` is the statement that is based on them; the page of the turn then marks the same words.
     """
@@ -91,7 +91,7 @@ def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None =
 
 
 def speaker(turn: Turn) -> Node:
-    """Return who said a turn: a name where it has one, and what that is where it is not the user."""
+    """Return the speaker of a turn: the name, followed by the role unless that is the user; without a name, the role."""
     role = t(f"shared.role_{turn.role}")
     if not turn.name:
         return words_of(role)
@@ -99,7 +99,7 @@ def speaker(turn: Turn) -> Node:
 
 
 def name_of_source(source: Source) -> Node | None:
-    """Return whose word a statement is, None for the user's own."""
+    """Return a badge that names the source of a statement; None if the user stated it."""
     return badge(ATTRIBUTION[source], "source") if ATTRIBUTION[source] else None
 
 
@@ -107,7 +107,7 @@ def name_of_source(source: Source) -> Node | None:
 
 
 def body(*children: Any) -> tuple[Node, ...]:
-    """Return what is under the title of a page; parts that are None are left out."""
+    """Return the content of a page below its title; parts that are None are left out."""
     return el("main", *children).children
 
 
@@ -161,7 +161,7 @@ def rows(children: Iterable[Any], *, ordered: bool = False) -> Element:
 
 
 def table(caption: str, head: Sequence[str], lines: Iterable[Sequence[Any]], *, numbers: Sequence[int] = ()) -> Element:
-    """Return a table that scrolls sideways by itself where it is narrow; `numbers` are columns set to the right."""
+    """Return a table that scrolls sideways, apart from the page, if too wide; columns in `numbers` align right."""
 
     def cell(tag: str, place: int, child: Any) -> Element:
         return el(tag, child, class_="number" if place in numbers else None, scope="col" if tag == "th" else None)
@@ -237,7 +237,7 @@ def forgotten_line(many: int) -> Element | None:
 
 
 def field(label: str, name: str, value: str, *, hint: str | None = None, kind: str = "text") -> Element:
-    """Return a labelled field; `hint` is an example of what it takes."""
+    """Return a labelled field; `hint` is an example of a value."""
     return el("label", label, " ", el("input", type=kind, name=name, value=value, placeholder=hint, dir="auto"),
               class_="field")  # fmt: skip
 
@@ -259,9 +259,9 @@ def hidden(values: Mapping[str, object]) -> list[Element]:
 
 def form(view: View, name: str, *children: Any, needs: Right = "admin", class_: str | None = None,
          id_: str | None = None, **values: object) -> Element | None:  # fmt: skip
-    """Return a form that runs the action `name` of `actions` with hidden `values`; None for a reader who may not.
+    """Return a form that runs the action `name` of `actions` with hidden `values`; None if the reader lacks the right.
 
-    `id_` is for fields outside of it, which name it as their `form`.
+    `id_` is for fields outside of the form, which name it as their `form`.
     """
     if not view.may(needs):
         return None

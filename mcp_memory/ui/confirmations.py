@@ -1,7 +1,7 @@
-"""What an action has done, said once at the top of the page that it leads to.
+"""Confirmations: the result of an action, shown once at the top of the page that it leads to.
 
 The address carries the name of a message with ids and numbers: `/a43?done=stored.a43.a33` says "Stored as a43. a33 no
-longer holds." So no link can put words of its own onto a page. `told` writes such an address, `said` reads it.
+longer holds." So no link can put any other text onto a page. `told` writes such an address, `said` reads it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 12
 
 
 def told(path: str, name: str, *values: str | int) -> str:
-    """Return the address of a page that says what was done; the values are ids of rows, and numbers."""
+    """Return the address of a page that confirms an action; the values are ids of rows, and numbers."""
     given = ".".join(map(str, (name, *values[:_MOST])))
     return f"{path}{'&' if '?' in path else '?'}{PARAMETER}={given}"
 

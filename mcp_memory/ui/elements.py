@@ -44,7 +44,7 @@ _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufff
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A tag, its attributes (a name alone where the value is empty) and what is inside. Made by `el`."""
+    """A tag, its attributes (a name alone where the value is empty) and its children. Made by `el`."""
 
     tag: str
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -80,7 +80,7 @@ def el(tag: str, *children: Any, **attributes: str | int | float | bool | None) 
 
 
 def svg(width: float, height: float, *children: Any, label: str, **attributes: str | int | float | None) -> Element:
-    """Return a picture of that many units, as wide as its place allows; `label` says what it shows."""
+    """Return a picture of this size, as wide as its place allows; `label` describes it for screen readers."""
     given = {"viewBox": f"0 0 {width:g} {height:g}", "role": "img", "aria_label": label, **attributes}
     return el("svg", el("title", label), *children, width=f"{width:g}", height=f"{height:g}", **given)
 

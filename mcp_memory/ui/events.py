@@ -1,4 +1,4 @@
-"""Tells open pages what changed, as server-sent events: the topics of the changes, whichever process made them.
+"""Server-sent events that notify open pages of the topics of changes, whichever process made them.
 
 The store is asked twice a second for the number of the last change, which blocks no writer. A stream ends with its
 session, and when the server stops.

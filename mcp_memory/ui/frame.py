@@ -1,6 +1,6 @@
-"""What is around every page in a browser: navigation, search, the choice of the space, the keys; and the entry page.
+"""The frame of every page in a browser: navigation, search, the choice of the space, the keys; and the entry page.
 
-All of it elements, inside the one document that this module writes. The MCP App has no frame.
+All of it is made of elements, inside the one document that this module writes. The MCP App has no frame.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _keys() -> Element:
 
 
 def plain(title: str, *said: Node) -> list[Node]:
-    """Return what is shown without a session: a heading and some words."""
+    """Return the content of a page without a session: a heading and some words."""
     return [el("main", el("h1", title), said, id="main", tabindex="-1")]
 
 

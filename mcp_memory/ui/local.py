@@ -1,6 +1,7 @@
-"""`mcp-memory ui`: the pages for whoever has this machine, on loopback at a path that nobody can guess.
+"""`mcp-memory ui`: the pages for whoever has this machine, on loopback at a path that cannot be guessed.
 
-Cookies do not tell ports apart: the random path keeps the session's cookie from other programs that listen here.
+Browsers send cookies to all ports of a host: the random path keeps the session's cookie from other programs that
+listen on this machine.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class _Page:
         return at, el("ol" if ordered else "ul", items)
 
     def _of_item(self, lines: Sequence[str], depth: int) -> list[Node]:
-        """Return what is in an item, without a paragraph around it where it is one."""
+        """Return the content of a list item; if it begins with a paragraph, without the paragraph's tag."""
         made = list(self.blocks(lines, depth + 1))
         return [*made[0].children, *made[1:]] if made and made[0].tag == "p" else [*made]
 
@@ -205,7 +205,7 @@ class _Page:
         return [el("del", cite), " ", badge(t("shared.ended"), "warn")] if id in self.ended else [cite]
 
     def _named(self, inside: str) -> Node:
-        """Return the link that `[[Name]]` or `[[Name|as shown]]` is: to a scene, or to what is known of the name."""
+        """Return the link for `[[Name]]` or `[[Name|as shown]]`: to the scene of that name, else to the entity."""
         name, _, shown = (one.strip() for one in inside.partition("|"))
         if not name:
             return f"[[{inside}]]"

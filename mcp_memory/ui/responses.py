@@ -1,6 +1,6 @@
 """Answers over HTTP: the headers of all of them, the static files, forms that come in, and requests that are refused.
 
-The headers let a page run its own scripts and styles and nothing else, and be framed, read or cached by nobody.
+The headers let a page use only its own scripts and styles, and forbid framing, cross-origin reading, and caching.
 `Referrer-Policy` is `same-origin` and not `no-referrer`: with the latter, browsers send `Origin: null` with forms
 (measured in Chromium 156), and the origin of a form could not be checked. Pages have no links to other origins.
 """

@@ -1,4 +1,4 @@
-"""Who may see the pages: a key that opens them once, and the session that it opens.
+"""Access to the pages: a key that opens them once, and the session that it opens.
 
 A key and a cookie have 256 random bits. Both are kept as hashes, in memory only, and compared in constant time; when
 the process ends, so do all sessions. A session ends after twelve hours without a request of its reader. The token of a
@@ -34,7 +34,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """What a key opens. `space` is shown first; `spaces` are all that may be seen, None for those of the memory."""
+    """The access that a key gives. `space` is shown first; `spaces` are the visible ones, None for all spaces."""
 
     space: str
     spaces: tuple[str, ...] | None = None
@@ -63,7 +63,7 @@ class Door(Protocol):
     """Takes keys. One is for keys of one use, one for the tokens of a server (`server.token_door`)."""
 
     async def open(self, key: str, address: str) -> Reader | None:
-        """Return what a key opens, None for a wrong one. `address`: whose it is. Raises TooManyKeys."""
+        """Return the reader that a key admits, None for a wrong key; `address` is the client's. Raises TooManyKeys."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a page is made from, and what it is: the same for the browser and for the MCP App.
+"""The input and the output of a page: the same for the browser and for the MCP App.
 
 A page is a function of a `View` that returns a `Page`. `pages` lists them by address.
 """
@@ -40,7 +40,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A title and what is under it. `here` is the entry of the navigation that it belongs to."""
+    """A title and the content below it. `here` is the entry of the navigation that the page belongs to."""
 
     title: str
     body: tuple[Element | str, ...]

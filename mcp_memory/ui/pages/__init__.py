@@ -3,7 +3,7 @@
 memory          persona, scenes, statements         item            a statement, a turn, a tombstone
 result          a tool result, in windows of lines  canvas          a task: picture, outline, versions
 search          hits, and why                       entity          facts over time, the neighbourhood
-conversations   sessions and their turns            review          what is quarantined
+conversations   sessions and their turns            review          quarantined items
 savings         tokens and money, by day            live            what happens now
 home            spaces, tokens, copies, forgotten items, health
 """

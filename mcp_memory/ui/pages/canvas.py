@@ -138,7 +138,7 @@ def _outline(view: View, row: CanvasRow, held: Canvas, shown: Sequence[Node], re
 
 
 def _foldable(row: CanvasRow, one: Node) -> bool:
-    """Steps, and groups that somebody made; not what is a stack only for the picture."""
+    """Return True for steps and for groups that were made by folding, not for stacks that exist only in the picture."""
     return "-F" not in one.id or one.id in row.groups
 
 
@@ -214,7 +214,7 @@ def _runs(versions: Sequence[CanvasVersion]) -> Iterator[list[CanvasVersion]]:
 
 
 def _named(run: Sequence[CanvasVersion], undone: set[str]) -> tuple[str, str]:
-    """What a run of versions was, and their numbers."""
+    """Return the description of a run of versions, and the range of their numbers."""
     first, last = run[0], run[-1]
     key = f"canvas.version_{last.kind}"
     text = t(key, count=len(run)) if key in WORDS else last.kind
@@ -346,7 +346,7 @@ def _group(view: View, row: CanvasRow, held: Canvas, id_: str, steps: Sequence[N
 
 
 def _inside(view: View, id_: str, steps: Sequence[Node]) -> Iterator[Element]:
-    """The steps of a group, so many at a time."""
+    """Yield the steps of a group, one page of them, and the link to the next page."""
     cursor = view.query.get("cursor", "")
     first = int(cursor) if cursor.isascii() and cursor.isdecimal() and len(cursor) < 7 else 0
     yield ui.rows((_step(one, ()) for one in steps[first : first + _STEPS]), ordered=True)

@@ -1,4 +1,4 @@
-"""Conversations: the sessions, the turns of one as they were said, and what was imported."""
+"""Conversations: the sessions, the turns of one word for word, and the imports."""
 
 from __future__ import annotations
 

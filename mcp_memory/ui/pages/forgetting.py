@@ -1,4 +1,4 @@
-"""Forgetting: what was forgotten with the way back, and a preview of what would go."""
+"""Forgetting: the forgotten items with a form to restore them, and a preview of what a forgetting would remove."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN, _CHARS = 50, 300
 
 
 async def tombstone(view: View) -> Page:
-    """What was forgotten together, when, why and how, and the way back."""
+    """Return the page of a tombstone: the items forgotten together, when, why and how, and a form to restore them."""
     id = view.parts["id"]
     found = next((one for one in await view.memory.tombstones() if one.id == id), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""Home: what the space holds, what was forgotten, copies, access, and health.
+"""Home: the contents of the space, forgotten items, copies, access, and health.
 
 Whoever has this machine also sees the other spaces, tokens, files and processes. Numbers are those of
 `Memory.status()`. `keeping` has the parts about forgotten items, retention and copies.
@@ -80,7 +80,7 @@ def _times(many: int) -> str:
 
 
 def _spaces(view: View, status: dict[str, Any]) -> Element | None:
-    """Return the way into the other spaces: their pages have addresses of their own, so it is a form."""
+    """Return a form that opens another space, whose pages have other addresses; None if there is none to open."""
     others = [name for name in status["spaces"] if name != status["space"]]
     if not (view.is_owner and view.form_token and others):
         return None

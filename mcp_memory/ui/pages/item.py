@@ -1,6 +1,6 @@
-"""Item: a statement with its proof and its history, a turn with what was made from it; `forgetting` has the rest.
+"""Item: a statement with its evidence and history, a turn with the statements based on it; tombstones: `forgetting`.
 
-A claim is followed by the very words that it is based on, marked in the turn in which they were said.
+A claim is followed by the words that it is based on, marked in the turn in which they were said.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def _neighbour(turn: Turn) -> Element:
 
 
 def _words(view: View, found: Turn, spans: Sequence[tuple[int, int]]) -> Iterator[Element]:
-    """Yield the turn, of a long one a window of it, with what is quoted marked."""
+    """Yield the turn, or a window of it if it is long, with the quoted words marked."""
     asked = view.query.get("from", "")
     start = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 9 else _first_window(view, spans)
     shown = replace(found, content=found.content[start : start + _WINDOW])

@@ -1,6 +1,6 @@
 """Live: the last stored, recalled, offloaded and forgotten items, and the connected programs.
 
-The scripts load it anew when something changes; without them it is as of when it was loaded.
+The scripts reload the page when something changes; without them it shows the state when it was loaded.
 """
 
 from __future__ import annotations

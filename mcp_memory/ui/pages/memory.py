@@ -1,6 +1,6 @@
-"""Memory: the persona, the scenes and the statements; what is known, and by which words.
+"""Memory: the persona, the scenes and the statements, each with its evidence.
 
-`overview` has all three, `scene` one page with what it is based on; the module `persona` has that page.
+`overview` shows all three, `scene` one scene with its evidence; the page of the persona is in the module `persona`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def overview(view: View) -> Page:
 
 
 async def _listed(view: View) -> StatementPage | str:
-    """Return the page of statements that the filters ask for, or what is wrong with them."""
+    """Return the page of statements that match the filters, or the message of the error if the filters are invalid."""
     given = {name: value for name in _FILTERS[1:-1] if (value := view.query.get(name, "").strip())}
     kind = view.query.get("kind")
     try:
@@ -148,7 +148,7 @@ def _filters(view: View) -> Element:
 
 
 def _tell(view: View) -> Iterator[Element]:
-    """Yield the form that stores a statement; nothing for a reader who may not."""
+    """Yield the form that stores a statement; nothing if the reader lacks the right."""
     form = ui.form(
         view,
         "remember",

@@ -1,4 +1,4 @@
-"""A tool result: what it is, the steps it belongs to, what cites it, and its content line by line.
+"""A tool result: its description, the steps it belongs to, its citations, and its content line by line.
 
 A page holds a window of at most `WINDOW` characters as they are sent. `?from=LINE` begins one at a line, `?lines=12-14`
 (or `?at=12`) a little before these lines, which are marked. A line longer than a window is shown in parts, `&char=N`.
@@ -189,7 +189,7 @@ def _line(id_: str, line: Line, *, marked: bool) -> Element:
 
 
 def _pieces(line: Line) -> Iterator[Node]:
-    """The text of a line; what stands for a secret is marked as that."""
+    """Yield the text of a line, with the placeholders of masked secrets marked."""
     place = 0
     for start, end, kind in line.masked:
         yield revealed(line.text[place:start])
@@ -230,7 +230,7 @@ def window_of(data: bytes, masked: Sequence[MaskedPlace], *, line: int, char: in
 
 
 def _fitting(lines: Sequence[str], at: int) -> Iterator[Line]:
-    """Yield the lines from one on that a window holds; a long one begins a window of its own."""
+    """Yield the lines, from line `at` on, that fit into a window; a long line begins a separate window."""
     room = WINDOW
     for number in range(at, len(lines) + 1):
         room -= _cost(lines[number - 1])

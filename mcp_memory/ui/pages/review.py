@@ -1,6 +1,6 @@
 """Review: the quarantined items, the reasons, and the decisions about them.
 
-One form takes all that is ticked; each item has buttons of its own.
+One form decides about all ticked items; each item also has separate buttons.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _waiting(view: View, one: Reviewed) -> Element:
 
 
 def _before(view: View, decided: Sequence[Reviewed]) -> Element | None:
-    """Return what was decided before; a decision can be changed."""
+    """Return the section of earlier decisions, each with a button to change it; None if there are none."""
     return ui.section(t("review.before"), ui.rows(_decided(view, one) for one in decided)) if decided else None
 
 

@@ -1,7 +1,7 @@
 """Savings: the tokens that were saved and spent, in all, by day and by session; the calls to language models.
 
-Totals are those of `Memory.status()`; the days add up to them. The ledger of models is of the whole home, so only
-those see it who may administer one.
+Totals are those of `Memory.status()`; the days add up to them. The ledger of models covers the whole home, so only
+readers with the right to administer see it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Search: what is found and why, what just missed, and what recall would bring for it.
+"""Search: the hits and why they match, the rows that just missed, and the result of recall for the same query.
 
 Without a layer the first page of a search is explained; with one its hits can be paged through.
 """
@@ -120,7 +120,7 @@ def _how() -> Element:
 
 
 async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[Any]:
-    """Return the first page of a search taken apart, with what stands beside it."""
+    """Return the first page of a search with its ranking explained, and the scenes, facts and results that match."""
     filters = _filters(given, "kind", "entity", *_OF_BOTH)
     found = dict[str, Any]()
 
@@ -197,7 +197,7 @@ def _name(signal: str) -> str:
 
 
 def _beside(found: MemoryResults) -> Iterator[Element]:
-    """Yield what a search shows beside its rows, on its first page."""
+    """Yield the scenes, facts and tool results that match; shown on the first page of a search."""
     if found.scenes:
         yield ui.section(t("search.scenes"), ui.rows(map(_scene, found.scenes)))
     if found.facts:

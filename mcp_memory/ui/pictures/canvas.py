@@ -1,7 +1,7 @@
 """A task's canvas as a picture: a box for each step, a stack for a folded group, each a link to its page.
 
 A short task is drawn from top to bottom (`layers`), one of more than `SHORT` boxes with a column for each phase
-(`columns`). The status of a step is a sign and a word, so no colour stands alone.
+(`columns`). The status of a step is shown by a sign and a word, never by colour alone.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _TIPS = {"down": "l-4-7h8z", "up": "l-4 7h8z", "right": "l-7-4v8z", "left": "l7-
 
 
 def picture(canvas: Canvas, groups: Groups, *, selected: str | None) -> Element:
-    """Return the picture, which scrolls by itself where it is larger than its place.
+    """Return the picture, which scrolls apart from the page if it is larger than its place.
 
-    `selected` is the id of a node or group, which stands out; where it is folded, the box that holds it does.
+    `selected` is the id of a node or group, which is highlighted; if it is folded, the box that contains it is.
     """
     folded, drawn = drawing(canvas, groups)
     newest = latest(folded)
@@ -79,7 +79,7 @@ def drawing(canvas: Canvas, groups: Groups) -> tuple[Canvas, Drawing]:
 
 
 def _labels(canvas: Canvas, edges: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Size]:
-    """The sizes of what is said at edges, once at each box: several ways into it may be the same dead end."""
+    """Return the sizes of edge labels. Edges into a box that share a label, such as a dead end, show it once."""
     sizes: dict[tuple[str, str], Size] = {}
     said: set[tuple[str, str]] = set()
     for edge in canvas.edges:

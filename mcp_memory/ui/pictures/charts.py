@@ -60,7 +60,7 @@ def _number(value: float) -> str:
 def days(series: Sequence[tuple[date, Mapping[str, float]]], *, label: str) -> Element:
     """Return a bar for each value of each day, beside each other, under a legend; values below 0 hang down.
 
-    Days stand as they are given, the oldest on the left. Each day names its values where the pointer rests on it.
+    Days are in the given order, the oldest on the left. Each day has a tooltip with its values.
     """
     names = list(dict.fromkeys(name for _, values in series for name in values))
     all_values = [value for _, values in series for value in values.values()]

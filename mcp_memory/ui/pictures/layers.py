@@ -251,7 +251,7 @@ def _crossings(layers: Sequence[Sequence[_Place]]) -> int:
 
 
 def _spread(layers: Sequence[Sequence[_Place]]) -> float:
-    """Give each place its x, near the middle of what it is joined to, in the order of its layer; return the width."""
+    """Set the x of each place near the mean of its neighbours, in the order of its layer; return the total width."""
     for sweep in range(2 * SWEEPS + 1):
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
@@ -269,7 +269,7 @@ def _wanted(joined: Sequence[_Place], own: float) -> float:
 
 
 def _fit(layer: Sequence[_Place], wanted: Sequence[float]) -> None:
-    """Set the x nearest to what is wanted, by least squares, that keeps the order and the distances."""
+    """Set each x as near as possible to the wanted one, by least squares, keeping the order and the distances."""
     offsets = [0.0]
     for one, other in pairwise(layer):
         offsets.append(offsets[-1] + (one.width + other.width) / 2 + (BESIDE if one.is_box or other.is_box else LANE))

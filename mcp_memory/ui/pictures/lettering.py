@@ -29,7 +29,7 @@ def _of(char: str) -> float:
 
 
 def shortened(text: str, room: float, size: float = 13) -> str:
-    """Return a text that fits into so many pixels, with an ellipsis where it was cut."""
+    """Return a text cut to a width of `room` pixels, with an ellipsis where it was cut."""
     if width(text, size) <= room:
         return text
     left, kept = room - width("…", size), 0
@@ -39,7 +39,7 @@ def shortened(text: str, room: float, size: float = 13) -> str:
 
 
 def wrapped(text: str, room: float, size: float = 13, *, lines: int = 2) -> Sequence[str]:
-    """Return a text in at most so many lines, broken between words where they fit; the last one is shortened."""
+    """Return a text in at most `lines` lines, broken between words where possible; the last line is shortened."""
     done: list[str] = []
     rest = text.strip()
     while rest and len(done) < lines - 1 and width(rest, size) > room:
