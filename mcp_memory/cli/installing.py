@@ -215,7 +215,7 @@ def _do(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
 
 
 def _within_width(line: str) -> str:
-    """Return a line of a diff within the width: what changes is whole, over several lines; what is around it is cut."""
+    """Return a line of a diff within the width: a changed line is wrapped, a line of context is cut."""
     text = line[1:].lstrip()
     margin = line[: len(line) - len(text)]
     if len(line) <= WIDTH or line.startswith(("--- ", "+++ ", "@@ ")):

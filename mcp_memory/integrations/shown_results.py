@@ -1,6 +1,6 @@
-"""What a client would have put before its model of a tool result: only that much can be saved.
+"""The part of a tool result that a client would have shown to its model: only that much can be saved.
 
-Each client cuts large results itself, and hooks and servers are not told how. The limits here are those of Claude Code
+Each client cuts large results itself, and hooks and servers do not learn how. The limits here are those of Claude Code
 2.1.330 (tried with results of all sizes), Gemini CLI 0.61 and Codex 0.169 as they are shipped. A client that is not
 known is taken to cut as early as these. Limits that a person has changed are not known here.
 """

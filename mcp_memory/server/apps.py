@@ -161,7 +161,7 @@ UNSEEN = frozenset(tool.name for tool in APP_TOOLS if "model" not in tool.visibi
 
 
 def tools_of_the_app() -> tuple[AppTool, ...]:
-    """Return the tools that the client of this request gets besides the others."""
+    """Return the additional tools of the App; none if the client of this request does not show Apps."""
     return APP_TOOLS if _offered.get() else ()
 
 

@@ -1,6 +1,6 @@
 """Authentication of everything that is served over HTTP and SSE.
 
-`probes` need none, and the pages at `/ui` have sessions of their own, which `token_door` opens.
+`probes` need none, and the pages at `/ui` have separate sessions, which `token_door` opens.
 
 Requests are answered here, in this order, if their head is too large, their host or origin is not ours, a needed
 token is missing or wrong, the space is not the client's, or its rate is exceeded. Admitted requests have a `Grant` in
@@ -355,7 +355,7 @@ class RateLimit:
     """
 
     def __init__(self, name: str, a_minute: int, memory: Callable[[], Awaitable[Memory]]) -> None:
-        """`name` tells the keys of one limit from those of others."""
+        """`name` distinguishes the keys of this limit from those of others."""
         self._name, self._a_minute, self._memory = name, a_minute, memory
         self._share = max(1, a_minute // _SHARES)
         self._left: OrderedDict[str, int] = OrderedDict()

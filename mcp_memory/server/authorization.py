@@ -1,4 +1,4 @@
-"""Who may do what: the rights and the space of a client, and the host names by which the server may be reached.
+"""Authorization: the rights and the space of a client, and the host names by which the server may be reached.
 
 Each request has one `Grant`, which `current()` returns. A request of stdio or of a client in this process is the
 owner's. One over HTTP without a grant bypassed authentication, and is refused.

@@ -3,7 +3,7 @@
 Two fixed pages and a status, the most recent canvases, and templates for everything that has an id. Texts come from
 Memory unchanged; a raw result that is not UTF-8 is a blob.
 
-`Updates` tells clients of both protocol generations about changes, whichever process made them. While the Memory is
+`Updates` notifies clients of both protocol generations of changes, whichever process made them. While the Memory is
 open and clients listen, a watcher asks the store for changes: every half second, right after a write of ours, and when
 the store hears of one of another server (`Store.on_change`). Each space has a separate feed, so listeners learn nothing
 about other spaces. Clients of 2026-07-28 listen through `subscriptions/listen`, which the SDK serves from the bus that

@@ -1,7 +1,7 @@
-"""The log of recalls, written on a thread of its own, so that no recall waits for the disk or fails with it.
+"""The log of recalls, written on a separate thread, so that no recall waits for the disk or fails with it.
 
-The thread starts with the first entry and ends with `close`, which writes what waits. Entries are lost where the store
-cannot be written to, or where more wait than the log keeps: it says what happened, and nothing rests on it.
+The thread starts with the first entry and ends with `close`, which writes the waiting entries. Entries are lost if the
+store cannot be written to, or if the queue is full: the log is for information, and nothing depends on it.
 """
 
 from __future__ import annotations

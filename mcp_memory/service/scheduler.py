@@ -425,7 +425,7 @@ def unread(store: Store, space: str) -> list[Backlog]:
 
 
 def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) -> WaitingJobs:
-    """Return what a model would be asked about if all possible jobs were run now."""
+    """Return the work that a model would be asked to do if all possible jobs were run now."""
     from mcp_memory.longterm import persona as l3_persona
     from mcp_memory.shortterm import canvas_stage, summary_stage
 

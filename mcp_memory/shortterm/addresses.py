@@ -1,6 +1,6 @@
-"""Where a reader finds a result or a canvas: a file in the folder of its space, else the address of a resource.
+"""The address of a result or a canvas: a file in the folder of its space, else the URI of a resource.
 
-A memory in PostgreSQL has no files; what a client cannot open is not named to it.
+A memory in PostgreSQL has no files; clients get no path that they cannot open.
 """
 
 from __future__ import annotations

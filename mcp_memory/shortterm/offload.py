@@ -105,7 +105,7 @@ def offload(
 
     `goal_hint` (the user's request) names a new task where the agent names none; the synopsis looks for words of
     `talk`, the recent conversation; `said` are its turns, which may end the task or begin another. All may be empty.
-    With `books`, what a replaced result saves is entered in the ledger. A result over `chunks.AT_ONCE` waits for its
+    With `books`, the saving of a replaced result is entered in the ledger. A result over `chunks.AT_ONCE` waits for its
     index.
     Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
     """

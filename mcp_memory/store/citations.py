@@ -1,4 +1,4 @@
-"""Names of what a text is based on: atoms and links in pages, tool results in turns and statements.
+"""The citations in a text: atoms and links in pages, tool results in turns and statements.
 
 Pages cite atoms as `(a12, a57)` and link pages as `[[Name]]`. A citation supports the words before it in its line, back
 to the previous citation; the last one of a line also supports the rest of the line. So forgetting an atom removes

@@ -436,7 +436,7 @@ class SearchStore(Protocol):
     def unembedded(self, space: str, /, identity: str, *, limit: int) -> list[tuple[str, str]]:
         """Return (id, text) of rows that the model has yet to embed, oldest first.
 
-        The text of a turn is what was said, without who said it.
+        The text of a turn is its content, without the speaker.
         """
         ...
 
@@ -645,7 +645,7 @@ class TaskStore(Protocol):
     def savings_between(self, space: str, /, moments: Sequence[datetime]) -> list[list[Saved]]:
         """Return the sums of savings from each moment to the next, and from the last one on. Moments are in order.
 
-        They add up to `savings` since the first moment: a later call counts where what it repeats was saved.
+        They add up to `savings` since the first moment: a later call counts in the period of the saving it repeats.
         """
         ...
 
@@ -702,9 +702,9 @@ class RetentionStore(Protocol):
         ...
 
     def words_under(self, space: str, /, tombstone: str, *, limit: int) -> list[tuple[str, str]]:
-        """Return ids and words of what bringing back would bring back: atoms, turns, then refs.
+        """Return ids and words of the rows that undoing a tombstone would restore: atoms, turns, then refs.
 
-        A ref has the call and its summary. Nothing of a tombstone that was undone or purged.
+        The words of a ref are the call and its summary. Empty for a tombstone that was undone or purged.
         """
         ...
 
@@ -909,9 +909,9 @@ class AdminStore(Protocol):
         ...
 
     def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
-        """Take up to so many requests of a client, of which `a_minute` come back each minute; return how many.
+        """Take up to `wanted` requests from the allowance of a client; return how many were taken.
 
-        All processes take from the same. A client that was quiet has `a_minute`.
+        The allowance is at most `a_minute` and refills at that rate. All processes share it.
         """
         ...
 

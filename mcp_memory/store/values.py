@@ -299,7 +299,7 @@ INDEX = "index"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A space that a worker of a queue has claimed; `token` tells this claim from later ones.
+    """A space that a worker of a queue has claimed; `token` distinguishes this claim from later ones.
 
     `age`: how long it was due before, by the clock of the database.
     """

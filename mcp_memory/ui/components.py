@@ -91,7 +91,7 @@ def quoted(turn: Turn, spans: Sequence[tuple[int, int]], *, around: int | None =
 
 
 def speaker(turn: Turn) -> Node:
-    """Return the speaker of a turn: the name, followed by the role unless that is the user; without a name, the role."""
+    """Return the speaker of a turn: the name, and the role unless that is the user; the role alone without a name."""
     role = t(f"shared.role_{turn.role}")
     if not turn.name:
         return words_of(role)

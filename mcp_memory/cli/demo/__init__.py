@@ -1,4 +1,4 @@
-"""The demo: the real server, started as clients start it, does its main job in a folder of its own.
+"""The demo: the real server, started as clients start it, does its main job in a separate folder.
 
     short    said on Monday, known on Friday in another client; a task with large tool results, and its picture
     full     all steps of a fortnight (`--full`)

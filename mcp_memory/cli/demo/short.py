@@ -29,7 +29,7 @@ _SAID, _PAGE, _RECALLED, _SUMMARY = 2, 3, 2, 3
 
 
 async def play(home: Path) -> None:
-    """Play Monday and Friday, each with a server of its own, and draw the task's canvas."""
+    """Play Monday and Friday, each with a separate server, and draw the task's canvas."""
     _say(f"mcp-memory {__version__}: the real server over stdio, without a key. Memory: {home}", margin="")
     async with connected(home, MONDAY) as agent:
         await _monday(agent)
@@ -121,7 +121,7 @@ def _items(text: str, count: int) -> None:
 
 
 def _say(text: str, *, margin: str = "  ", lines: int = 2, **style: Any) -> None:
-    """Print a text in at most so many lines, as wide as the terminal."""
+    """Print a text in at most `lines` lines, as wide as the terminal."""
     width = max(_NARROWEST, min(_WIDEST, get_terminal_size().columns)) - len(margin)
     for line in textwrap.wrap(visible(text), width, max_lines=lines, placeholder="…", subsequent_indent="  "):
         click.echo(margin + click.style(line, **style))

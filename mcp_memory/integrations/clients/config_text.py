@@ -3,8 +3,8 @@
 JSON comes in three dialects: strict, with comments, and with comments and trailing commas. If a name occurs twice in an
 object, the last one counts. `rewrite_json(text, value)` returns a text that reads as `value`; each member that is the
 same keeps its bytes, and so do comments, order, indentation, line ends and a byte order mark. A removed member takes
-its line and the comment on it along; a new one looks like its neighbours. Where a line would grow past 80 columns, the
-object or array on it is opened: its children get a line each. A document that is all on one longer line stays there.
+its line and the comment on it along; a new one looks like its neighbours. If a line would grow past 80 columns, the
+object or array on it is split, one line for each child. A document that is one longer line stays on one line.
 
 `rewrite_toml(text, value)` adds, replaces and removes tables two levels deep (`[mcp_servers.memory]` with its
 subtables); a new one goes to the end. The result is parsed again, so it is either correct or refused: BadToml. A table
@@ -377,12 +377,12 @@ class _JsonContainer:
         return not any(self.text[end:start].strip() for end, start in self.gaps())
 
     def gaps(self) -> list[tuple[int, int]]:
-        """Return what is before each child, and behind the last."""
+        """Return the spans of the text before each child, and after the last."""
         ends = [self.node.start + 1, *map(self.end_of, range(len(self.node.children)))]
         return list(zip(ends, [*(child.start for child in self.node.children), self.node.end - 1], strict=True))
 
     def opened(self) -> Iterator[Edit]:
-        """Yield the edits that put each child on a line of its own."""
+        """Yield the edits that put each child on a separate line."""
         closing = self.style.newline + _line_indent(self.text, self.node.start)
         *before, (start, end) = self.gaps()
         yield from ((*gap, closing + self.style.unit) for gap in before)

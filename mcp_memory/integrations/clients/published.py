@@ -1,7 +1,7 @@
 """The ways into clients that need no edit of a file: install links for Cursor and VS Code, the plugin of Claude Code.
 
 `app_link` is opened by the client itself, so it may hold paths and keys of this machine. `web_link` and `badge` pass
-through a web site, which sees what is in them: they always name the published program, with no variables.
+through a web site, which sees their contents: they always name the published program, with no variables.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ _GROWN = 50  # logs that are looked at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
-    """The answer to a client. Once it has arrived, the model has seen the text `told`."""
+    """The answer to a client. `told` is the text that the model has seen once the answer has arrived."""
 
     json: dict[str, Any] | None = None
     told: str = ""

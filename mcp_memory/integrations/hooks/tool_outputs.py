@@ -163,10 +163,10 @@ _PART = re.compile(r"(?:^|[;&|])\s*(?:sed -n|head|tail)\b[^;&|]*$")
 
 
 async def offload_output(memory: Memory, session: str, call: ToolResponse, *, log: Path | None = None) -> Any:
-    """Offload the large parts of a tool's answer. Return the new answer; None to leave it.
+    """Offload the large parts of a tool's answer. Return the new answer; None to leave it unchanged.
 
-    `log` is the client's log of the conversation, which holds outputs whole that the answer may have cut. It tells
-    later whether the client has shown the new answer: until then nothing is saved.
+    `log` is the client's log of the conversation, which has the full outputs that the answer may have cut. It shows
+    later whether the client used the new answer: no saving is entered before.
     """
     over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
     if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):

@@ -101,7 +101,7 @@ class _LogReading:
         self._calls = set[str]()
 
     def take(self, chunk: LogChunk) -> tuple[dict[str, NewTurn], list[ImportedResult], list[ImportedResult]]:
-        """Return the new turns of a chunk, by id, its new large results, and what it shows in the place of others."""
+        """Return the new turns of a chunk by id, its new large results, and its stand-ins for other results."""
         done = self.done
         done.bad, done.torn, done.offset = done.bad + chunk.bad, chunk.torn, chunk.offset
         done.misdated += chunk.passed.misdated

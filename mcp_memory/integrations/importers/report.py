@@ -265,7 +265,7 @@ def _as_stored(session: str, turn: NewTurn, *, last: int) -> Turn:
 def estimate_cost(
     size: HistorySize, settings: Settings, price: Price, *, beside: WaitingJobs | None = None
 ) -> CostEstimate | None:
-    """Return what reading it all would cost with the configured models, and what waits beside it; None without one."""
+    """Return the cost of reading the history and of the waiting jobs with the configured models; None without one."""
     if settings.llm == "none":
         return None
     waits = beside or WaitingJobs()

@@ -1,6 +1,6 @@
-"""Verbs that show what a memory holds and what happened in it: for people who look into it, and for the interface.
+"""Verbs that show the contents and the history of a memory: for people who inspect it, and for the interface.
 
-They read rows as they are, a page or the newest of them at a time, and change nothing.
+They read rows unchanged, a page or the newest of them at a time, and write nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FACTS = 10_000
 
 
 class InspectionVerbs(Verbs):
-    """Rows by id and by page, what they have to do with each other, what happened when, what a day saved."""
+    """Rows by id and by page, their relations, recent events and recalls, and the savings by day and by session."""
 
     @in_thread
     def turns(self, ids: Sequence[str]) -> list[Turn]:
@@ -99,9 +99,9 @@ class InspectionVerbs(Verbs):
 
     @in_thread
     def forgotten_words(self, tombstone: str, *, limit: int = 50) -> list[tuple[str, str]]:
-        """Return ids and words of what a forgetting took, so that a person can decide whether to bring it back.
+        """Return ids and words of the rows under a tombstone, so that a person can decide whether to restore them.
 
-        Keys and passwords are masked. Nothing of what was brought back or purged. No tool may call this.
+        Keys and passwords are masked. Restored and purged rows are left out. No tool may call this.
         """
         in_range(limit, "limit", 1, MAX_PAGE)
         return [(id, mask(text)) for id, text in self._parts.store.words_under(self.space, tombstone, limit=limit)]
@@ -131,7 +131,7 @@ class InspectionVerbs(Verbs):
 
     @in_thread
     def activity(self, *, limit: int = 50) -> list[ActivityEntry]:
-        """Return what was stored, recalled and forgotten last, the newest first."""
+        """Return the last stored, recalled and forgotten items, the newest first."""
         in_range(limit, "limit", 1, MAX_PAGE)
         store, space = self._parts.store, self.space
         clients = {log.session: log.client for log in store.followed_logs(space)}

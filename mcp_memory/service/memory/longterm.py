@@ -210,8 +210,8 @@ class LongtermVerbs(Verbs):
         NotFound.
 
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements that it
-        supersedes end, and are never deleted. Without an entity of its own it is about the entities that they are
-        about; without a `kind` it has theirs, and where it supersedes none it is `persona`.
+        supersedes end, and are never deleted. Without `entity` it is about the same entities as these;
+        without `kind` it has their kind, or `persona` if it supersedes none.
         """
         from mcp_memory.longterm.merging import similar
         from mcp_memory.longterm.statements import explicit_atom
@@ -311,8 +311,8 @@ class LongtermVerbs(Verbs):
         """Return the dynamic block for a question, without anything that the context has already.
 
         For programs that recall automatically: `known` is everything they recalled into this context before. The
-        turns of the session since its last summary are assumed to be in the context too. `is_rehearsal`: nobody is
-        shown it, and it is not logged.
+        turns of the session since its last summary are assumed to be in the context too. `is_rehearsal`: the
+        block is not shown to anyone, and not logged.
         """
         from mcp_memory.longterm import recall
 
@@ -342,7 +342,7 @@ class LongtermVerbs(Verbs):
 
     @in_thread
     def why(self, id: str) -> Why:
-        """Return what an atom or turn is based on, and what is based on it; of a ref or node, what cites it."""
+        """Return the evidence of an atom or turn, and the rows based on it; of a ref or node, the rows that cite it."""
         from mcp_memory.longterm.verification.evidence import why
 
         return why(self._parts.store, self.space, id)

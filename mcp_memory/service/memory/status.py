@@ -42,12 +42,12 @@ class StatusVerbs(Verbs):
 
     @in_thread
     def not_ready(self) -> str | None:
-        """Return why the store cannot serve requests now, or None. Raises what a request would raise."""
+        """Return why the store cannot serve requests now, or None. Raises the same errors as a request."""
         return self._parts.store.not_ready()
 
     @in_thread
     def take_requests(self, key: str, *, wanted: int, a_minute: int) -> int:
-        """Take up to so many requests of an HTTP client; return how many it may have."""
+        """Take up to `wanted` requests from the allowance of an HTTP client; return how many were granted."""
         return self._parts.store.take_requests(key, wanted=wanted, a_minute=a_minute)
 
     @in_thread

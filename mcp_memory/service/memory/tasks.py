@@ -44,10 +44,10 @@ class TaskVerbs(Verbs):
         shown: str | None = None,
         replaced: bool = False,
     ) -> Offloaded:
-        """Keep a tool result whole in a file and return what may stand in the context in its place.
+        """Keep a whole tool result in a file and return the stand-in that can replace it in the context.
 
-        A saving is entered only for a program that says with `replaced` that it puts the answer there, or once
-        `note_replaced` tells that a client did. `shown` is what the client would have shown of the result, if less.
+        A saving is entered only if the program states with `replaced` that it replaces the result, or when
+        `note_replaced` reports that a client did. `shown` is the part that the client would have shown, if not all.
         """
         from mcp_memory.shortterm.chunks import AT_ONCE
         from mcp_memory.shortterm.offload import OffloadRequest, offload
@@ -88,9 +88,9 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_replaced(self, session: str, tool_call_id: str, text: str, *, at: datetime | None = None) -> None:
-        """Enter what a call's stored results save, now that their client has shown `text` for them, `at` that time.
+        """Enter the savings of a call's stored results, after their client has shown `text` for them at the time `at`.
 
-        Only those count whose stand-ins are in the text; each is entered once. A stand-in reaches up to the next one.
+        Only results whose stand-ins are in the text count, each once. A stand-in reaches up to the next one.
         """
         store, call = self._parts.store, mask_id(tool_call_id)
         refs = {record.ref for record in store.records(self.space, session=session, tool_call_id=call)}
@@ -109,7 +109,7 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_compacted(self, session: str, *, at: datetime | None = None) -> None:
-        """Enter that a client has replaced a context by a summary: what was saved before is not saved again later."""
+        """Enter that a client replaced a context by a summary: earlier savings are not counted for later calls."""
         self._enter(Saving(session=session, at=at or self._parts.now(), kind="compacted"))
 
     @in_thread
@@ -276,7 +276,7 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def canvas_versions(self, number: int) -> list[CanvasVersion]:
-        """Return the versions of a canvas, the oldest first, each with what it came of. Raises NotFound."""
+        """Return the versions of a canvas, the oldest first, each with the change that made it. Raises NotFound."""
         self._parts.store.canvas(self.space, number)
         return self._parts.store.canvas_versions(self.space, number)
 

@@ -34,8 +34,8 @@ class UpkeepVerbs(Verbs):
     def back_up(self) -> Backup:
         """Back up all spaces of the home into one file there, and verify it. Others may go on writing.
 
-        Raises Refused for a memory in PostgreSQL, StoreUnavailable where there is no room, Damaged where the file is
-        not what was written.
+        Raises Refused for a memory in PostgreSQL, StoreUnavailable if there is no room, Damaged if the file differs
+        from the data that was written.
         """
         from mcp_memory.service.upkeep.backup import back_up
 

@@ -86,7 +86,7 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, t
 def _counted(
     take: Callable[[str, model.ExportedRow], None], store: Store, spaces: Sequence[str], tell: Tell
 ) -> Callable[[str, model.ExportedRow], None]:
-    """Return `take` that tells how far it is with turns, statements and results, which are most rows."""
+    """Return `take`, extended to report progress on turns, statements and results, which are most rows."""
     counts = [store.counts(space) for space in spaces]
     step = counting("reading rows", sum(one.turns + one.atoms + one.refs for one in counts), tell)
 

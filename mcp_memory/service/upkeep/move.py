@@ -1,8 +1,8 @@
 """`move`: the memory of one store copied to another, as `store.sql.moving` does it, and proven before it counts.
 
 The proof: both sides have the same rows, raw results and vectors by count and SHA-256, and a hundred questions find the
-same in both. A question has the rarer words of a stored turn, and its vector. The source is only read, and nobody else
-has it open meanwhile. A move that was interrupted goes on when it is called again.
+same in both. A question has the rarer words of a stored turn, and its vector. The source is only read, and no other
+program has it open meanwhile. A move that was interrupted goes on when it is called again.
 """
 
 from __future__ import annotations

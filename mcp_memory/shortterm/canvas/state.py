@@ -216,7 +216,7 @@ def complete(state: CanvasState, now: datetime, *, nodes: Collection[str] = ()) 
 
 
 def take_back(state: CanvasState, before: CanvasState, after: CanvasState) -> CanvasState:
-    """Return the state without the change from `before` to `after`; what was changed again since stays as it is."""
+    """Return the state without the change from `before` to `after`; values that were changed again since are kept."""
     old, new = before.canvas, after.canvas
     nodes = {
         node.id: _merged(node, _by_id(old).get(node.id), _by_id(new).get(node.id), "title", "summary", "status")
@@ -292,9 +292,9 @@ def canvas_problems(store: Store, space: str) -> Iterator[str]:
 def amend(
     store: Store, space: str, row: CanvasRow, change: Callable[[CanvasState], CanvasState | None], *, kind: str
 ) -> CanvasRow:
-    """Commit what `change` makes of the current canvas as its next version, and return its row; None leaves it.
+    """Commit the result of `change` as the next version of a canvas and return its row; None commits nothing.
 
-    The active canvas stays the same. Raises what `change` raises, with nothing written.
+    The active canvas stays the same. Errors of `change` are passed on, with nothing written.
     """
     for _ in range(ATTEMPTS):
         after = change(current_state(store, space, row))

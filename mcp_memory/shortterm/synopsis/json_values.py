@@ -204,9 +204,9 @@ def columns_of(value: Json, focus: Focus) -> list[str]:
 
 
 def rare_in(value: Json, *, torn: bool) -> Iterator[str]:
-    """Yield the rows that are unlike the rest of their array, each with its place and what is rare in it.
+    """Yield the rows that differ from the rest of their array, each with its place and its rare values.
 
-    `torn`: the text ends in the middle, so that the last row lacks cells which the others have.
+    `torn`: the text ends in the middle, so the last row lacks cells that the others have.
     """
     for key, labelled in _tables(value):
         flat = [dict(_flat(row)) for _, row in labelled]
@@ -234,7 +234,7 @@ def _tables(value: Json) -> Iterator[tuple[str, list[tuple[str, dict[str, Json]]
 
 
 def _flat(value: dict[str, Json], path: str = "", depth: int = 3) -> Iterator[tuple[str, str]]:
-    """Yield the scalars of an object, each under its path; of what lies deeper, its words."""
+    """Yield the scalars of an object, each under its path; deeper values and lists as text."""
     for key, one in value.items():
         if isinstance(one, dict) and depth > 1:
             yield from _flat(one, f"{path}{one_line(key)}.", depth - 1)

@@ -49,7 +49,7 @@ def rare_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Rar
 
 
 def told(row: RareRow, columns: Sequence[str], cells: Sequence[str], *, label: str) -> str:
-    """Return what is rare in a row under the names of the columns, after the row's label unless that is the same."""
+    """Return the rare cells of a row with their column names, after the row's label unless a cell repeats it."""
     values = [cells[at] if at < len(cells) else "" for at in row.columns]
     rare = [f"{columns[at]} {clip(cell, CELL) or 'empty'}" for at, cell in zip(row.columns, values, strict=True)]
     return ", ".join([*([clip(label, CELL)] if label and label not in values else []), *rare])

@@ -10,7 +10,7 @@
 | `failures` | errors of the server and of connections as errors that name the next step |
 | `transaction` | a transaction of a space: its connection, raw results, word and vector indexes |
 | `objects` | the bytes of raw results: in rows, or in an S3-compatible bucket |
-| `object_upkeep` | deletes from the bucket what no row names |
+| `object_upkeep` | deletes objects from the bucket that no row names |
 | `schema`, `migrations` | the tables of `sql.schema` as PostgreSQL has them; the steps that change them |
 | `terms`, `term_rows` | words by hashed terms under GIN |
 | `vectors` | vectors by pgvector |

@@ -1,7 +1,7 @@
 """`sql.Connection` over psycopg: values and rows as domain SQL has them.
 
-PostgreSQL's `text` cannot hold the character NUL, and what was said may have it: it is stored as an escape, in every
-text, so that no statement has to know.
+PostgreSQL's `text` cannot hold the character NUL, which a conversation may contain. It is stored as an escape in every
+text, so that SQL statements need no special case.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ class PostgresDatabase:
     def read(self, work: Callable[[Connection], T], *, again: bool = True, locked: str | None = None) -> T:
         """Run `work` in a transaction that cannot write; all its queries see one snapshot.
 
-        `again`: it may run more than once; False if it gives away what it reads. `locked`: a table whose rows nobody
-        locks or writes meanwhile.
+        `again`: `work` may run more than once; False if it passes rows on as it reads them. `locked`: a table that no
+        other transaction writes or locks rows of meanwhile.
         """
         with self._explained():
             return _repeated(lambda: self._read(work)) if again else self._read(work, locked)

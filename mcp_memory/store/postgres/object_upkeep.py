@@ -5,8 +5,8 @@ deletes the object; if it died, or the bucket did not answer, another one does.
 
 An orphan is an object that no row names: its transaction failed, or its server died. A sweep of the folder of this
 database deletes those that are older than a day, once a day for all servers. A database that was copied, or restored
-elsewhere, gets a folder of its own and reads the objects of the first, so the sweep of one never takes what the other
-has written. What a row of the copy names is deleted with that row.
+elsewhere, gets a new folder and reads the objects of the first, so the sweep of one never deletes objects that the
+other has written. An object that a row of the copy names is deleted with that row.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ObjectUpkeep:
             logger.warning("objects of deleted results are left for later: %s", error)
 
     def step(self) -> bool:
-        """Do a share of what is due and return whether there may be more. A bucket that fails is tried again later."""
+        """Do a part of the due work and return whether more may be left. A bucket that fails is tried again later."""
         try:
             return self._delete("at < now() - interval '1 minute'") or self._sweep_next()
         except StoreUnavailable as error:
@@ -82,7 +82,7 @@ class ObjectUpkeep:
             self._delete_orphans(page, older_than)
 
     def problems(self) -> Iterator[str]:
-        """Yield what is wrong with the objects in buckets: results that are missing there, objects not deleted yet."""
+        """Yield the problems of the objects in buckets: results that are missing there, objects not deleted yet."""
         known = dict(self._read(lambda tx: tx.all("SELECT key, length FROM object WHERE key IS NOT NULL")))
         waiting = self._read(
             lambda tx: tx.get("SELECT count(*) FROM object_garbage WHERE at < now() - interval '1 hour'")

@@ -5,7 +5,7 @@ The row of an object says where its bytes are; the setting only says where those
 so several can share a bucket (`object_upkeep`).
 
 The object is stored first, then the transaction with its row. If that fails, the object is an orphan, which upkeep
-deletes. Nothing here checks what is read: the hash of a result does that.
+deletes. This module does not verify the bytes that it reads: the hash of a result does that.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Connections to one database, lent to threads: at most `size`, opened by who needs one.
+"""Connections to one database, lent to threads: at most `size`, opened when a thread needs one.
 
 A connection is opened in the thread that asks for it, so the reason why the server cannot be reached is in the error
 that this thread gets, and the first use after an outage connects again at once. When one connection turns out to be
-lost, those that nobody uses are closed with it: they went to the same server.
+lost, the idle ones are closed with it: they went to the same server.
 """
 
 from __future__ import annotations

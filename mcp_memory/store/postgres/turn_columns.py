@@ -3,7 +3,7 @@
 All columns are in the index `turn_place`, so no text is read. They come as one value of packed numbers: an object for
 each number of 10,000 turns would take longer than the query.
 
-Totals of turns are kept in memory for each space, a few numbers and names, and updated with what was appended since: a
+Totals of turns are kept in memory for each space, a few numbers and names, and updated with the turns appended since: a
 count of a large space takes longer than its search. Rows of a space are numbered in the order of commits, so all rows
 up to the newest one that was counted are counted.
 """

@@ -1,9 +1,9 @@
 """The vector leg in PostgreSQL: a table of `halfvec` for each model and layer, searched exactly within a space.
 
-A space with many vectors has a table of its own beside it, with an HNSW index: an index over all spaces would find few
+A space with many vectors also has a separate table, with an HNSW index: an index over all spaces would find few
 rows of one. New rows are put into the shared table and moved in the background (`move`), so a search reads both: the
-index, and the newest rows exactly. The own table is a child of the shared one, of which a question about all spaces
-reads both. A partition would do that too, but attaching one locks and reads the vectors of all other spaces.
+index, and the newest rows exactly. The separate table is a child of the shared one, so a query over all spaces reads
+both. A partition would do that too, but attaching one locks and reads the vectors of all other spaces.
 
 The numbers are those that SQLite stores, integers up to 127, which `halfvec` holds exactly: both engines compute the
 same cosines.

@@ -4,7 +4,7 @@ A canvas is its nodes and edges (`text`), its groups, and a few words about them
 commits the next version in the same transaction, undoing too; a version is never changed, only erased by a purge.
 
 A version has its words in full, and the text and groups as a delta from the version before (see `deltas`). After 2,000
-offloads, each a step of its own, the text is 450 KB, all deltas are 610 KB and `canvases.jsonl` is 1.1 MB; the last
+offloads, each a separate step, the text is 450 KB, all deltas are 610 KB and `canvases.jsonl` is 1.1 MB; the last
 version is read from its deltas in 0.2 s. So none has to be thinned. The first version is stored whole; so is one that
 follows a row changed from outside, which `crc` detects.
 """

@@ -364,7 +364,7 @@ def count(tx: Transaction) -> int:
 
 
 def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[str, str]]:
-    """Return ids and words of the first rows that a tombstone took; of a result, the call and what it said."""
+    """Return ids and words of the first rows under a tombstone; the words of a result are its call and summary."""
     gone = "WHERE r.space = :space AND r.tombstone = ? AND r.purged_at IS NULL"
     told = (
         "(SELECT c.tool_call || ': ' || c.summary FROM record c WHERE c.space = r.space AND c.ref = r.id"

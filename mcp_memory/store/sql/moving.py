@@ -2,11 +2,11 @@
 
 The tables of all engines are those of `schema`, so one loop copies them. Rows are read in the order of their keys, from
 one snapshot of the source. A batch is one transaction of the target, with the words, vectors and raw results of its
-rows; what is committed is not copied again after a kill. While a target is loaded it has no foreign keys, and no
+rows; committed rows are not copied again after a kill. While a target is loaded it has no foreign keys, and no
 indexes but its keys: the statements that make them are in its table `move`. That table is there until the move is
 proven, and no engine opens a memory that has it.
 
-Not copied is what an engine makes itself: queues, the change feed, and the chunks of results, which are indexed again.
+Rows that each engine derives are not copied: queues, the change feed, and chunks of results, which are indexed again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Movable(Engine, Store, Protocol):
     name: str
 
     def read_still(self, work: Callable[[HomeTransaction], T]) -> T:
-        """Run `work` on one snapshot while nobody else writes. Raises StoreUnavailable if another program is open."""
+        """Run `work` on one snapshot while no other program writes. Raises StoreUnavailable if another has it open."""
         ...
 
     def in_space(self, tx: HomeTransaction, space: str) -> Transaction:
@@ -197,7 +197,7 @@ class Move:
         return self._origin.index_progress().stale_terms == 0
 
     def _stating(self, here: Transaction) -> set[int] | None:
-        """Return the turns of a space that state a rule, if its index knows: finding them anew takes most time."""
+        """Return the turns of a space that state a rule, which are slow to find again; None if the index is stale."""
         if here.space not in self._rules:
             self._rules = {here.space: set(here.index.with_all_terms("turn", [RULE])) if self._knows_rules else None}
         return self._rules[here.space]

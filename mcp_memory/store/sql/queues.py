@@ -4,9 +4,9 @@ A queue is a kind of work that the workers of all processes share. It has a row 
 its space due at once. A worker claims the space that has been due longest; the claim ends when it is released or, if
 its worker died, with its lease. A write during a claim makes the space due again behind it.
 
-A claim only spares work: two workers at one space, after a lease that was too short, store nothing twice, for what they
-store is checked by itself (`jobs.finish`, `put_vectors`, `put_chunks`). Moments are read off the clock of the
-database, so the clocks of servers may differ.
+A claim only avoids duplicate work: two workers in one space, after a lease that was too short, store nothing twice, for
+each write is checked (`jobs.finish`, `put_vectors`, `put_chunks`). Times come from the clock of the database, so the
+clocks of servers may differ.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def is_due(tx: HomeTransaction, queue: str) -> bool:
 
 
 def claim(tx: HomeTransaction, queue: str, *, lease: timedelta, space: str | None = None) -> Claim | None:
-    """Claim the space that has been due longest and nobody has claimed; with `space` that one, due or not."""
+    """Claim the unclaimed space that has been due longest; with `space`, claim that one even if it is not due."""
     if space is None:
         condition, values = _DUE, (queue, milliseconds(LONGEST_LEASE))
     else:

@@ -176,12 +176,12 @@ class HomeTransaction:
         return [row for share in _shares(members) for row in self.all(sql.format(marks(share)), *values, *share)]
 
     def run_among(self, sql: str, members: Iterable[Value], *values: Value) -> None:
-        """Run a statement with `IN ({})` for the members, as `among` does, whose rows nobody reads."""
+        """Run a statement with `IN ({})` for the members, as `among` does, and ignore its rows."""
         for share in _shares(members):
             self.run(sql.format(marks(share)), *values, *share)
 
     def run(self, sql: str, *values: Value) -> None:
-        """Run a statement whose rows, if it has any, nobody reads."""
+        """Run a statement and ignore its rows, if it has any."""
         text, order = _layout(sql)
         self.connection.execute(text, self._ordered(order, values))
 

@@ -208,7 +208,7 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, in
 def _held(
     tx: Transaction, session: int, given: Sequence[tuple[str | None, bytes]]
 ) -> Callable[[tuple[str | None, bytes]], Literal["here", "forgotten"] | None]:
-    """Return what tells of each of these turns that have ids whether the session has it."""
+    """Return a function that maps a given turn with an id to its state in the session; None if the session lacks it."""
     rows = tx.among(
         "SELECT client_id, sha256, purged_at IS NOT NULL, tombstone IS NOT NULL FROM turn WHERE space = :space"
         " AND session = ? AND client_id IN ({})",

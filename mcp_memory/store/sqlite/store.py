@@ -73,7 +73,7 @@ class SQLiteStore(SqlVerbs):
         return self._db.write(in_home, work, *args, **kwargs)
 
     def on_change(self, heard: Callable[[], None]) -> None:
-        """Nothing tells a process what others write to a file: they poll."""
+        """Do nothing: a process is not notified of writes to a file by others, so callers poll."""
 
     def export_rows(self, spaces: Sequence[str], take: exporting.Take) -> None:
         self._db.read(
