@@ -1,4 +1,4 @@
-"""Forgetting: the forgotten items with a form to restore them, and a preview of what a forgetting would remove."""
+"""Forgetting: the forgotten items with a form to restore them, and a preview of the items to be forgotten."""
 
 from __future__ import annotations
 
