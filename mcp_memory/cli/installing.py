@@ -159,7 +159,7 @@ def _wants_separate(client: str, name: str, project: Path | None) -> bool:
             return False
     except McpMemoryError:  # no project here; and what cannot be read is reported later
         return False
-    say(f"All clients and projects can share one memory, or {visible(space)!r} can have a separate one.")
+    say(f"All clients and projects can share one memory, or this project ({visible(space)!r}) gets a separate one.")
     return click.prompt("Which memory", type=click.Choice(["shared", "separate"]), default="shared") == "separate"
 
 
@@ -318,7 +318,7 @@ def _tell_plugin(project: Path | None, *, beside: str) -> None:
         say(visible(f"\nClaude Code plugin: its state cannot be read. {error}"))
         return
     if not plugin:
-        click.echo("\nClaude Code plugin: not installed. Instead of `install claude-code`:")
+        click.echo("\nClaude Code plugin: not installed. It brings the same, with a skill; use it or `install claude-code`:")
         click.echo("\n".join(f"  {command}" for command in published.PLUGIN_COMMANDS))
         return
     say(f"\nClaude Code plugin: installed as {visible(plugin)}{'' if enabled else ', and disabled'}.")

@@ -241,7 +241,7 @@ def test_at_a_terminal_whose_memory_it_is_to_be_is_asked_once(
     shop.mkdir()
     file = (shop if space else tmp_path) / ".cursor/mcp.json"
     shown = at_a_terminal("install", "cursor", folder=shop, typed=f"{answer}\ny\n")
-    question = "All clients and projects can share one memory, or 'shop' can have a separate one."
+    question = "All clients and projects can share one memory, or this project ('shop') gets a separate one."
     assert question in on_one_line(shown)
     assert "Which memory (shared, separate) [shared]:" in shown
     assert servers(file)["memory"]["args"] == [*space, "serve"]
