@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory import __version__
+from mcp_memory.integrations.clients.programs import NAME
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.tools import TOOLS
 from scripts.install_peers import MCPB, install, node_environment
@@ -43,7 +44,7 @@ def manifest() -> dict[str, Any]:
     address = known["urls"]["Repository"]
     return {
         **json.loads((SOURCES / "manifest.json").read_text(encoding="utf-8")),
-        "name": known["name"],
+        "name": NAME,
         "version": known["version"],
         "description": known["description"],
         "author": {"name": known["authors"][0]["name"], "url": address},
