@@ -70,7 +70,7 @@ def test_e_leads_from_a_statement_to_the_words_that_it_is_based_on(ui: Interface
     statement, turn = with_memory(ui.home, proven)
     with ui.page(f"/{statement}") as page:
         follow(page, "e")
-        assert ui.address(page.url) == f"/{turn}"
+        assert ui.address(page.url) == f"/{turn}?for={statement}"
         assert page.locator("mark").first.is_visible()
 
 
@@ -99,7 +99,7 @@ def test_forgetting_shows_what_goes_and_is_undone(own_ui: Interface) -> None:
         tombstones = with_memory(own_ui.home, Memory.tombstones)
         assert tombstones[-1].ids == ["a7"]
         page.goto(own_ui.url(f"/{tombstones[-1].id}"))
-        tab_to(page, "Bring it back", "button")
+        tab_to(page, "Bring back", "button")
         follow(page)
         page.goto(own_ui.url("/a7"))
         assert page.locator("main p.said").first.inner_text() == said
