@@ -424,5 +424,5 @@ def test_a_missing_client_is_an_error_that_names_the_extra(
     url: str, bucket: TestBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
-    with pytest.raises(InvalidInput, match=r"mcp-memory\[s3\]"):
+    with pytest.raises(InvalidInput, match=r"memory-pyramid\[s3\]"):
         open_store(url, bucket.address)

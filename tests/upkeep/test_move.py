@@ -28,6 +28,7 @@ from mcp_memory.store.postgres import open_store as open_postgres
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store as open_sqlite
 from mcp_memory.store.values import RecallEntry, Spend, Token, Vectors
+from tests.cli.conftest import unwrapped
 from tests.postgres_server import PostgresServer
 from tests.store.test_engines import answers
 
@@ -339,12 +340,14 @@ def test_a_user_who_does_not_own_the_target_is_refused(full: Path, url: str) -> 
 def test_the_command_prints_the_proof_and_what_to_do_next(full: Path, url: str, back: str) -> None:
     done = CliRunner().invoke(program, ["move", f"sqlite:{full}", url])
     proven = move(f"sqlite:{full}", url, check=True).proven
-    lines = {tuple(re.split(" {2,}", line)) for line in done.stdout.splitlines()}
+    lines = {tuple(re.split(" {2,}", line)) for line in re.sub(r"\n +", "  ", done.stdout).splitlines()}
     assert lines >= {(one.space or "-", one.what, f"{one.rows:,}", one.sha256) for one in proven}
-    assert f"sqlite:{full} is as it was. To use the copy, set MCP_MEMORY_STORE to its URL" in done.stdout
-    assert "hold the same.\n" in CliRunner().invoke(program, ["move", "--check", f"sqlite:{full}", url]).stdout
+    assert f"sqlite:{full} is as it was. To use the copy, set MCP_MEMORY_STORE to its URL" in unwrapped(done.stdout)
+    assert "hold the same.\n" in unwrapped(
+        CliRunner().invoke(program, ["move", "--check", f"sqlite:{full}", url]).stdout
+    )
     done = CliRunner().invoke(program, ["move", url, back])
-    assert f"set MCP_MEMORY_HOME={back[7:]} and unset MCP_MEMORY_STORE" in done.stdout
+    assert f"set MCP_MEMORY_HOME={back[7:]} and unset MCP_MEMORY_STORE" in unwrapped(done.stdout)
     again = CliRunner().invoke(program, ["move", url, back])
     assert (again.exit_code, "has a memory already" in again.stderr) == (1, True)
 
