@@ -318,7 +318,9 @@ def _tell_plugin(project: Path | None, *, beside: str) -> None:
         say(visible(f"\nClaude Code plugin: its state cannot be read. {error}"))
         return
     if not plugin:
-        click.echo("\nClaude Code plugin: not installed. It takes the place of\n`install claude-code`, and adds a skill:")
+        click.echo(
+            "\nClaude Code plugin: not installed. It takes the place of\n`install claude-code`, and adds a skill:"
+        )
         click.echo("\n".join(f"  {command}" for command in published.PLUGIN_COMMANDS))
         return
     say(f"\nClaude Code plugin: installed as {visible(plugin)}{'' if enabled else ', and disabled'}.")

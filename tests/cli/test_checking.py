@@ -53,7 +53,7 @@ def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> Non
     assert lines["home"] == str(small_home)
     assert lines["space"] == "default (also here: work)"
     assert lines["memories"] == "3 statements held true, 0 past, 1 fact, 0 scenes"
-    assert lines["reader"] == "nobody by itself; the connected agent can, with distill"
+    assert lines["reader"] == "no model is set; the connected agent can distill"
     assert lines["waits"] == "4 turns in 1 session, 3 statements for scenes"
     assert lines["tasks"].startswith("3 tool results on 1 canvas, ")
     assert lines["model"] == "none is set"
@@ -75,7 +75,7 @@ def test_status_is_one_page_and_says_how_it_grew_who_is_there_and_what_is_backed
         assert f"serve stdio for an editor since {datetime.now():%Y-%m-%d}" in lines["connected"]
         assert f"(process {process.pid})" in lines["connected"]
     lines = rows(run("status").stdout)
-    assert (lines["connected"], lines["review"]) == ("nobody", "nothing is held")
+    assert (lines["connected"], lines["review"]) == ("no client now", "nothing is held")
     assert lines["grew"].startswith("by ")
     assert " database, " in lines["on"]
     assert lines["backups"] == "none; mcp-memory backup makes one"
