@@ -49,7 +49,7 @@ from mcp_memory.longterm.recall.dynamic import (
     top_by_confidence,
 )
 from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, WeighedRow, recall_query, weigh_rows
-from mcp_memory.longterm.search import SearchContext
+from mcp_memory.longterm.search import SearchContext, row_texts
 from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
@@ -306,8 +306,7 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
     stable = set(named(made.stable))
     ids = [row.id for _, row in rows]
     held = quarantined_ids(desk.store, desk.space, ids)
-    texts = {turn.id: turn.content for turn in desk.store.turns(desk.space, [id for id in ids if id[0] == "t"])}
-    texts |= {atom.id: atom.text for atom in desk.store.atoms(desk.space, [id for id in ids if id[0] == "a"])}
+    texts = row_texts(desk.store, desk.space, ids)
     return Recalled(
         tokens=made.tokens,
         brought=made.dynamic,

@@ -51,6 +51,12 @@ class Ranked:
     cosine: float | None
 
 
+def row_texts(store: Store, space: str, ids: Sequence[str]) -> dict[str, str]:
+    """Return the texts of turns and atoms by id; forgotten rows are left out."""
+    texts = {turn.id: turn.content for turn in store.turns(space, [id for id in ids if id[0] == "t"])}
+    return texts | {atom.id: atom.text for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
+
+
 def atom_turns(atom: Atom) -> list[str]:
     """Return the ids of the turns that an atom is based on."""
     return [atom.evidence, *(one.turn for one in atom.also)]

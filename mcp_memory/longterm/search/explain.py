@@ -11,7 +11,7 @@ from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Signals
 from mcp_memory.language.snippet import matches, snippet
-from mcp_memory.longterm.search import ParsedQuery, Ranked, Search, atom_turns, parse_query
+from mcp_memory.longterm.search import ParsedQuery, Ranked, Search, atom_turns, parse_query, row_texts
 from mcp_memory.longterm.search.pages import MIN_COSINE, matching, of_turns, rows_for
 from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.rerank import FIRST
@@ -133,8 +133,7 @@ def _with_texts(
     store: Store, space: str, rows: Sequence[ExplainedRow], question: ParsedQuery
 ) -> tuple[ExplainedRow, ...]:
     ids = [row.id for row in rows]
-    texts = {turn.id: turn.content for turn in store.turns(space, [id for id in ids if id[0] == "t"])}
-    texts |= {atom.id: atom.text for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
+    texts = row_texts(store, space, ids)
     held = {one.id: one.reasons for one in store.quarantined(space, ids) if one.verdict != "released"} if ids else {}
     words = set(question.words)
 

@@ -38,11 +38,10 @@ async def statement(view: View) -> Page:
     """Show a statement, the words it is based on, the pages that cite it, and its older and newer versions."""
     memory, id = view.memory, view.parts["id"]
     atom = await memory.atom(id)
+    why = await memory.why(id)
     evidence = [Evidence(turn=atom.evidence, span=atom.span, quote=""), *atom.also]
-    turns = await memory.turns(list(dict.fromkeys(one.turn for one in evidence)))
-    newer = await memory.statements_by_id([atom.superseded_by]) if atom.superseded_by else []
-    older = await memory.superseded_by([id])
-    fact = next((one.fact for one in (atom, *older) if one.fact), None)
+    turns = {one.turn.id: one.turn for one in why.quotes if one.turn}
+    fact = next((one.fact for one in (atom, *why.replaces) if one.fact), None)
     facts = await memory.facts_about(fact.entity) if fact else []
     return Page(
         title=t("item.statement", id=id),
@@ -50,13 +49,13 @@ async def statement(view: View) -> Page:
         body=ui.body(
             ui.words_of(atom.text, tag="p", class_="said"),
             *_quarantined(view, atom.id, atom.held),
-            *_ended(atom, newer),
+            *_ended(atom, why.replaced_by[:1]),
             _to_actions(view, atom),
-            ui.section(t("item.based_on"), *_quotes(id, evidence, turns), id="evidence"),
+            ui.section(t("item.based_on"), *_quotes(id, evidence, list(turns.values())), id="evidence"),
             _about(atom),
-            _support(await memory.why(id)),
-            _named_by(await memory.mentions(id), ended=[id] if atom.valid_to else []),
-            *_replaced(older),
+            _support(why),
+            _named_by(why.mentions, ended=[id] if atom.valid_to else []),
+            *_replaced(why.replaces),
             *_history(fact, facts),
             *_correct(view, atom),
         ),
