@@ -9,8 +9,8 @@ from typing import Literal
 
 __all__ = ["How", "Keeping", "Policy", "Purge", "Purged", "Reach", "Which"]
 
-How = Literal["ids", "query", "session", "time", "retention", "import"]
-"""How the rows to forget were selected."""
+How = Literal["ids", "query", "session", "time", "retention", "import", "correction"]
+"""How the rows to forget were selected; `correction`: a correction was undone, and what it replaced holds again."""
 
 Keeping = Literal["turns", "results", "purge"]
 """The rows of a policy: turns, tool results, or rows that a policy forgot, to be purged."""

@@ -366,3 +366,59 @@ def _everything(store: Store, space: str, ids: Sequence[str]) -> str:
         store.context_windows(space, [id for id in ids if id[0] == "t"], around=9),
     )
     return repr(answers) + exported(store, space)
+
+
+# --- undoing a correction ---------------------------------------------------------------------------
+
+
+def live_in(store: Store, place: str, **more: object) -> str:
+    return remember(
+        store, f"Lives in {place}", entity="user", relation="lives_in", value=place, single_valued=True, **more
+    )
+
+
+def places(store: Store) -> list[tuple[str, bool]]:
+    facts = store.facts("me", filters=Filters(entity="user", ended=True))
+    return [(fact.value, fact.valid_to is None) for fact in facts]
+
+
+def test_a_correction_that_is_undone_is_forgotten_and_what_it_replaced_holds_again(store: Store) -> None:
+    old = live_in(store, "Bergen")
+    before = store.atoms("me", [old])
+    new = live_in(store, "Oslo", supersedes=[old], because="moved")
+    assert places(store) == [("Bergen", False), ("Oslo", True)]
+    tombstone = store.forget("me", [new], reason="", how="correction", now=LATER)
+    assert (tombstone.ids, tombstone.how) == ([new], "correction")
+    assert (store.atoms("me", [old, new]), places(store)) == (before, [("Bergen", True)])
+
+
+def test_a_correction_that_is_brought_back_replaces_the_same_statements_again(store: Store) -> None:
+    old = live_in(store, "Bergen")
+    new = live_in(store, "Oslo", supersedes=[old], because="moved")
+    then = store.atoms("me", [old, new])
+    tombstone = store.forget("me", [new], reason="", how="correction", now=LATER)
+    store.undo_forget("me", tombstone.id, now=LATER)
+    assert (store.atoms("me", [old, new]), places(store)) == (then, [("Bergen", False), ("Oslo", True)])
+
+
+def test_a_correction_cannot_be_undone_once_it_was_replaced_or_where_it_replaced_nothing(store: Store) -> None:
+    old = live_in(store, "Bergen")
+    new = live_in(store, "Oslo", supersedes=[old])
+    newest = live_in(store, "Paris", supersedes=[new])
+    for id, why in ((new, f"{new} was replaced since by {newest}"), (old, f"by {new}")):
+        with pytest.raises(InvalidInput, match=why):
+            store.forget("me", [id], reason="", how="correction", now=LATER)
+    with pytest.raises(InvalidInput, match="no correction to undo"):
+        store.forget("me", [remember(store, "Owns a kettle")], reason="", how="correction", now=LATER)
+    assert places(store) == [("Bergen", False), ("Oslo", False), ("Paris", True)]
+    assert store.tombstones("me") == []
+
+
+def test_undoing_a_correction_never_makes_two_values_of_one_fact_hold(store: Store) -> None:
+    old = live_in(store, "Bergen")
+    new = remember(store, "Left Bergen", supersedes=[old])
+    live_in(store, "Oslo")
+    with pytest.raises(InvalidInput, match="only one such fact can hold"):
+        store.forget("me", [new], reason="", how="correction", now=LATER)
+    assert places(store) == [("Bergen", False), ("Oslo", True)]
+    assert store.atoms("me", [new])

@@ -43,6 +43,7 @@ STEPS = st.one_of(
     st.tuples(st.just("offload"), session, thing, choice),
     st.tuples(st.just("fold"), session, thing, choice),
     st.tuples(st.just("forget"), session, thing, choice),
+    st.tuples(st.just("uncorrect"), session, thing, choice),
     st.tuples(st.just("undo"), session, thing, choice),
     st.tuples(st.just("distil"), session, thing, choice),
 )
@@ -68,7 +69,7 @@ async def do(memory: Memory, step: Step, clock: FixedClock) -> None:
         case "replace":
             atoms = await memory.atoms()
             old = [atom.id for atom in atoms[number : number + 2]]
-            await memory.remember(f"Instead the {about} counts", supersedes=old, entity="Ana", session=name)
+            await memory.remember(f"Instead the {about} counts", supersedes=old, session=name)
         case "offload":
             result = f"{about} {number}\n" * (20 + number)
             await memory.offload_tool_result(
@@ -91,6 +92,11 @@ async def do(memory: Memory, step: Step, clock: FixedClock) -> None:
             ids = [*(turn.id for turn in turns), *(atom.id for atom in await memory.atoms()), *refs]
             if ids:
                 await memory.forget([ids[number * 7 % len(ids)]], reason=about)
+        case "uncorrect":
+            for atom in (await memory.atoms())[::-1]:
+                with suppress(InvalidInput):
+                    await memory.undo_correction(atom.id)
+                    break
         case "undo":
             held = [one for one in await memory.tombstones() if not one.undone and not one.purged]
             if held:

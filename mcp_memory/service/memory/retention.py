@@ -147,6 +147,20 @@ class RetentionVerbs(Verbs):
             along=along,
         )
 
+    @in_thread
+    def undo_correction(self, id: str) -> Forgotten:
+        """Forget an explicit statement that replaced others, and have these hold again. `forget(undo=…)` takes it back.
+
+        InvalidInput where it replaced nothing, was replaced itself, or a fact has another value now.
+        """
+        from mcp_memory.longterm import forgetting
+
+        previews = forgetting.previews(self._parts.store, self.space, [id])
+        done = self._forget([id], (), reason="", how="correction")
+        return Forgotten(
+            ids=done.ids, tombstone=done.id, dry_run=False, previews=previews, undone=False, total=len(done.ids)
+        )
+
     def _forget(self, ids: Sequence[str], refs: Sequence[str], *, reason: str, how: How) -> Tombstone:
         from mcp_memory.shortterm.canvas.state import without_words
 

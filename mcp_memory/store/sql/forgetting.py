@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,7 +24,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import iso, one_line
 from mcp_memory.store import files
 from mcp_memory.store.forgetting import How, Reach, Which
-from mcp_memory.store.sql import canvases, digests, pages, word_index
+from mcp_memory.store.sql import canvases, digests, pages, supersession, word_index
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, named_rows, number_of, to_ms
 from mcp_memory.store.values import CanvasChange, Layer, Tombstone
 
@@ -58,7 +59,11 @@ def forget(
     number = tx.next("tombstone")
     took = json.dumps({"ids": [*reach.ids, *reach.notes], "how": how})
     tx.insert("tombstone", id=number, reason=reason, at=to_ms(now), took=took)
+    if how == "correction":
+        _refuse_replaced(tx, [number_of(id, "a") for id in reach.atoms])
     _mark(tx, reach, number)
+    if how == "correction":
+        _reopen(tx, number)
     digests.add(tx, number)
     canvases.change(tx, redrawn)
     tx.touch(*_topics(tx, number))
@@ -74,12 +79,16 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
         raise NotFound(f"There is nothing to bring back under {one_line(tombstone, 20)}, or it is back already.")
     if row[1] is not None or _is_husk(tx, number):
         raise NotFound(f"What was forgotten under x{number} was purged: nothing of it is left to bring back.")
-    _refuse_second_truth(tx, number)
     _refuse_groundless(tx, number)
-    ids, topics = tombstone_of(tx, number).ids, _topics(tx, number)
+    gone, topics = tombstone_of(tx, number), _topics(tx, number)
     _reindex(tx, "turn", number)
     _reindex(tx, "atom", number)
     word_index.make_due(tx)
+    if gone.how == "correction":
+        _refuse_replaced(tx, supersession.named_under(tx, number))
+        supersession.end_again(tx, number)
+    open_again = "SELECT id FROM atom WHERE space = :space AND tombstone = ? AND valid_to IS NULL"
+    _refuse_second_truth(tx, tx.column(open_again, number))
     for table in _TABLES:
         tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
     tx.run("DELETE FROM forgotten WHERE space = :space AND tombstone = ?", number)
@@ -88,8 +97,7 @@ def undo(tx: Transaction, tombstone: str, *, now: datetime, redrawn: Sequence[Ca
     tx.touch(*topics)
     log_tombstones(tx, [number])
     pages.write_scene_files(tx)
-    undone = tombstone_of(tx, number)
-    return Tombstone(id=undone.id, ids=ids, reason=undone.reason, at=undone.at, how=undone.how, undone=True)
+    return replace(gone, undone=True)
 
 
 def _mark(tx: Transaction, reach: Reach, tombstone: int) -> None:
@@ -128,15 +136,33 @@ def _is_husk(tx: Transaction, tombstone: int) -> bool:
     )
 
 
-def _refuse_second_truth(tx: Transaction, tombstone: int) -> None:
-    clash = tx.one(
+def _refuse_replaced(tx: Transaction, atoms: Sequence[int]) -> None:
+    """Refuse to undo a correction, or to bring it back, where these atoms were replaced since."""
+    sql = "SELECT id, superseded_by FROM atom WHERE space = :space AND valid_to IS NOT NULL AND id IN ({})"
+    for number, by in tx.among(sql, atoms):
+        newer = f" by a{by}: undo that correction first" if by else ""
+        raise InvalidInput(f"a{number} was replaced since{newer}. Nothing was changed.")
+
+
+def _reopen(tx: Transaction, tombstone: int) -> None:
+    """Have the statements hold again that the corrections under a tombstone replaced."""
+    replaced = supersession.replaced_under(tx, tombstone)
+    if not replaced:
+        raise InvalidInput("It replaced no statement, so there is no correction to undo. Forget it instead.")
+    _refuse_second_truth(tx, replaced)
+    supersession.reopen(tx, replaced)
+
+
+def _refuse_second_truth(tx: Transaction, atoms: Sequence[int]) -> None:
+    """Refuse that these atoms hold again where a single-valued fact of theirs has another value now."""
+    clashes = tx.among(
         "SELECT now.atom, now.entity, now.relation, now.value FROM fact old JOIN fact now ON now.space = old.space"
-        " AND now.entity_key = old.entity_key AND now.relation = old.relation"
-        " WHERE old.space = :space AND old.tombstone = ? AND old.single_valued = 1 AND old.valid_to IS NULL"
-        " AND now.single_valued = 1 AND now.valid_to IS NULL AND now.tombstone IS NULL",
-        tombstone,
+        " AND now.entity_key = old.entity_key AND now.relation = old.relation AND now.atom <> old.atom"
+        " WHERE old.space = :space AND old.single_valued = 1"
+        " AND now.single_valued = 1 AND now.valid_to IS NULL AND now.tombstone IS NULL AND old.atom IN ({})",
+        atoms,
     )
-    if clash is not None:
+    for clash in clashes:
         raise InvalidInput(
             f"Since then a{clash[0]} says that {clash[1]} {clash[2]} {clash[3]}, and only one such fact can hold. "
             f"Forget a{clash[0]} first, or leave it as it is. Nothing was brought back."

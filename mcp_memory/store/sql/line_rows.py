@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import deltas
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import canvases, digests, entities, evidence_rows, word_index
+from mcp_memory.store.sql import canvases, digests, entities, evidence_rows, supersession, word_index
 from mcp_memory.store.sql.transaction import Transaction, Value, catch_up_counters, to_ms
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "row_of",
     "statement_of",
     "statements",
+    "undone_corrections",
 ]
 
 KINDS = {
@@ -288,12 +289,22 @@ def statement_of(fields: Mapping[str, Any]) -> Statement:
     )
 
 
-def statements(notes: Iterable[Mapping[str, Any]]) -> dict[int, Statement]:
-    """Return what the notes of a space come to, by number: each ends what its line says that it ended."""
+def undone_corrections(tombstones: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the ids of the corrections that are undone by these lines, of which the last of a tombstone counts."""
+    last = {str(fields.get("tombstone")): fields for fields in tombstones}
+    undone = (one.get("ids") for one in last.values() if (one.get("how"), one.get("undone_at")) == ("correction", None))
+    return {str(id) for ids in undone if isinstance(ids, list) for id in cast("list[Any]", ids)}
+
+
+def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = ()) -> dict[int, Statement]:
+    """Return what the notes of a space come to, by number.
+
+    Each ends what its line says that it ended, except the corrections that were `undone`.
+    """
     found: dict[int, Statement] = {}
     for one in sorted(map(statement_of, notes), key=lambda one: one.number):
         found[one.number] = one
-        for older in one.ends:
+        for older in () if f"a{one.number}" in undone else one.ends:
             if older in found:
                 values = found[older].values
                 found[older] = replace(found[older], values={**values, **one.ended(values)})
@@ -429,6 +440,9 @@ class LineImport:
     def _mark(self, row: Row) -> None:
         """Forget the rows that a tombstone names, or restore them if it was undone."""
         tx, number, purged = self.tx, int(str(row.key["id"])), row.values["purged_at"]
+        is_correction = row.fields["how"] == "correction"
+        if is_correction:
+            supersession.end_again(tx, number)
         for table in ("turn", "atom", "ref"):
             tx.run(f"UPDATE {table} SET tombstone = NULL WHERE space = :space AND tombstone = ?", number)
         tx.run("DELETE FROM forgotten WHERE space = :space AND tombstone = ?", number)
@@ -445,6 +459,13 @@ class LineImport:
             "INSERT INTO forgotten (space, digest, tombstone) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING",
             [(bytes.fromhex(digest), number) for digest in row.fields["digests"]],
         )
+        if is_correction:
+            tx.run(
+                "UPDATE fact SET tombstone = ? WHERE space = :space AND atom IN"
+                " (SELECT id FROM atom WHERE space = :space AND tombstone = ?)",
+                *(number, number),
+            )
+            supersession.reopen(tx, supersession.replaced_under(tx, number))
         if purged is not None:
             self._mark_purged(number, purged)
 

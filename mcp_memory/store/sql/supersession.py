@@ -13,15 +13,27 @@ No statement ends before it began: one that ends at its start was never true, an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from mcp_memory.store.sql.entities import key
-from mcp_memory.store.sql.transaction import Transaction, marks, numbers_of, to_ms
+from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, numbers_of, to_ms
 from mcp_memory.store.values import NewAtom
 
-__all__ = ["Supersession", "end", "follows_single", "of_explicit", "of_extracted", "still_open"]
+__all__ = [
+    "Supersession",
+    "end",
+    "end_again",
+    "follows_single",
+    "named_under",
+    "of_explicit",
+    "of_extracted",
+    "reopen",
+    "replaced_under",
+    "still_open",
+]
 
 _VALUE = (
     "r.valid_from, (SELECT max(t.said_at) FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
@@ -107,6 +119,52 @@ def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because
             *(ended, by, because or None, number),
         )
         tx.run("UPDATE fact SET valid_to = ? WHERE space = :space AND atom = ?", ended, number)
+
+
+def replaced_under(tx: Transaction, tombstone: int) -> list[int]:
+    """Return the atoms that end by an explicit one under a tombstone."""
+    sql = "SELECT id FROM atom WHERE space = :space AND superseded_by = ?"
+    return [older for number, *_ in _replacements(tx, tombstone) for older in tx.column(sql, number)]
+
+
+def named_under(tx: Transaction, tombstone: int) -> list[int]:
+    """Return the atoms that the explicit ones under a tombstone ended when they were stored."""
+    return [older for *_, named in _replacements(tx, tombstone) for older in named]
+
+
+def reopen(tx: Transaction, atoms: Sequence[int]) -> None:
+    """Have replaced atoms hold again."""
+    for number in atoms:
+        tx.run(
+            "UPDATE atom SET valid_to = NULL, superseded_by = NULL, closed_because = NULL"
+            " WHERE space = :space AND id = ?",
+            number,
+        )
+        tx.run("UPDATE fact SET valid_to = NULL WHERE space = :space AND atom = ?", number)
+    tx.touch(*(f"atom:a{number}" for number in atoms))
+
+
+def end_again(tx: Transaction, tombstone: int) -> None:
+    """End the atoms again that the explicit ones under a tombstone had ended, and that are open."""
+    for number, at, because, older in _replacements(tx, tombstone):
+        ended = tx.column(
+            f"SELECT id FROM atom WHERE space = :space AND valid_to IS NULL AND id IN ({marks(older)})", *older
+        )
+        end(tx, ended, by=number, at=at, because=because)
+        tx.touch(*(f"atom:a{one}" for one in ended))
+
+
+def _replacements(tx: Transaction, tombstone: int) -> Iterator[tuple[int, datetime, str, list[int]]]:
+    """Yield the explicit atoms under a tombstone: number, start, reason and which atoms it ended, by its note."""
+    for number, start, told in tx.all(
+        "SELECT a.id, a.valid_from, n.told FROM atom a JOIN turn n ON n.space = a.space AND n.id = a.evidence"
+        " WHERE a.space = :space AND a.tombstone = ? AND n.told IS NOT NULL ORDER BY a.id",
+        tombstone,
+    ):
+        fields = json.loads(told)
+        older = numbers_of(fields.get("ends", fields["supersedes"]), "a")
+        if older:
+            yield number, from_ms(start), fields.get("because", ""), older
 
 
 def _named(tx: Transaction, ids: Sequence[str]) -> list[_TimedAtom]:

@@ -7,7 +7,7 @@ same row the last counts. Explicit statements are compared as what all notes of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.types import Source
 from mcp_memory.store import files
 from mcp_memory.store.sql import canvases, line_files, refs
+from mcp_memory.store.sql.forgetting import TOMBSTONES_FILE
 from mcp_memory.store.sql.line_rows import (
     KINDS,
     LineImport,
@@ -30,6 +31,7 @@ from mcp_memory.store.sql.line_rows import (
     ref_row,
     row_of,
     statements,
+    undone_corrections,
 )
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite.line_files import committed
@@ -241,7 +243,9 @@ def differences(source: LinesOfFile) -> Iterator[Difference]:
     paths = source.paths()
     for path in (path for path in paths if path.startswith("conversations/")):
         yield from of_file(source, path, notes=notes)
-    yield from _statements(source.tx, notes.values())
+    tombstones = LinesOfFile(tx=source.tx, within=source.within).lines(TOMBSTONES_FILE)
+    undone = undone_corrections(fields for *_, fields in tombstones)
+    yield from _statements(source.tx, notes.values(), undone=undone)
     yield from results(source)
     rest = [path for path in paths if not path.startswith("conversations/")]
     for path in sorted(rest, key=lambda path: (path.startswith("tombstones"), path.startswith("offload-"))):
@@ -354,8 +358,10 @@ _ATOM = (
 )
 
 
-def _statements(tx: Transaction, notes: Iterable[Mapping[str, Any]]) -> Iterator[Difference]:
-    all_told = statements(notes)
+def _statements(
+    tx: Transaction, notes: Iterable[Mapping[str, Any]], *, undone: Collection[str]
+) -> Iterator[Difference]:
+    all_told = statements(notes, undone=undone)
     left = dict(all_told)
     columns = ", ".join((*(f"a.{name}" for name in _ATOM), *(f"f.{name}" for name in _FACT)))
     confirmed = "EXISTS (SELECT 1 FROM evidence e WHERE e.space = a.space AND e.atom = a.id AND e.turn <> a.evidence)"
