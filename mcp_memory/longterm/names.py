@@ -18,7 +18,10 @@ from mcp_memory.language.words import base_terms, fold
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
-__all__ = ["MAX_NAME", "USER", "Names", "is_person", "name_words", "names_in", "names_table", "with_told"]
+__all__ = [
+    "MAX_NAME", "USER", "Names", "entities_in", "is_person", "name_words", "names_in", "names_table", "stands_in",
+    "with_told",
+]  # fmt: skip
 
 USER = "user"
 MAX_NAME = 80
@@ -187,6 +190,17 @@ def _user(held: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str
     if here or held:
         return here or held[0]
     return speaking[0] if len(speaking) == 1 and not unnamed else None
+
+
+def entities_in(store: Store, space: str, text: str) -> list[str]:
+    """Return the known entities that a text names, by their chief names."""
+    known = store.entities(space, limit=_KNOWN)
+    return [one.name for one in known if stands_in((one.name, *one.aliases), text)]
+
+
+def stands_in(names: Iterable[str], text: str) -> bool:
+    """Tell whether one of the names stands in a text, in any case."""
+    return _names_one_of(fold(text), names)
 
 
 def _names_one_of(text: str, names: Iterable[str]) -> bool:

@@ -74,7 +74,7 @@ async def test_a_correction_is_about_what_the_corrected_ones_are_about_and_of_th
     await memory.remember("The pilot met Ines", kind="episodic", entity="Ines", relation="met", value="the pilot")
     await memory.remember("Ben was there", kind="episodic", entity="Ben", relation="was", value="there")
     done = await memory.remember("The pilot met Ines and Ben in Oslo", supersedes=["a1", "a2"])
-    assert (done.atom.kind, done.atom.entities, done.atom.fact) == ("episodic", ("Ines", "Ben"), None)
+    assert (done.atom.kind, done.atom.entities) == ("episodic", ("Ines", "Ben"))
     assert [atom.id for atom in (await memory.statements(entity="Ines")).atoms] == ["a3"]
 
 
@@ -83,6 +83,33 @@ async def test_a_correction_with_an_entity_and_a_kind_of_its_own_has_those(memor
     fact = {"entity": "Ben", "relation": "met", "value": "the pilot"}
     done = await memory.remember("Ben met the pilot", kind="persona", supersedes=["a1"], **fact)
     assert (done.atom.kind, done.atom.entities) == ("persona", ("Ben",))
+
+
+async def test_a_correction_keeps_the_fact_whose_entity_and_value_stand_in_it(memory: Memory) -> None:
+    fact = {"entity": "user", "relation": "sibling", "value": "Adaeze"}
+    await memory.remember("My sister Adaeze lands on 12 November", **fact)
+    kept = (await memory.remember("My sister ADAEZE lands on 13 November", supersedes=["a1"])).atom.fact
+    assert kept is not None
+    assert (kept.atom, kept.entity, kept.relation, kept.value) == ("a2", *fact.values())
+    assert [one.atom for one in await memory.facts_about("user") if one.valid_to is None] == ["a2"]
+
+
+async def test_a_correction_drops_a_fact_and_entities_that_it_does_not_name(memory: Memory) -> None:
+    fact = {"entity": "user", "relation": "lives in", "value": "Bergen"}
+    await memory.remember("Bergen is far from Ulm", entity="Bergen", relation="far from", value="Ulm")
+    await memory.remember("Lives in Bergen", supersedes=["a1"], **fact)
+    assert (await memory.atom("a2")).entities == ("Bergen", "user")
+    done = await memory.remember("Lives in Oslo", supersedes=["a2"])
+    assert (done.atom.fact, done.atom.entities) == (None, ("user",))
+
+
+async def test_the_new_value_of_a_fact_takes_the_place_of_the_older_one_among_the_entities(memory: Memory) -> None:
+    fact = {"entity": "user", "relation": "lives in"}
+    await memory.remember("Bergen rains", entity="Bergen", relation="has", value="rain")
+    await memory.remember("Lives in Bergen", supersedes=["a1"], value="Bergen", **fact)
+    assert (await memory.atom("a2")).entities == ("Bergen", "user")
+    done = await memory.remember("Lives in Oslo", supersedes=["a2"], value="Oslo", **fact)
+    assert sorted(done.atom.entities) == ["Oslo", "user"]
 
 
 async def test_facts_about_two_entities_do_not_contradict(memory: Memory) -> None:

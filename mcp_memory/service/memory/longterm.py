@@ -210,9 +210,10 @@ class LongtermVerbs(Verbs):
         NotFound.
 
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements that it
-        supersedes end, and are never deleted. Without `entity` it is about the same entities as these;
-        without `kind` it has their kind, or `persona` if it supersedes none.
+        supersedes end, and are never deleted. Without a fact it keeps a fact of theirs whose entity and value stand in
+        the text; without `kind` it has their kind, or `persona` if it supersedes none.
         """
+        from mcp_memory.longterm.corrections import entities_of_correction, fact_still_stated
         from mcp_memory.longterm.merging import similar
         from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.verification.trust import checked_claim
@@ -220,6 +221,8 @@ class LongtermVerbs(Verbs):
         parts = self._parts
         now = parts.now()
         older = parts.store.atoms(self.space, supersedes)
+        if not (entity or relation or value) and (kept := fact_still_stated(parts.store, self.space, text, older)):
+            entity, relation, value = kept.entity, kept.relation, kept.value
         atom = explicit_atom(
             text,
             kind=kind or (older[0].kind if older else "persona"),
@@ -232,8 +235,9 @@ class LongtermVerbs(Verbs):
             cites=cites,
             source=source,
         )
-        if atom.entity is None:
-            atom = replace(atom, entities=list(dict.fromkeys(name for one in older for name in one.entities)))
+        if older:
+            about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
+            atom = replace(atom, entities=about)
         asking = parts.asking()
         atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors)
         embedded = parts.indexing.of_rows([atom.text])
