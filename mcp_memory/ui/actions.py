@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Kind
+from mcp_memory.core.types import Atom, Fact, Kind
 from mcp_memory.store.values import RIGHTS, Right
 from mcp_memory.ui.components import link, note, part, section, words_of
 from mcp_memory.ui.confirmations import told
 from mcp_memory.ui.elements import el
 from mcp_memory.ui.sessions import Reader
-from mcp_memory.ui.views import Page
+from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
@@ -58,6 +58,12 @@ class Call:
             raise InvalidInput(t("actions.number", name=name, given=one_line(given, 40)))
         return int(given)
 
+    @property
+    def view(self) -> View:
+        """The same reader, for an action that answers with a form."""
+        token = self.form.get("form_token", "")
+        return View(memory=self.memory, right=self.reader.right, form_token=token, is_owner=self.reader.is_owner)
+
     def back(self, default: str) -> str:
         return own_path(self.form.get("back", "")) or default
 
@@ -88,18 +94,51 @@ async def run(name: str, call: Call) -> str | Page:
 # --- statements, turns and results ------------------------------------------------------------------
 
 
-async def _remember(call: Call) -> str:
-    kind = call.text("kind") or None
+async def _remember(call: Call) -> str | Page:
+    text, kind = call.text("text"), cast("Kind | None", call.text("kind") or None)
     if kind is not None and kind not in get_args(Kind):
         raise InvalidInput(t("actions.choice", name="kind", choices=", ".join(get_args(Kind))))
+    ids, fact = call.ids("supersedes"), dict[str, str]()
+    older = await call.memory.statements_by_id(ids)
+    known = next((one.fact for one in older if one.fact), None)
+    if known is not None and "value" in call.form:
+        value = call.text("value")
+        if value and value != known.value:
+            fact = {"entity": known.entity, "relation": known.relation, "value": value}
+        elif text and "asked" not in call.form and not await call.memory.still_stated(text, supersedes=ids):
+            return _ask_value(call, older[0], known)
     stored = await call.memory.remember(
-        call.text("text"), kind=cast("Kind | None", kind), supersedes=call.ids("supersedes"), source="user"
+        text, kind=kind, supersedes=ids, valid_from=_since(call, older), source="user", **fact
     )
     if stored.atom.held and not stored.duplicate and call.reader.allows("admin"):
         # A rule waits for the user's word, and this is it: a person typed it here.
         await call.memory.review([stored.atom.id], "released")
     id, ended = stored.atom.id, [one.id for one in stored.replaced]
     return told(f"/{id}", "known", id) if stored.duplicate else told(f"/{id}", "stored", id, *ended)
+
+
+def _ask_value(call: Call, atom: Atom, fact: Fact) -> Page:
+    from mcp_memory.ui.pages.correcting import ask_value
+
+    kind = cast("Kind", call.text("kind") or atom.kind)
+    when, day = call.text("when"), call.text("valid_from")
+    return ask_value(call.view, atom, fact, text=call.text("text"), kind=kind, when=when, day=day)
+
+
+def _since(call: Call, older: Sequence[Atom]) -> str | None:
+    """Return from when a correction holds: the day that is given, or the start of what was never true."""
+    if day := call.text("valid_from"):
+        return day
+    if older and call.text("when") == "never":
+        return min(one.valid_from for one in older).isoformat()
+    return None
+
+
+async def _undo_correction(call: Call) -> str:
+    id = call.text("id")
+    replaced = [one.id for one in await call.memory.superseded_by([id])]
+    undone = await call.memory.undo_correction(id)
+    return told(f"/{replaced[0] if replaced else undone.tombstone}", "uncorrected", id, *replaced)
 
 
 async def _forget(call: Call) -> str:
@@ -216,6 +255,7 @@ class _Action:
 
 _ACTIONS = {
     "remember": _Action(_remember, "write"),
+    "undo_correction": _Action(_undo_correction),
     "forget": _Action(_forget),
     "undo": _Action(_undo),
     "review": _Action(_review),

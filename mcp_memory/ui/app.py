@@ -284,8 +284,8 @@ class Interface:
                 raise Rejected(405, t("http.method"))
             case _:
                 page = await page_at(visit.address, self._view(visit))
-                done = confirmations.said(visit.request.query_params.get(confirmations.PARAMETER))
-                return await self._page(visit, replace(page, body=(done, *page.body)) if done else page)
+                done = confirmations.said(visit.request.query_params.get(confirmations.PARAMETER), self._view(visit))
+                return await self._page(visit, replace(page, body=(*done, *page.body)))
 
     def _view(self, visit: _Visit) -> View:
         reader = visit.session.reader
@@ -311,12 +311,12 @@ class Interface:
         base, static = self._home(space).rstrip("/"), f"{self._base}/.static"
         return HTMLResponse(document(page.title, body, base=base, static=static, script="page.js"), status)
 
-    async def _error(self, visit: _Visit, status: int, text: str) -> Response:
+    async def _error(self, visit: _Visit, status: int, text: str, *, back: str = "") -> Response:
         if visit.wants_json:
             return JSONResponse({"error": text}, status)
         title = t("frame.not_found" if status == 404 else "frame.error")
-        back = el("p", link("/", t("frame.back")))
-        return await self._page(visit, Page(title=title, body=(note(text, kind="bad"), back)), status)
+        way = el("p", link(back, t("frame.back_there")) if back else link("/", t("frame.back")))
+        return await self._page(visit, Page(title=title, body=(note(text, kind="bad"), way)), status)
 
     def _events(self, visit: _Visit) -> Response:
         session = visit.session
@@ -338,7 +338,10 @@ class Interface:
             response.delete_cookie(COOKIE, path=f"{self._base}/", httponly=True, samesite="strict")
             return response
         call = actions.Call(memory=visit.memory, reader=visit.session.reader, form=form)
-        done = await actions.run(unquote(name), call)
+        try:
+            done = await actions.run(unquote(name), call)
+        except McpMemoryError as error:
+            return await self._error(visit, _status_of(error), await _masked(error), back=call.back(""))
         if isinstance(done, Page):
             return await self._page(visit, done)
         return RedirectResponse(f"{self._home(visit.memory.space).rstrip('/')}{done}", 303)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from mcp_memory.ui.components import note
+from mcp_memory.ui.components import action, note
 from mcp_memory.ui.elements import Element
+from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
 __all__ = ["PARAMETER", "said", "told"]
@@ -26,13 +27,20 @@ def told(path: str, name: str, *values: str | int) -> str:
     return f"{path}{'&' if '?' in path else '?'}{PARAMETER}={given}"
 
 
-def said(given: str | None) -> Element | None:
-    """Return the message that an address asks for; None where it asks for none, or for one that there is not."""
+def said(given: str | None, view: View) -> list[Element]:
+    """Return the message that an address asks for, and the button that undoes a correction.
+
+    Empty where it asks for none, or for one that there is not.
+    """
     name, dot, rest = (given or "").partition(".")
     if name not in _MESSAGES or not _VALUES.fullmatch(f"{dot}{rest}"):
-        return None
-    text = _MESSAGES[name](rest.split(".") if rest else [])
-    return note(text, kind="ok") if text else None
+        return []
+    values = rest.split(".") if rest else []
+    text = _MESSAGES[name](values)
+    undo = None
+    if name == "stored" and len(values) > 1:
+        undo = action(view, "undo_correction", t("item.undo_correction"), id=values[0], back=f"/{values[0]}")
+    return [note(text, kind="ok"), *([undo] if undo else [])] if text else []
 
 
 def _stored(values: Sequence[str]) -> str:
@@ -41,6 +49,11 @@ def _stored(values: Sequence[str]) -> str:
         return ""
     over = t("done.over", count=len(ended), ids=", ".join(ended)) if ended else ""
     return f"{t('done.stored', id=id)} {over}".strip()
+
+
+def _uncorrected(values: Sequence[str]) -> str:
+    id, *again = values or [""]
+    return t("done.uncorrected", count=len(again), id=id, ids=", ".join(again)) if again else ""
 
 
 def _known(values: Sequence[str]) -> str:
@@ -77,6 +90,7 @@ def _plain(key: str) -> Callable[[Sequence[str]], str]:
 _MESSAGES: Mapping[str, Callable[[Sequence[str]], str]] = {
     "stored": _stored,
     "known": _known,
+    "uncorrected": _uncorrected,
     "back": _back,
     "erased": _erased,
     "forgotten": _counted("done.forgotten"),

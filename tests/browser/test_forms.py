@@ -38,8 +38,8 @@ def test_what_is_told_is_stored_corrected_and_forgotten(own_ui: Interface) -> No
         page.click("main form[action$='/do/remember'] button")
         assert page.locator("main p.said").first.inner_text() == "Tamsin keeps bees <on the roof>."
         first = own_ui.address(page.url).partition("?")[0]
-        page.fill("main #correct textarea", "Tamsin kept bees until May.")
-        page.click("main #correct button")
+        page.fill("main #correct", "Tamsin kept bees until May.")
+        page.click("main form:has(#correct) button")
         second = own_ui.address(page.url).partition("?")[0]
         assert second != first
         page.goto(own_ui.url(f"/forget?ids={second[1:]}"))

@@ -79,7 +79,7 @@ def test_a_wrong_statement_is_corrected(own_ui: Interface) -> None:
         old = page.locator("main p.said").first.inner_text()
         tab_to(page, "Correct it", "a")
         page.keyboard.press("Enter")
-        press_until(page, "Tab", "textarea[name=text]")
+        assert page.evaluate("document.activeElement.id") == "correct"
         page.keyboard.press("Control+a")
         page.keyboard.type("Tamsin drinks coffee again.")
         tab_to(page, "Store the correction", "button")

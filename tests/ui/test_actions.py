@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from mcp_memory.store.values import Right
 from mcp_memory.ui import actions
 from mcp_memory.ui.actions import own_path
 from mcp_memory.ui.sessions import Reader
-from tests.ui.browsing import BASE, OWN, Browser, browsing
+from tests.ui.browsing import BASE, OWN, Browser, browsing, form_of
 
 pytestmark = pytest.mark.anyio
 
@@ -66,6 +67,57 @@ async def test_a_statement_is_remembered_and_corrected(home: Path) -> None:
         old, new = await browser.memory.atom("a1"), await browser.memory.atom("a2")
         assert old.valid_to is not None
         assert (new.text, new.source, new.valid_to) == ("Tamsin lives in Bergen.", "user", None)
+
+
+async def test_a_correction_says_whether_it_was_never_true_or_changed_on_a_day(home: Path) -> None:
+    async with browsing(home) as browser:
+        for place in ("Oslo", "Bergen"):
+            await browser.memory.remember(f"Tamsin lives in {place}.", valid_from="2026-01-05")
+        await browser.do("remember", text="Tamsin lives in Ulm.", supersedes="a1", when="never", valid_from="")
+        fixed, wrong = await browser.memory.atom("a3"), await browser.memory.atom("a1")
+        assert fixed.valid_from == wrong.valid_from == wrong.valid_to
+        await browser.do(
+            "remember", text="Tamsin lives in Voss.", supersedes="a2", when="changed", valid_from="2026-03-04"
+        )
+        moved, before = await browser.memory.atom("a4"), await browser.memory.atom("a2")
+        assert moved.valid_from == before.valid_to == datetime(2026, 3, 4).astimezone()
+
+
+async def test_a_correction_asks_for_the_value_of_a_fact_that_its_words_no_longer_state(home: Path) -> None:
+    fact = {"entity": "Tamsin", "relation": "lives in"}
+    async with browsing(home) as browser:
+        await browser.memory.remember("Tamsin lives in Oslo.", value="Oslo", **fact)
+        form = {"text": "Tamsin lives in Bergen.", "supersedes": "a1", "when": "never", "value": "Oslo"}
+        asked = await browser.do("remember", **form)
+        assert "Tamsin · lives_in · Oslo" in asked.text
+        assert form_of(asked.text) | {"supersedes": "a1", "asked": "1"} == form_of(asked.text)
+        assert "Tamsin lives in Bergen." in asked.text
+        assert len(await browser.memory.atoms()) == 1
+        assert await gone(browser, "remember", **{**form, "asked": "1", "value": "Bergen"}) == "/a2"
+        (_, held) = await browser.memory.facts_about("Tamsin")
+        assert (held.atom, held.value, held.valid_to) == ("a2", "Bergen", None)
+        assert await gone(browser, "remember", text="Tamsin moved.", supersedes="a2", value="", asked="1") == "/a3"
+        assert (await browser.memory.atom("a3")).fact is None
+
+
+async def test_a_correction_is_undone_by_the_button_beside_what_it_confirms(home: Path) -> None:
+    async with browsing(home) as browser:
+        await browser.memory.remember("Tamsin lives in Oslo.")
+        answer = await browser.do("remember", text="Tamsin lives in Bergen.", supersedes="a1")
+        page = await browser.get(answer.headers["location"])
+        assert "/do/undo_correction" in page.text
+        undone = "The correction a2 is undone. a1 holds again."
+        assert await confirmed(browser, "undo_correction", id="a2", back="/a2") == undone
+        assert [atom.id for atom in await browser.memory.atoms()] == ["a1"]
+
+
+async def test_an_action_that_fails_leads_back_to_where_it_was_asked_for(home: Path) -> None:
+    async with browsing(home) as browser:
+        await browser.memory.remember("Tamsin lives in Oslo.")
+        empty = await browser.do("remember", text=" ", supersedes="a1", back="/a1")
+        assert empty.status_code == 400
+        assert f'<a href="{SPACE}/a1">Back to where you were</a>' in empty.text
+        assert (await browser.memory.atom("a1")).valid_to is None
 
 
 async def test_a_rule_that_a_person_types_here_is_their_word(home: Path) -> None:
@@ -177,7 +229,9 @@ async def test_what_cannot_be_done_is_told(home: Path, action: str, fields: dict
 RIGHTS_OF = {
     "remember": "write",
     "fold": "write",
-    **dict.fromkeys(("forget", "undo", "review", "restore_scene", "undo_patch", "pause", "resume"), "admin"),
+    **dict.fromkeys(
+        ("forget", "undo", "undo_correction", "review", "restore_scene", "undo_patch", "pause", "resume"), "admin"
+    ),
     **dict.fromkeys(("purge", "backup", "revoke_token", "create_token"), "owner"),
 }
 

@@ -71,6 +71,26 @@ async def test_a_correction_ends_a_statement_and_both_lead_to_each_other(memory:
     assert [text_of(row).partition("20")[0] for row in history.children] == ["Lisbon", "Porto"]
 
 
+async def test_a_correction_can_be_undone_from_the_pages_of_both_statements(memory: Memory) -> None:
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"])
+    for path in ("/a1", "/a3"):
+        undo = next(form for form in forms(await at(memory, path)) if form.action == "/do/undo_correction")
+        assert undo.values["id"] == ["a3"]
+        assert all(form.action != "/do/undo_correction" for form in forms(await reading(memory, path)))
+    await memory.remember("Maya lives in Faro.", supersedes=["a3"])
+    undone = [form.values["id"] for form in forms(await at(memory, "/a3")) if form.action == "/do/undo_correction"]
+    assert undone == [["a4"]]
+    assert all(form.action != "/do/undo_correction" for form in forms(await at(memory, "/a1")))
+
+
+async def test_a_statement_that_was_wrong_from_the_start_says_that_it_was_never_true(memory: Memory) -> None:
+    since = (await memory.atom("a1")).valid_from.isoformat()
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"], valid_from=since)
+    page = await at(memory, "/a1")
+    assert "This was never true: it was corrected." in text(page)
+    assert "Lisbonneverthe usera1" in text(page)
+
+
 async def test_whoever_may_corrects_or_forgets_a_statement_from_its_page(memory: Memory) -> None:
     page = await at(memory, "/a1")
     (form,) = forms(page)
@@ -78,8 +98,10 @@ async def test_whoever_may_corrects_or_forgets_a_statement_from_its_page(memory:
     assert form.values["supersedes"] == ["a1"]
     assert "Maya lives in Lisbon." in form.words
     assert {"#correct", "/forget?ids=a1"} <= set(links(page))
-    kind = next(one for one in elements(page) if one.tag == "option" and "selected" in one.attributes)
-    assert kind.attributes["value"] == "persona"
+    chosen = [one.attributes["value"] for one in elements(page) if one.tag == "option" and "selected" in one.attributes]
+    assert chosen == ["never", "persona"]
+    assert form.values["value"] == ["Lisbon"]
+    assert "Fact: user · lives_in" in form.words
 
 
 async def test_a_reader_sees_a_statement_without_forms_and_without_ways_to_change_it(memory: Memory) -> None:

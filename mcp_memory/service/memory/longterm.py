@@ -263,6 +263,14 @@ class LongtermVerbs(Verbs):
         )
 
     @in_thread
+    def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
+        """Return whether a text that supersedes these statements would keep a fact of theirs."""
+        from mcp_memory.longterm.corrections import fact_still_stated
+
+        store = self._parts.store
+        return fact_still_stated(store, self.space, text, store.atoms(self.space, supersedes)) is not None
+
+    @in_thread
     def memory_search(
         self,
         query: str = "",

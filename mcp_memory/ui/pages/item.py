@@ -17,8 +17,8 @@ from mcp_memory.store.citations import address as at_lines
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
+from mcp_memory.ui.pages import correcting
 from mcp_memory.ui.pages.forgetting import forget, tombstone
-from mcp_memory.ui.pages.memory import KINDS
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
@@ -43,21 +43,22 @@ async def statement(view: View) -> Page:
     turns = {one.turn.id: one.turn for one in why.quotes if one.turn}
     fact = next((one.fact for one in (atom, *why.replaces) if one.fact), None)
     facts = await memory.facts_about(fact.entity) if fact else []
+    newer = why.replaced_by[:1]
     return Page(
         title=t("item.statement", id=id),
         here="memory",
         body=ui.body(
             ui.words_of(atom.text, tag="p", class_="said"),
             *_quarantined(view, atom.id, atom.held),
-            *_ended(atom, why.replaced_by[:1]),
+            *_ended(atom, newer, [await correcting.undo(view, one, [atom]) for one in newer]),
             _to_actions(view, atom),
             ui.section(t("item.based_on"), *_quotes(id, evidence, list(turns.values())), id="evidence"),
             _about(atom),
             _support(why),
             _named_by(why.mentions, ended=[id] if atom.valid_to else []),
-            *_replaced(why.replaces),
+            *_replaced(why.replaces, await correcting.undo(view, atom, why.replaces)),
             *_history(fact, facts),
-            *_correct(view, atom),
+            *correcting.correct(view, atom),
         ),
     )
 
@@ -68,8 +69,8 @@ def _about(atom: Atom) -> Element:
     return ui.facts_of(
         (
             (t("item.kind"), ui.kind_badge(atom.kind)),
-            (t("item.true_since"), ui.moment(atom.valid_from)),
-            (t("item.true_until"), ui.moment(atom.valid_to) if atom.valid_to else None),
+            (t("item.true_since"), None if _was_never_true(atom) else ui.moment(atom.valid_from)),
+            (t("item.true_until"), None if _was_never_true(atom) or not atom.valid_to else ui.moment(atom.valid_to)),
             (t("item.learned"), ui.moment(atom.learned_at)),
             (t("item.confidence"), f"{atom.confidence:.0%}"),
             (t("item.whose"), SAID_BY[atom.source]),
@@ -94,13 +95,18 @@ def _reasons(reasons: Iterable[str]) -> str:
     return revealed("; ".join(REASONS.get(reason, reason) for reason in reasons))
 
 
-def _ended(atom: Atom, newer: Sequence[Atom]) -> Iterator[Element]:
+def _ended(atom: Atom, newer: Sequence[Atom], undo: Sequence[Element | None]) -> Iterator[Element]:
     if atom.valid_to is None:
         return
     because = [t("item.ended_because"), " ", ui.words_of(atom.closed_because)] if atom.closed_because else None
-    yield ui.note(because or t("item.ended"), kind="warn")
+    yield ui.note(t("item.never_true") if _was_never_true(atom) else because or t("item.ended"), kind="warn")
     if newer:
-        yield ui.section(t("item.superseded"), ui.rows(map(ui.statement_row, newer)))
+        yield ui.section(t("item.superseded"), ui.rows(map(ui.statement_row, newer)), undo)
+
+
+def _was_never_true(one: Atom | Fact) -> bool:
+    """Tell whether a statement was corrected as wrong from the start: then it ends where it began."""
+    return one.valid_to is not None and one.valid_to <= one.valid_from
 
 
 def _quotes(id: str, evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Iterator[Element]:
@@ -170,9 +176,9 @@ def _named_by(found: Sequence[Mention], *, ended: Sequence[str]) -> Element:
     return ui.section(t("item.cited_by"), rows)
 
 
-def _replaced(older: Sequence[Atom]) -> Iterator[Element]:
+def _replaced(older: Sequence[Atom], undo: Element | None) -> Iterator[Element]:
     if older:
-        yield ui.section(t("item.supersedes"), ui.rows(map(ui.statement_row, older)))
+        yield ui.section(t("item.supersedes"), ui.rows(map(ui.statement_row, older)), undo)
 
 
 def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
@@ -185,8 +191,8 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
     lines = (
         (
             ui.words_of(one.value),
-            ui.moment(one.valid_from, day=True),
-            ui.moment(one.valid_to, day=True) if one.valid_to else t("shared.now"),
+            t("item.never") if _was_never_true(one) else ui.moment(one.valid_from, day=True),
+            _history_end(one),
             SAID_BY[one.source],
             ui.link(f"/{one.atom}", one.atom, class_="id"),
         )
@@ -197,20 +203,10 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
     yield ui.section(t("item.history"), ui.table(caption, head, lines), beside=more, id="history")
 
 
-def _correct(view: View, atom: Atom) -> Iterator[Element]:
-    """Yield the form that corrects a statement, where the reader may."""
-    form = ui.form(
-        view,
-        "remember",
-        el("textarea", revealed(atom.text), name="text", required=True, rows=3, dir="auto",
-           aria_label=t("item.correct_words")),
-        ui.choice(t("memory.kind"), "kind", [(kind, t(f"memory.kind_{kind}")) for kind in KINDS], atom.kind),
-        el("button", t("item.correct_do"), class_="main"),
-        needs="write",
-        supersedes=atom.id,
-    )  # fmt: skip
-    if form:
-        yield ui.section(t("item.correct"), el("p", t("item.correct_about")), form, id="correct")
+def _history_end(fact: Fact) -> Element | str | None:
+    if fact.valid_to is None:
+        return t("shared.now")
+    return None if _was_never_true(fact) else ui.moment(fact.valid_to, day=True)
 
 
 def _to_actions(view: View, atom: Atom) -> Element | None:

@@ -1,0 +1,67 @@
+"""Corrections: the form that replaces a statement by what is true, and the buttons that undo a correction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from mcp_memory.core.text import revealed
+from mcp_memory.core.types import Atom, Fact, Kind
+from mcp_memory.ui import components as ui
+from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.views import Page, View
+from mcp_memory.ui.words import t
+
+__all__ = ["ask_value", "correct", "undo"]
+
+
+def correct(view: View, atom: Atom) -> Iterator[Element]:
+    """Yield the form that corrects a statement, where the reader may."""
+    value = _value(atom.fact, atom.fact.value) if atom.fact else None
+    form = _form(view, atom, text=atom.text, kind=atom.kind, when="never", day="", value=value)
+    if form:
+        yield ui.section(t("item.correct"), el("p", t("item.correct_about")), form)
+
+
+def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: Kind, when: str, day: str) -> Page:
+    """Return the form again, for a new text that no longer has the value of the statement's fact."""
+    form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), asked=1)
+    question = t("item.ask_value", fact=revealed(f"{fact.entity} · {fact.relation} · {fact.value}"))
+    return Page(
+        title=t("item.correct_title", id=atom.id), here="memory", body=ui.body(ui.note(question, kind="warn"), form)
+    )
+
+
+def _form(
+    view: View, atom: Atom, *, text: str, kind: Kind, when: str, day: str, value: Element | None, **more: object
+) -> Element | None:
+    return ui.form(
+        view,
+        "remember",
+        el("textarea", revealed(text), name="text", required=True, rows=3, dir="auto", id="correct",
+           aria_label=t("item.correct_words")),
+        value,
+        ui.choice(t("item.when_wrong"), "when", [(one, t(f"item.when_{one}")) for one in ("never", "changed")], when),
+        ui.field(t("item.changed_on"), "valid_from", day, kind="date"),
+        ui.choice(t("memory.kind"), "kind", [(one, t(f"memory.kind_{one}")) for one in get_args(Kind)], kind),
+        el("button", t("item.correct_do"), class_="main"),
+        needs="write",
+        supersedes=atom.id,
+        back=f"/{atom.id}",
+        **more,
+    )  # fmt: skip
+
+
+def _value(fact: Fact, value: str) -> Element:
+    label = t("item.fact_value", fact=revealed(f"{fact.entity} · {fact.relation}"))
+    return ui.field(label, "value", revealed(value))
+
+
+async def undo(view: View, correction: Atom, replaced: Sequence[Atom]) -> Element | None:
+    """Return the button that undoes a correction; None for one that was replaced itself, and for one of a model."""
+    if correction.valid_to is not None or not replaced:
+        return None
+    first = await view.memory.turns([correction.evidence])
+    if not any(turn.role == "note" for turn in first):
+        return None
+    return ui.action(view, "undo_correction", t("item.undo_correction"), id=correction.id, back=f"/{correction.id}")
