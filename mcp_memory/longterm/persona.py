@@ -1,8 +1,8 @@
 """L3: the page about the user, at most 2,000 characters; each line cites its evidence.
 
-A model writes it once there are scenes, and updates it when enough has changed; without a model it lists the explicit
-statements. Between two versions, reading leaves out forgotten lines and lists what changed in a separate section. A
-reply is refused if it is too long, mostly without evidence, or cites what the question did not show.
+A model writes it once there are scenes, and changes lines of it when enough is new; without a model it lists the
+explicit statements. Between two versions, reading leaves out forgotten lines and lists what changed in a separate
+section. A reply is refused if it is too long, mostly without evidence, or cites what the question did not show.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from datetime import datetime, timedelta
 from difflib import unified_diff
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 from mcp_memory.language.words import fold
+from mcp_memory.longterm.page_lines import SAID, STATEMENT, LineChanges, dated_statements, lean, numbered, patched
 from mcp_memory.longterm.scenes import (
+    USER,
     ended_atoms,
     find_scene,
     forgotten,
@@ -36,7 +38,7 @@ from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.store.citations import cited, links, uncovered, unwrapped, without
+from mcp_memory.store.citations import cited, links, renamed, uncovered, unwrapped, without
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Filters, PersonaPage, Work
 from mcp_memory.suspicion import flags
@@ -50,8 +52,6 @@ MAX_CHARS = 2_000
 _SINCE_CHARS = 500
 _LINE = 220
 _READ = 200
-STATED = 0.8
-"""The least confidence of listed statements: literally said ones have it, implied ones have less."""
 _SINCE_READ = 1_000
 
 EMPTY = (
@@ -275,7 +275,7 @@ def listed_page(store: Store, space: str) -> str:
 
 def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
     listed = store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=_READ)
-    atoms = [atom for atom in listed if atom.confidence >= STATED and fit_for_pages(atom)]
+    atoms = [atom for atom in listed if atom.confidence >= SAID and fit_for_pages(atom) and _is_of_the_user(atom)]
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 
 
@@ -355,12 +355,11 @@ FROM_SCRATCH = "from scratch"
 
 Mode = Literal["first", "incremental", "scratch"]
 
-_SCENE_CHARS = 20_000
+_SCENE_CHARS = 12_000
 _LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), ("episodic", 30))
 _NEW = 100
 _ASKED_CHARS = MAX_CHARS - 200  # models count badly: a slightly longer page is kept
 _AGE = timedelta(days=30)
-_STATEMENT = 300
 _NONE = "None."
 
 
@@ -378,15 +377,20 @@ class PersonaBasis(BaseModel):
 
 
 class PersonaReply(BaseModel):
-    """The page in Markdown, and the new content on it."""
+    """Lines of the page that change, or the whole page in Markdown; and what is new on it."""
 
-    page: str = Field(description="The whole page in Markdown; each line ends with its evidence: (a12) or ([[slug]])")
-    changed: str = Field("", description="One sentence: what is new on this page")
+    model_config = ConfigDict(json_schema_extra=lean)
 
-    @field_validator("page", mode="before")
+    lines: LineChanges = Field(default_factory=list[str])
+    page: str = ""
+    changed: str = ""
+
+    @field_validator("page", "changed", mode="before")
     @classmethod
     def _lines(cls, value: Any) -> Any:
-        return "\n".join(map(str, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        if isinstance(value, list):
+            return "\n".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return "" if value is None else value
 
 
 # --- when -------------------------------------------------------------------------------------------
@@ -432,11 +436,12 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> PersonaBa
         new = store.atoms_since(space, read_to(store, space, "persona"), limit=many)
         if len(new) == many:
             upto = int(new[-1].id[1:])  # the rest counts as new next time
-        atoms = [atom for atom in new if atom.valid_to is None and fit_for_pages(atom)]
+        fit = [atom for atom in new if atom.valid_to is None and fit_for_pages(atom)]
+        atoms = _telling(fit, store, space)
     else:
         scenes = sound_scenes(store, space)
         shown = _within(scenes[: max(1, len(scenes) >> smaller)])
-        atoms = _not_told(_leading(store, space, smaller), shown)
+        atoms = _not_told(_telling(_leading(store, space, smaller), store, space), shown)
     if not (shown or atoms or mode == "incremental"):
         return None
     return PersonaBasis(
@@ -465,6 +470,23 @@ def _leading(store: Store, space: str, smaller: int) -> list[Atom]:
     ]
 
 
+def _telling(atoms: Sequence[Atom], store: Store, space: str) -> list[Atom]:
+    """Return the statements without episodes that are only about others, or that no scene had a use for."""
+    judged = read_to(store, space, "scenes")
+    told = {id for scene in store.scenes(space) for id in scene.atoms}
+    return [
+        atom
+        for atom in atoms
+        if _is_of_the_user(atom) and (atom.kind != "episodic" or int(atom.id[1:]) > judged or atom.id in told)
+    ]
+
+
+def _is_of_the_user(atom: Atom) -> bool:
+    """Tell whether a statement is more than an episode of others: about the user, lasting, or told outright."""
+    about_user = not atom.entities or USER in map(fold, atom.entities)
+    return about_user or atom.kind != "episodic" or atom.confidence >= 1
+
+
 def _within(scenes: Sequence[Scene]) -> list[Scene]:
     """Return the first scenes, as many as one question may show."""
     shown: list[Scene] = []
@@ -481,28 +503,42 @@ def _not_told(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> list[Atom]:
     return [atom for atom in atoms if atom.kind == "instruction" or atom.id not in told]
 
 
-def question(desk: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaReply]:
-    """Format the basis from the current rows: content forgotten meanwhile is not shown."""
+def question(desk: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaReply] | None:
+    """Format the basis from the current rows: content forgotten meanwhile is not shown.
+
+    None where a page stands and nothing that is new could change it.
+    """
     store, space = desk.store, desk.space
     scenes = sound_scenes(store, space)
     shown = [scene for scene in scenes if scene.slug in basis.scenes]
     held = _held(store, space) if basis.mode == "incremental" else None
+    closed = list(_closed(store, space, held, basis.atoms) if held else ())
+    ageing = list(_ageing(store, space, held, desk.now) if held else ())
+    new = store.atoms(space, basis.atoms)
+    if held and not (new or closed or ageing):
+        return None
+    others = [] if held else [scene for scene in scenes if scene not in shown]
     return ModelQuestion(
         purpose="persona",
         messages=prompt(
             "persona",
             most=f"{_ASKED_CHARS:,}",
             today=f"{desk.now:%Y-%m-%d}",
-            characters=f"{len(held.text):,}" if held else "0",
-            page=_fenced(held.text.strip()) if held else _NONE,
-            ageing=", ".join(_ageing(store, space, held, desk.now) if held else ()) or _NONE,
-            closed=_listed(_closed(store, space, held) if held else ()),
+            page=_fenced(_listed(numbered(_stored(store, space), held.text))) if held else _NONE,
+            ageing=", ".join(ageing) or _NONE,
+            closed=_listed(closed),
             scenes=_listed(map(_scene, shown)),
-            others=_listed(f"[[{one.slug}]] {_one_line(one.summary)}" for one in scenes if one not in shown),
-            statements=_listed(map(_statement, store.atoms(space, basis.atoms))),
+            others=_listed(f"[[{one.slug}]] {_one_line(one.summary)}" for one in others),
+            statements=_listed(dated_statements(new, _one_line)),
         ),
         reply=PersonaReply,
     )
+
+
+def _stored(store: Store, space: str) -> str:
+    """Return the page as it is stored: its lines are counted in it, whatever of it is forgotten meanwhile."""
+    held = store.persona(space)
+    return held.text if held else ""
 
 
 def _listed(lines: Iterable[str]) -> str:
@@ -510,17 +546,7 @@ def _listed(lines: Iterable[str]) -> str:
 
 
 def _scene(scene: Scene) -> str:
-    return (
-        f'<scene slug="{scene.slug}" title="{_one_line(scene.title)}" updated="{scene.updated:%Y-%m-%d}">\n'
-        f"{_fenced(scene.summary)}\n\n{_fenced(scene.body.strip())}\n</scene>"
-    )
-
-
-def _statement(atom: Atom) -> str:
-    known = "outright" if atom.confidence >= 1 else "said" if atom.confidence >= STATED else "implied"
-    kind = "standing rule" if atom.kind == "instruction" and atom.priority < 0 else atom.kind
-    whose = f", {ATTRIBUTION[atom.source]}" if ATTRIBUTION[atom.source] else ""
-    return f"({atom.id}) {date_of(atom.valid_from, atom.text)}, {kind}, {known}{whose}: {_one_line(atom.text)}"
+    return f'<scene slug="{scene.slug}">\n{_fenced(scene.body.strip())}\n</scene>'
 
 
 def _ageing(store: Store, space: str, held: PersonaVersion, now: datetime) -> Iterator[str]:
@@ -529,13 +555,17 @@ def _ageing(store: Store, space: str, held: PersonaVersion, now: datetime) -> It
             yield f"({atom.id}) {date_of(atom.valid_from, atom.text)}"
 
 
-def _closed(store: Store, space: str, held: PersonaVersion) -> Iterator[str]:
+def _closed(store: Store, space: str, held: PersonaVersion, new: Collection[str]) -> Iterator[str]:
+    """Yield what the page says and holds no longer, with what holds instead: by its id alone if it is `new`."""
     for old, newer in ended_since(store, space, held):
+        held_now = (
+            "" if newer is None else f"({newer.id})" if newer.id in new else f"({newer.id}) {_one_line(newer.text)}"
+        )
         if newer is not None and is_joined(old, newer):
-            yield f"({old.id}) joined into ({newer.id}) {_one_line(newer.text)}"
+            yield f"({old.id}) joined into {held_now}"
             continue
         why = f" Reason: {_one_line(old.closed_because)}" if old.closed_because else ""
-        now = f" Now: ({newer.id}) {_one_line(newer.text)}" if newer else ""
+        now = f" Now: {held_now}" if newer else ""
         yield f"({old.id}) {_one_line(old.text)}{now}{why}"
 
 
@@ -544,7 +574,7 @@ def _fenced(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return _fenced(one_line(text, _STATEMENT)).replace('"', "'")
+    return _fenced(one_line(text, STATEMENT)).replace('"', "'")
 
 
 # --- the reply --------------------------------------------------------------------------------------
@@ -552,13 +582,12 @@ def _one_line(text: str) -> str:
 
 def apply(desk: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaReply | None) -> Applied:
     """Check the page and store it as a new version. InvalidInput says how to mend it."""
-    if reply is None:
-        raise InvalidInput("There is no page in the reply.")
     store, space = desk.store, desk.space
     held = _held(store, space)
     if basis.version != (held.version if held else 0):
         raise Conflict("The page was written anew meanwhile.")
-    text, dropped = cleaned(reply.page)
+    reply = reply or PersonaReply()
+    text, dropped = cleaned(_asked_for(store, space, basis, held, reply))
     text, ordered = without_orders(text)
     check_form(text)
     check_evidence(text, _citable(store, space, basis, held), sound_scenes(store, space))
@@ -583,6 +612,21 @@ def apply(desk: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaRe
             *(f"The section {name!r} was left out: it is made mechanically." for name in dropped),
         ],
     )
+
+
+def _asked_for(store: Store, space: str, basis: PersonaBasis, held: PersonaVersion | None, reply: PersonaReply) -> str:
+    """Return the page that a reply asks for: whole, or made from the one that stands."""
+    if reply.page.strip():
+        return reply.page
+    if held is None or basis.mode != "incremental":
+        raise InvalidInput("There is no page in the reply, and none to change lines of: write a whole one as `page`.")
+    left = set(lines_of(held.text))
+    text = patched(_stored(store, space), held.text, reply.lines)
+    ended = ended_since(store, space, held)
+    names = {old.id: newer.id for old, newer in ended if newer and is_joined(old, newer)}
+    over = {old.id for old, _ in ended} - names.keys()
+    # What ended must not stay as true in a line that was not touched.
+    return _tidy(renamed(without(line, over), names) if line in left else line for line in text.splitlines())
 
 
 def _citable(store: Store, space: str, basis: PersonaBasis, held: PersonaVersion | None) -> set[str]:

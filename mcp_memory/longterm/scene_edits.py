@@ -15,11 +15,13 @@ from itertools import chain
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Atom, Scene, SceneAction
 from mcp_memory.language.words import fold, languages_of
+from mcp_memory.longterm.page_lines import LineChanges, lean, patched
 from mcp_memory.longterm.scenes import MERGED_INTO, USER, find_scene, free_slug, slug_of
 from mcp_memory.longterm.verification.trust import attributed
 from mcp_memory.models.llm import without_fence
@@ -49,6 +51,8 @@ _ACTIONS = {
 
 
 def _action(value: Any) -> Any:
+    if value is None:
+        return ""
     return _ACTIONS.get(value.strip().lower(), value.strip().lower()) if isinstance(value, str) else value
 
 
@@ -70,56 +74,55 @@ def _names(value: Any) -> Any:
     return [] if value is None else [value] if isinstance(value, str) else value
 
 
-def _id(value: Any) -> Any:
-    found = re.search(r"a\d{1,18}", value) if isinstance(value, str) else None
-    return found[0] if found else value
-
-
 def _dropped(value: Any) -> Any:
-    """`"a12: said twice"` stands for an atom and its reason."""
-    if not isinstance(value, str):
+    """Return `{"atom": "a12", "reason": "small"}` or `{"a12": "small"}` as `a12: small`."""
+    if not isinstance(value, dict):
         return value
-    return {"atom": value, "reason": re.sub(r"^\W*a\d+\W*", "", value)}
+    given = cast("dict[str, Any]", value)
+    if "atom" in given:
+        return f"{given['atom']}: {given.get('reason') or ''}"
+    return "; ".join(f"{id}: {reason or ''}" for id, reason in given.items())
 
 
 Text = Annotated[str, BeforeValidator(_text)]
 
 
-class Dropped(BaseModel):
-    """A statement missing from all pages, and the reason."""
-
-    atom: Annotated[str, BeforeValidator(_id), Field(description="Its id, such as a12")]
-    reason: Text = Field("", description="Why no page needs it")
+_DROPPED = re.compile(r"[\W_]*(a\d{1,18}\b(?:[^\w:：]+(?:and[^\w:：]+)?a\d{1,18}\b)*)\W*(.*)", re.DOTALL)
+_NEXT_DROPPED = re.compile(r"[;；\n]\s*(?=\W?a\d)")
 
 
 class RequestedEdit(BaseModel):
-    """A page as it should be, whole; what to add to one; or one that should go."""
+    """Lines of a page that change; a page whole; what to add to one; or one that should go."""
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, json_schema_extra=lean)
 
-    action: Annotated[Literal["create", "update", "append", "merge", "delete"], BeforeValidator(_action)]
-    slug: Text = Field("", description="The page: as listed, or for a new one a few words with hyphens")
-    from_: Annotated[list[str], BeforeValidator(_names)] = Field(
-        default_factory=list[str], alias="from", description="merge only: the pages that become one with it"
-    )
-    title: Text = Field("", description="What the person would call it")
-    summary: Text = Field("", description="One sentence: what the page tells")
-    body: Text = Field(
-        "", description="The whole page, of `append` only what is new; each sentence ends with ids: (a12, a57)"
-    )
-    reason: Text = Field("", description="Why this edit, in a few words")
+    slug: Text = ""
+    lines: LineChanges = Field(default_factory=list[str])
+    title: Text = ""
+    summary: Text = ""
+    body: Text = ""
+    from_: Annotated[list[str], BeforeValidator(_names)] = Field(default_factory=list[str], alias="from")
+    action: Annotated[Literal["", "create", "update", "append", "merge", "delete"], BeforeValidator(_action)] = ""
+    """Empty where the other fields tell."""
+    reason: SkipJsonSchema[Text] = ""
 
 
 class SceneReply(BaseModel):
     """The resolution of the pages."""
 
+    model_config = ConfigDict(json_schema_extra=lean)
+
     edits: list[RequestedEdit] = Field(default_factory=list[RequestedEdit])
-    dropped: list[Annotated[Dropped, BeforeValidator(_dropped)]] = Field(
-        default_factory=list[Dropped], description="Statements that no page tells, each with the reason"
-    )
-    persona_update: Annotated[str, BeforeValidator(_why)] = Field(
-        default="", description="Why the page about the person has to change now; empty if it need not"
-    )
+    dropped: list[Annotated[str, BeforeValidator(_dropped)]] = Field(default_factory=list[str])
+    """Statements that no page tells, each with the reason: `a12, a57: small`."""
+    persona: Annotated[str, BeforeValidator(_why)] = ""
+    """Why the page about the person has to change now; empty if it need not."""
+
+    @property
+    def explained(self) -> set[str]:
+        """The statements that were dropped with a reason."""
+        found = (_DROPPED.fullmatch(part) for one in self.dropped for part in _NEXT_DROPPED.split(one))
+        return {id for one in found if one and one[2].strip() for id in re.findall(r"a\d+", one[1])}
 
     @model_validator(mode="before")
     @classmethod
@@ -130,7 +133,8 @@ class SceneReply(BaseModel):
         edits: Any = given.get("edits") or []
         within = [cast("dict[str, Any]", edit).get("dropped") for edit in _as_list(edits) if isinstance(edit, dict)]
         dropped = [one for part in (given.get("dropped"), *within) for one in _as_list(part)]
-        return {**given, "edits": edits, "dropped": dropped}
+        why = given.get("persona", given.get("persona_update"))
+        return {**given, "edits": edits, "dropped": dropped, "persona": why}
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -140,7 +144,7 @@ def _as_list(value: Any) -> list[Any]:
 def _as_reply(value: Any) -> Any:
     if isinstance(value, list):
         return {"edits": cast("list[Any]", value)}
-    return {"edits": [value]} if "action" in value else value
+    return {"edits": [value]} if "action" in value or "slug" in value else value
 
 
 MAX_CHARS = 1_500
@@ -161,7 +165,11 @@ class SceneRound:
     stale: Collection[str]
     """Slugs of those that are due for rewriting."""
     atoms: Mapping[str, Atom]
-    """What may be cited: the question showed it, and it is not forgotten."""
+    """What any page may cite: the question showed it, and it is not forgotten."""
+    cited_elsewhere: Mapping[str, Atom] = field(default_factory=dict[str, Atom])
+    """What pages cite that were not shown: each may cite it still."""
+    stored: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Bodies of scenes as they are stored, where words of them were forgotten: their lines are counted in these."""
     new: Sequence[str]
     """Ids of the atoms to tell."""
     unseen: Collection[str] = ()
@@ -179,7 +187,7 @@ def check_edits(reply: SceneReply, given: SceneRound) -> tuple[list[SceneEdit], 
     draft = _PageDrafts(given)
     for edit in reply.edits:
         draft.take(edit)
-    explained = {one.atom for one in reply.dropped if one.reason.strip()}
+    explained = reply.explained
     draft.complaints += [*_losses(draft, explained), *_untold(draft, explained), *_too_many(draft)]
     if draft.complaints:
         raise InvalidInput(" ".join(dict.fromkeys(draft.complaints)))
@@ -260,7 +268,7 @@ class _PageDrafts:
         return {*self.pages, *self.gone}
 
     def take(self, edit: RequestedEdit) -> None:
-        match edit.action:
+        match edit.action or self._meant(edit):
             case "create":
                 self._create(edit)
             case "update":
@@ -270,9 +278,18 @@ class _PageDrafts:
                 self._append(edit)
             case "merge":
                 self._merge(edit)
-            case "delete":
+            case _:
                 if (scene := self._own(edit.slug or edit.title)) is not None:
                     self._remove(scene, one_line(edit.reason, _REASON) or "no longer wanted")
+
+    def _meant(self, edit: RequestedEdit) -> SceneAction | Literal["append"]:
+        """Return what an edit does that does not say it."""
+        scene = find_scene(self.given.scenes, edit.slug or edit.title)
+        if edit.from_:
+            return "merge"
+        if edit.lines or (scene is not None and scene.slug in self.given.shown):
+            return "update"
+        return "append" if scene is not None and edit.body.strip() else "create"
 
     def _create(self, edit: RequestedEdit) -> None:
         name = edit.slug or edit.title
@@ -300,18 +317,19 @@ class _PageDrafts:
         scene = self._own(edit.slug or edit.title, seen=False)
         if scene is None:
             return
-        added = self._sound(scene.slug, edit.body)
+        known = {**self.given.atoms, **{id: one for id, one in self.given.cited_elsewhere.items() if id in scene.atoms}}
+        added = self._sound(scene.slug, edit.body, known)
         page = _as_it_was(scene)
         now, heading, story = scene.body.partition("\n## ")
         body = f"{now.rstrip()}\n\n{added}\n{heading}{story}".strip()
         self._check_length(scene.slug, body)
         self.pages[scene.slug] = replace(
             page,
-            reason=one_line(edit.reason, _REASON) or "more of the same",
+            reason=self._reason(edit, added),
             body=body,
             heat=scene.heat + self._warmth(added),
             atoms=cited(body),
-            entities=list(dict.fromkeys([*scene.entities, *_entities(self.given.atoms, cited(added))]))[:_ENTITIES],
+            entities=list(dict.fromkeys([*scene.entities, *_entities(known, cited(added))]))[:_ENTITIES],
         )
 
     def _own(self, name: str, *, seen: bool = True) -> Scene | None:
@@ -341,16 +359,17 @@ class _PageDrafts:
 
     def _write(self, action: SceneAction, slug: str, edit: RequestedEdit, bases: Sequence[Scene]) -> None:
         held = self.given.scenes.get(slug) or next(iter(bases), None)
-        body = self._sound(slug, edit.body)
+        body = self._sound(slug, self._whole(edit, bases), self.given.atoms)
         self._check_length(slug, body)
         title = one_line(plain(edit.title or heading_of(edit.body)), _TITLE) or (held.title if held else slug)
-        summary = self._summary(slug, edit.summary, body)
+        told_before = held.summary if held and not edit.body.strip() else ""
+        summary = self._summary(slug, edit.summary or told_before, body)
         if not well_formed(title + summary + body):
             self.complaints.append(f"The page {slug} has a lone surrogate, which is not text.")
         self.pages[slug] = SceneEdit(
             action=action,
             slug=slug,
-            reason=one_line(edit.reason, _REASON) or "no reason given",
+            reason=self._reason(edit, body),
             title=title,
             summary=summary,
             body=body,
@@ -359,6 +378,23 @@ class _PageDrafts:
             entities=_entities(self.given.atoms, cited(body)),
             version=self.given.scenes[slug].version if slug in self.given.scenes else None,
         )
+
+    def _whole(self, edit: RequestedEdit, bases: Sequence[Scene]) -> str:
+        """Return the body that an edit asks for, whole, or made from the page that stands."""
+        if edit.body.strip() or len(bases) != 1:
+            return edit.body
+        (scene,) = bases
+        stored = self.given.stored.get(scene.slug, scene.body)
+        try:
+            return patched(stored, scene.body, edit.lines)
+        except InvalidInput as trouble:
+            self.complaints.append(f"The page {scene.slug}: {trouble}")
+            return scene.body
+
+    def _reason(self, edit: RequestedEdit, text: str) -> str:
+        """Return why a page changes: the reason given, or else what is new on it."""
+        new = [id for id in cited(text) if id in self.given.new]
+        return one_line(edit.reason, _REASON) or (f"tells {_some(new)}" if new else "told anew")
 
     def _warmth(self, text: str) -> int:
         """Return how much hotter a page gets: not at all by news that are only about others than the person."""
@@ -374,9 +410,9 @@ class _PageDrafts:
             self.refused.append(f"{slug}: the summary names {_some(strange)}, and the page does not: replaced.")
         return summary if summary and not strange else gist(body)
 
-    def _sound(self, slug: str, text: str) -> str:
+    def _sound(self, slug: str, text: str, known: Collection[str]) -> str:
         body = unwrapped(undressed(text))
-        unknown = [id for id in cited(body) if id not in self.given.atoms]
+        unknown = [id for id in cited(body) if id not in known]
         if unknown:
             body = without(body, unknown)
             self.refused.append(f"{slug} cited {_some(unknown)}, not shown or forgotten: left out with its words.")

@@ -1,7 +1,8 @@
 """L2: pages that each cover one theme; every line cites its evidence.
 
 Due when atoms were learned since the last round, or when the evidence of a page was forgotten or ended. A round shows
-the new atoms, the pages that they may belong to in full, and the others by their summaries. Every version is kept.
+the new atoms, the pages that they may belong to line by line, and the others by their summaries; a reply changes lines.
+Every version is kept.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pydantic import BaseModel
 
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import ATTRIBUTION, Atom, Scene
+from mcp_memory.core.types import Atom, Scene
 from mcp_memory.language.words import fold
+from mcp_memory.longterm.page_lines import STATEMENT, dated_statements, numbered
 from mcp_memory.longterm.scene_edits import MAX_CHARS, SceneReply, SceneRound, check_edits
 from mcp_memory.longterm.scenes import (
     USER,
@@ -24,23 +26,25 @@ from mcp_memory.longterm.scenes import (
     is_stale,
     read_to,
     readable_scenes,
+    slug_of,
     stale,
 )
 from mcp_memory.longterm.search import SearchContext
-from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters, SceneChanges, Work
+from mcp_memory.store.values import Conflict, Filters, SceneChanges, Work
 
 __all__ = ["SCENES", "SceneBasis", "is_stale"]
 
-_ATOMS = 40
-_LINE = 300
+_ATOMS = 60
+_LISTED = 160
+_REASON = 300
+_ASKED_CHARS = MAX_CHARS - 200  # models count badly: a slightly longer page is kept
+_NEARLY_FULL = 1_000
 _ANSWER_TOKENS = 8_000
-_SAID = 0.8  # implied statements have less confidence
 
 
 class SceneBasis(BaseModel):
@@ -90,21 +94,38 @@ def question(desk: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneReply
     if not new and not _due(store, space, shown):
         return None
     named = {atom.id for atom in new}
+    ends = {atom.id: _end(atom, newer, named) for atom, newer in atoms if atom.valid_to is not None}
+    stored = _stored(store, space)
     return ModelQuestion(
         purpose="scenes",
         messages=prompt(
             "scenes",
-            most=f"{MAX_CHARS:,}",
-            today=f"{desk.now:%A, %Y-%m-%d}",
-            room=_room(len(scenes), desk.settings.max_scenes),
-            pages="\n".join(map(_page, shown)) or "None.",
+            most=f"{_ASKED_CHARS:,}",
+            pages="\n".join(_page(scene, stored) for scene in shown) or "None.",
             others="\n".join(_listed(scene) for scene in scenes.values() if scene not in shown) or "None.",
             ended="\n".join(_ended(store, space, shown, named)) or "Nothing.",
-            statements="\n".join(_statement(*one, named) for one in atoms if one[0].id in named) or "None this time.",
+            statements="\n".join(dated_statements(new, _one_line, ends=ends)) or "None this time.",
+            now=" ".join((*_last_said(store, space, new, shown), _room(len(scenes), desk.settings.max_scenes))),
         ),
         reply=SceneReply,
         max_tokens=_ANSWER_TOKENS,
     )
+
+
+def _stored(store: Store, space: str) -> dict[str, str]:
+    """Return the bodies as they are stored: lines are counted in these, whatever of them is forgotten meanwhile."""
+    return {scene.slug: scene.body for scene in store.scenes(space)}
+
+
+def _last_said(store: Store, space: str, new: Sequence[Atom], shown: Sequence[Scene]) -> Iterator[str]:
+    """Yield the day that the pages are written on, as their readers see it: the last one on which something was said.
+
+    Of talk that is imported, that is long before today.
+    """
+    atoms = new or store.atoms(space, {id for scene in shown for id in scene.atoms})
+    said = [turn.said_at for turn in store.turns(space, {atom.evidence for atom in atoms})]
+    if said:
+        yield f"Write as on {max(said):%A, %Y-%m-%d}, when the last of this was said."
 
 
 def _due(store: Store, space: str, shown: Sequence[Scene]) -> list[str]:
@@ -121,53 +142,52 @@ def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom
 
 def _room(count: int, most: int) -> str:
     """Say how many pages there are, and what that means for new ones."""
-    there = f"Pages: {count}; there is room for {most - 1}."
+    there = f"Pages: {count}, of {most - 1} at most."
     if count >= most:
         return f"{there} Too many stand: first merge two or more that belong together, then write what is new."
     if count == most - 1:
         return f"{there} A new page is possible only where two are merged into one."
     if count >= most - 3:
         return f"{there} It is getting full: tell what is new in pages that stand, or merge two that tell one story."
-    return f"{there} A theme of its own may get a new page."
+    return there
 
 
 def _listed(scene: Scene) -> str:
-    return f"{scene.slug} | {_one_line(scene.title)} | {_one_line(scene.summary)}"
+    title = f" ({_one_line(scene.title)})" if slug_of(scene.title) != scene.slug else ""
+    return f"{scene.slug}{title}: {_fenced(one_line(scene.summary, _LISTED))}"
 
 
-def _page(scene: Scene) -> str:
-    title = _one_line(scene.title).replace('"', "'")
+def _page(scene: Scene, stored: Mapping[str, str]) -> str:
+    length = len(plain(scene.body))
+    full = f' full="{length:,} of {MAX_CHARS:,} characters"' if length > _NEARLY_FULL else ""
+    lines = "\n".join(numbered(stored[scene.slug], scene.body))
     return (
-        f'<page slug="{scene.slug}" title="{title}" updated="{scene.updated:%Y-%m-%d}"'
-        f' characters="{len(plain(scene.body)):,}" statements="{len(scene.atoms)}">\n'
-        f"{_fenced(scene.body.strip())}\n</page>"
+        f'<page slug="{scene.slug}" title="{_quoted(scene.title)}" summary="{_quoted(scene.summary)}"{full}>\n'
+        f"{_fenced(lines)}\n</page>"
     )
 
 
-def _statement(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
-    told = [date_of(atom.valid_from, atom.text)]
-    if atom.kind == "instruction":
-        told.append("a rule for the assistant")
-    if atom.confidence < _SAID:
-        told.append("implied")
-    if ATTRIBUTION[atom.source]:
-        told.append(ATTRIBUTION[atom.source])
-    if atom.entities:
-        told.append(f"about {_one_line(', '.join(atom.entities))}")
-    end = f" [{_end(atom, newer, named)}]" if atom.valid_to else ""
-    return f"({atom.id}) {', '.join(told)}: {_one_line(atom.text)}{end}"
+def _quoted(text: str) -> str:
+    return _one_line(text).replace('"', "'")
 
 
 def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[str]) -> Iterator[str]:
-    """Yield what the pages tell and holds no longer, or is said by another, since they were written or before."""
+    """Yield what the pages tell and holds no longer, or is said by another, since they were written.
+
+    What had ended before they tell as past.
+    """
     told = dict.fromkeys(id for scene in shown for id in scene.atoms)
     late = {old.id for scene in shown for old, _ in ended_since(store, space, scene)}
+    past: list[str] = []
     for atom, newer in _with_newer(store, space, told):
         if newer is not None and is_joined(atom, newer):
             yield f"({atom.id}) joined into {_named(newer, named)}"
+        elif atom.id in late:
+            yield f"({atom.id}) {_one_line(atom.text)} [{_end(atom, newer, named)}]"
         elif atom.valid_to is not None:
-            new = "; ended since the page was written" if atom.id in late else ""
-            yield f"({atom.id}) {_one_line(atom.text)} [{_end(atom, newer, named)}{new}]"
+            past.append(f"({atom.id}) {atom.valid_to:%Y-%m-%d}")
+    if past:
+        yield f"Told as past already: {', '.join(past)}"
 
 
 def _end(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
@@ -186,7 +206,7 @@ def _fenced(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return _fenced(one_line(text, _LINE))
+    return _fenced(one_line(text, STATEMENT))
 
 
 # --- the reply --------------------------------------------------------------------------------------
@@ -194,14 +214,14 @@ def _one_line(text: str) -> str:
 
 def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
     """Check the edits and store them together. InvalidInput says how to mend what cannot be stored."""
-    edits, done = check_edits(reply, _round(desk, basis)) if reply else ([], Applied(outcome={}))
+    edits, done = check_edits(reply, _round(desk, work, basis)) if reply else ([], Applied(outcome={}))
     desk.store.commit(
         desk.space,
         work.id,
         SceneChanges(
             edits=edits,
             upto=basis.upto,
-            wanted=one_line(reply.persona_update, _LINE) or None if reply and _worth_a_page(desk) else None,
+            wanted=one_line(reply.persona, _REASON) or None if reply and _worth_a_page(desk) else None,
         ),
         outcome=done.outcome,
         now=desk.now,
@@ -219,17 +239,22 @@ def _worth_a_page(desk: SearchContext) -> bool:
     return new >= min(many, desk.store.counts(desk.space).current / 3)
 
 
-def _round(desk: SearchContext, basis: SceneBasis) -> SceneRound:
+def _round(desk: SearchContext, work: Work, basis: SceneBasis) -> SceneRound:
     store, space = desk.store, desk.space
     scenes = _standing(store, space)
     shown = [scenes[slug] for slug in basis.shown if slug in scenes]
+    if any(scene.updated > work.at for scene in shown):
+        raise Conflict("A page was written anew meanwhile: its lines have other numbers now.")
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
+    elsewhere = {id for scene in scenes.values() if scene not in shown for id in scene.atoms}
     return SceneRound(
         scenes=scenes,
         shown=[scene.slug for scene in shown],
         stale=[slug for slug in due if slug in basis.shown],
         unseen=[slug for slug in due if slug not in basis.shown],
         atoms={atom.id: atom for atom in _citable(store, space, basis, shown)},
+        cited_elsewhere={atom.id: atom for atom in store.atoms(space, elsewhere)},
+        stored=_stored(store, space),
         new=basis.atoms,
         most=desk.settings.max_scenes,
         is_entity=lambda name: entity_called(store, space, name) is not None,
@@ -242,7 +267,7 @@ def _citable(store: Store, space: str, basis: SceneBasis, shown: Sequence[Scene]
     return [atom for both in named for atom in both if atom]
 
 
-_CHARS = 12_000
+_CHARS = 6_000
 _CHARS_TO_MERGE = 24_000  # scenes to merge must be shown
 _CHARS_AT_ONCE = 3_000  # scenes of this total length are all shown
 _COLDEST = 3  # to be merged where there is no room for a new page

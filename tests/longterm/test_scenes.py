@@ -51,16 +51,8 @@ class Life:
         return [self._learn(text, entities, kind, **more) for text in texts]
 
     def _learn(self, text: str, entities: list[str], kind: Kind, **more: Any) -> str:
-        atom = NewAtom(
-            kind=kind,
-            text=text,
-            priority=80,
-            confidence=0.9,
-            session="c",
-            valid_from=NOW,
-            entities=entities,
-            **more,
-        )
+        given: dict[str, Any] = {"confidence": 0.9, "valid_from": NOW, **more}
+        atom = NewAtom(kind=kind, text=text, priority=80, session="c", entities=entities, **given)
         return self.store.add_atom("s", atom, now=self.tick()).atom.id
 
     def forget(self, *ids: str) -> str:
@@ -158,19 +150,19 @@ def test_nothing_is_due_while_nothing_was_learned(life: Life) -> None:
     assert life.plan() is None
 
 
-def test_forty_atoms_are_told_at_a_time_the_oldest_first_and_none_is_passed_over(life: Life) -> None:
-    ids = life.learn(*(f"Maya owns book {n}." for n in range(45)))
-    assert life.planned() == SceneBasis(after=0, upto=40, atoms=ids[:40], shown=[])
-    life.answer(dropped=dict.fromkeys(ids[:40], "only books"))
-    assert life.planned() == SceneBasis(after=40, upto=45, atoms=ids[40:], shown=[])
-    life.answer(dropped=dict.fromkeys(ids[40:], "only books"))
+def test_sixty_atoms_are_told_at_a_time_the_oldest_first_and_none_is_passed_over(life: Life) -> None:
+    ids = life.learn(*(f"Maya owns book {n}." for n in range(65)))
+    assert life.planned() == SceneBasis(after=0, upto=60, atoms=ids[:60], shown=[])
+    life.answer(dropped=dict.fromkeys(ids[:60], "only books"))
+    assert life.planned() == SceneBasis(after=60, upto=65, atoms=ids[60:], shown=[])
+    life.answer(dropped=dict.fromkeys(ids[60:], "only books"))
     assert life.plan() is None
 
 
 def test_a_round_that_failed_is_tried_again_with_less(life: Life) -> None:
-    ids = life.learn(*(f"Maya owns book {n}." for n in range(45)))
+    ids = life.learn(*(f"Maya owns book {n}." for n in range(65)))
     sizes = [len(basis.atoms) for smaller in range(8) if (basis := life.plan(smaller)) is not None]
-    assert sizes == [40, 20, 10, 5, 2, 1, 1, 1]
+    assert sizes == [60, 30, 15, 7, 3, 1, 1, 1]
     assert life.plan(9) == SceneBasis(after=0, upto=1, atoms=ids[:1], shown=[])
 
 
@@ -198,10 +190,50 @@ def test_what_ended_is_shown_with_why_and_what_holds_instead(life: Life) -> None
     life.answer(create("porto", f"Maya lives in Porto ({flat})."))
     (moved,) = life.learn("Maya lives in Faro.", supersedes=[flat], because="she moved")
     ended = life.asked().partition("<ended>\n")[2].partition("\n</ended>")[0]
-    assert ended == (
-        f"({flat}) Maya lives in Porto. [until 2026-05-07, because she moved; now ({moved});"
-        " ended since the page was written]"
-    )
+    assert ended == (f"({flat}) Maya lives in Porto. [until 2026-05-07, because she moved; now ({moved})]")
+
+
+def test_what_a_page_tells_as_past_is_named_and_not_said_again(life: Life) -> None:
+    (flat,) = life.learn("Maya lives in Porto.")
+    life.answer(create("porto", f"Maya lives in Porto ({flat})."))
+    (moved,) = life.learn("Maya lives in Faro.", supersedes=[flat], because="she moved")
+    life.answer(update("porto", f"Maya lives in Faro ({moved}), before in Porto ({flat})."))
+    life.learn("Maya likes tea.")
+    ended = life.asked().partition("<ended>\n")[2].partition("\n</ended>")[0]
+    assert ended == f"Told as past already: ({flat}) 2026-05-07"
+
+
+def test_statements_stand_below_their_times_in_order_with_what_has_to_be_known_of_them(life: Life) -> None:
+    told, rule = life.learn("Maya lives in Porto."), life.learn("Answer briefly.", kind="instruction")
+    may = datetime(2026, 5, 1, tzinfo=UTC)
+    life.learn("Maya moved in May 2026.", valid_from=may)
+    life.learn("Maya seems to like tea.", confidence=0.6)
+    life.learn("The tram was late.", source="assistant")
+    shown = life.asked().partition("<statements>\n")[2].partition("\n</statements>")[0]
+    assert shown.splitlines() == [
+        "2026-05:",
+        "(a3) Maya moved in May 2026.",
+        "told on Thursday, 2026-05-07:",
+        f"({told[0]}) Maya lives in Porto.",
+        f"({rule[0]}) [rule] Answer briefly.",
+        "(a4) [implied] Maya seems to like tea.",
+        "(a5) [said by the assistant] The tram was late.",
+    ]
+
+
+def test_a_long_statement_is_shown_to_its_end(life: Life) -> None:
+    life.learn(f"Maya {'says so and ' * 60}ends here.")
+    assert "ends here." in life.asked()
+
+
+def test_pages_are_written_as_of_the_day_of_the_talk_and_not_of_today(life: Life) -> None:
+    said = datetime(2026, 2, 5, 18, 0, tzinfo=UTC)
+    (turn,) = life.store.append_turns(
+        "s", "c", [NewTurn(role="user", content="I like tea.", said_at=said)], now=NOW
+    ).stored
+    life.learn("Maya likes tea.", evidence=[Evidence(turn=turn.id, span=(0, 11), quote="I like tea.")])
+    assert "Write as on Thursday, 2026-02-05, when the last of this was said." in life.asked()
+    assert "2026-05" not in life.asked().partition("</statements>")[2]
 
 
 def test_of_many_pages_those_are_shown_that_are_near(life: Life) -> None:
@@ -245,10 +277,10 @@ def test_a_page_that_is_due_is_shown_before_those_that_are_near(life: Life) -> N
 @pytest.mark.parametrize(
     ("pages", "said"),
     [
-        (1, "Pages: 1; there is room for 5. A theme of its own may get a new page."),
-        (3, "Pages: 3; there is room for 5. It is getting full"),
-        (5, "Pages: 5; there is room for 5. A new page is possible only where two are merged"),
-        (6, "Pages: 6; there is room for 5. Too many stand: first merge two or more"),
+        (1, "Pages: 1, of 5 at most."),
+        (3, "Pages: 3, of 5 at most. It is getting full"),
+        (5, "Pages: 5, of 5 at most. A new page is possible only where two are merged"),
+        (6, "Pages: 6, of 5 at most. Too many stand: first merge two or more"),
     ],
 )
 def test_the_question_says_how_much_room_there_is(life: Life, pages: int, said: str) -> None:
@@ -354,7 +386,7 @@ def test_pages_can_be_merged_into_a_new_one_and_their_names_lead_there(life: Lif
     life.answer(merge("all", f"A, B and C ({a}, {b}, a3).", "one", "two"))
     assert life.heats() == {"all": 3}
     assert l2_scenes.resolve(life.store, "s", "one") == life.scene("all")
-    assert [one.reason for one in life.store.scene_versions("s", "two")] == ["merged into [[all]]", "no reason given"]
+    assert [one.reason for one in life.store.scene_versions("s", "two")] == ["merged into [[all]]", "tells a2"]
 
 
 def test_a_reply_that_loses_a_statement_without_a_word_is_refused(life: Life) -> None:
@@ -497,6 +529,106 @@ def test_sentences_are_added_to_a_page_that_was_not_shown_where_it_says_what_hol
         f"Maya lives in Porto ({flat}).\n\nShe drinks tea ({tea}).\n\n## The move\n\nIt was in 2020 ({work})."
     )
     assert (porto.title, porto.atoms, porto.entities, porto.heat) == ("Porto", (flat, tea, work), ("Porto", "Tea"), 2)
+
+
+def test_what_is_added_may_name_what_the_page_names_already(life: Life) -> None:
+    flat, secret = life.learn("Maya lives in Porto.", "Maya has a secret.")
+    life.answer(create("porto", f"Maya lives in Porto ({flat})."), create("secret", f"Maya has one ({secret})."))
+    (tea,) = life.learn("Maya drinks tea in Porto.")
+    basis = life.planned().model_copy(update={"shown": []})
+    edit = {"slug": "porto", "body": f"Maya drinks tea there ({flat}, {tea}). A secret ({secret})."}
+    SCENES.apply(life.desk(), life.work(basis), basis, SceneReply.model_validate({"edits": [edit]}))
+    assert life.scene("porto").body == f"Maya lives in Porto ({flat}).\n\nMaya drinks tea there ({flat}, {tea})."
+
+
+# --- lines that change ------------------------------------------------------------------------------
+
+
+def test_a_page_is_shown_line_by_line_and_changed_by_its_numbers(life: Life) -> None:
+    flat, dog, tea = life.learn("Maya lives in Porto.", "Otto is a dog.", "Maya likes tea.")
+    body = f"Maya lives in Porto ({flat}).\nMaya likes tea ({tea}).\n\n## Otto\n\nOtto is a dog ({dog})."
+    life.answer(create("porto", body, title="Porto", summary="Where Maya lives."))
+    life.learn("Maya lives in Faro.", supersedes=[flat])
+    life.learn("Otto is five.")
+    assert (
+        '<page slug="porto" title="Porto" summary="Where Maya lives.">\n'
+        f"1| Maya lives in Porto ({flat}).\n2| Maya likes tea ({tea}).\n3| ## Otto\n4| Otto is a dog ({dog}).\n</page>"
+    ) in life.asked()
+    lines = ["1| Maya lives in Faro (a4).", "2|", "4+| Otto is five (a5).\n## Tea\nMaya likes it (a3)."]
+    assert life.answer({"slug": "porto", "lines": lines}).refused == []
+    scene = life.scene("porto")
+    assert scene.body == (
+        "Maya lives in Faro (a4).\n\n## Otto\n\nOtto is a dog (a2).\nOtto is five (a5).\n\n## Tea\n\nMaya likes it (a3)."
+    )
+    assert (scene.title, scene.summary, scene.heat, scene.reason) == ("Porto", "Where Maya lives.", 2, "tells a4, a5")
+
+
+def test_a_page_may_get_another_title_and_keeps_its_slug(life: Life) -> None:
+    (a,) = life.learn("A is so.")
+    life.answer(create("one", f"A ({a})."))
+    life.learn("B is so.")
+    life.answer({"slug": "one", "title": "A and B", "lines": ["1+| B (a2)."]})
+    assert (life.scene("one").title, life.scene("one").slug) == ("A and B", "one")
+
+
+def test_a_page_is_split_by_taking_lines_out_and_telling_them_on_a_new_one(life: Life) -> None:
+    a, b = life.learn("A is so.", "B is so.")
+    life.answer(create("all", f"A ({a}).\nB ({b})."))
+    life.learn("C is so.")
+    life.answer({"slug": "all", "lines": ["2|"]}, {"slug": "b", "title": "B", "body": f"B and C ({b}, a3)."})
+    assert {scene.slug: scene.body for scene in life.store.scenes("s")} == {"all": "A (a1).", "b": "B and C (a2, a3)."}
+
+
+@pytest.mark.parametrize(
+    ("lines", "trouble"),
+    [
+        (["B (a2)."], "The page one: This names no line: 'B (a2).'. Begin each change with a number: `3| new text`"),
+        (["3| B (a2)."], "The page one: There is no line 3: the lines are numbered from 1 to 1."),
+        (["0| B (a2)."], "The page one: There is no line 0"),
+        (["1| B (a2)."], "These still hold and would be told by no page any more: (a1) A is so."),
+        (["1|"], "The page one has too little to rest on"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_with_the_way_out(life: Life, lines: list[str], trouble: str) -> None:
+    (a,) = life.learn("A is so.")
+    life.answer(create("one", f"A ({a})."))
+    life.learn("B is so.")
+    assert trouble in life.refusal({"slug": "one", "lines": lines})
+
+
+def test_lines_keep_their_numbers_when_others_are_forgotten_before_the_answer(life: Life) -> None:
+    a, secret, c = life.learn("A is so.", "Maya has a secret.", "C is so.")
+    life.answer(create("one", f"A ({a}).\n\n## Secret\n\nMaya has one ({secret}).\n\n## More\n\nC ({c})."))
+    life.learn("D is so.")
+    basis = life.planned()
+    life.forget(secret)
+    question = SCENES.question(life.desk(), basis)
+    assert question is not None
+    assert "1| A (a1).\n4| ## More\n5| C (a3).\n" in question.messages[1].text
+    reply = SceneReply.model_validate({"edits": [{"slug": "one", "lines": ["5| C and D (a3, a4)."]}]})
+    SCENES.apply(life.desk(), life.work(basis), basis, reply)
+    assert life.scene("one").body == "A (a1).\n\n## More\n\nC and D (a3, a4)."
+
+
+def test_lines_of_a_page_that_was_restored_before_the_answer_are_not_changed(life: Life) -> None:
+    (a,) = life.learn("A is so.")
+    life.answer(create("one", f"A ({a})."))
+    life.learn("B is so.")
+    life.answer(update("one", f"More ({a}).\nB (a2)."))
+    life.learn("C is so.")
+    basis = life.planned()
+    work = life.work(basis)
+    restore(life, "one", 1)
+    reply = SceneReply.model_validate({"edits": [{"slug": "one", "lines": ["1| C (a1, a3)."]}], "dropped": ["a2: r"]})
+    with pytest.raises(Conflict):
+        SCENES.apply(life.desk(), work, basis, reply)
+
+
+def test_a_page_that_is_nearly_full_says_so(life: Life) -> None:
+    (a,) = life.learn("A is so.")
+    life.answer(create("one", f"{'x' * 1_300} ({a})."))
+    life.learn("B is so.")
+    assert ' full="1,301 of 1,500 characters">' in life.asked()
 
 
 def test_nothing_is_added_unseen_to_a_page_that_is_due_or_full(life: Life) -> None:
@@ -685,24 +817,71 @@ def test_a_reply_is_read_however_a_model_dresses_it(text: str) -> None:
     reply = parse(text, SceneReply)
     edit = reply.edits[0]
     assert (edit.action, edit.slug, edit.body, edit.from_, edit.title) == ("create", "x", "A (a1).", [], "")
-    assert [(one.atom, one.reason) for one in reply.dropped] == [("a2", "r")]
+    assert reply.explained == {"a2"}
+
+
+DROPPED_AS: list[tuple[Any, set[str]]] = [
+    (["a1, a2: small"], {"a1", "a2"}),
+    (["(a1, a2) small", "a3"], {"a1", "a2"}),
+    ({"a1": "small", "a2": "a3 says it better"}, {"a1", "a2"}),
+    ("a1 and a2: 小事；a3：以后再说", {"a1", "a2", "a3"}),
+    ([{"atom": "a1", "reason": ""}, {"atom": "a2", "reason": None}, "nothing"], set[str]()),
+]
+
+
+@pytest.mark.parametrize(("dropped", "explained"), DROPPED_AS)
+def test_statements_are_dropped_one_by_one_or_together_with_a_reason(dropped: Any, explained: set[str]) -> None:
+    assert SceneReply.model_validate({"edits": [], "dropped": dropped}).explained == explained
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["1| A and C (a1, a3).", "1+| D (a4)."],
+        {"1": "A and C (a1, a3).", "1+": "D (a4)."},
+        "1| A and C (a1, a3).\n1+| D (a4).",
+        ["1 |A and C (a1, a3).", "+1| D (a4)."],
+    ],
+)
+def test_changed_lines_are_read_however_a_model_writes_them(life: Life, lines: Any) -> None:
+    a, b = life.learn("A is so.", "B is so.")
+    life.answer(create("one", f"A ({a}).\n\n## More\n\nB ({b})."))
+    life.learn("C is so.", "D is so.")
+    assert life.answer({"slug": "one", "lines": lines}).outcome == {"updated": 1, "atoms": 2}
+    assert life.scene("one").body == "A and C (a1, a3).\nD (a4).\n\n## More\n\nB (a2)."
+
+
+def test_the_schema_of_a_reply_says_no_more_than_its_fields() -> None:
+    schema = json.dumps(SceneReply.model_json_schema())
+    assert ("description" in schema, "reason" in schema, len(schema) < 700) == (False, False, True)
 
 
 @pytest.mark.parametrize(("value", "reason"), [(None, ""), (False, ""), (True, "the scenes changed"), ("new", "new")])
 def test_whether_the_persona_changes_may_be_a_plain_yes(value: object, reason: str) -> None:
-    assert SceneReply.model_validate({"persona_update": value}).persona_update == reason
+    assert SceneReply.model_validate({"persona": value}).persona == reason
+    assert SceneReply.model_validate({"persona_update": value}).persona == reason
 
 
 def test_the_example_in_the_question_is_a_reply_that_passes() -> None:
-    system = prompt("scenes", most="", today="", room="", others="", pages="", ended="", statements="")[0].text
+    system = prompt("scenes", others="", pages="", ended="", statements="", now="")[0].text
     reply = parse(system, SceneReply)
-    ids = ["a31", "a33", "a40", "a41"]
-    atoms = {id: _atom(id) for id in ids}
-    _, done = check_edits(
+    ids = ["a31", "a33", "a41", "a42"]
+    atoms = {id: _atom(id) for id in ids} | {"a7": _atom("a7", valid_to=NOW)}
+    home = replace(_scene("home", "Lena is a baker (a7).\nLena lives in Graz (a7)."), version=3)
+    edits, done = check_edits(
         reply,
-        SceneRound(scenes={}, shown=[], stale=[], atoms=atoms, new=ids, most=15, is_entity=lambda name: name != "Rex"),
+        SceneRound(
+            scenes={"home": home},
+            shown=["home"],
+            stale=[],
+            atoms=atoms,
+            new=ids,
+            most=15,
+            is_entity=lambda name: name == "Rex",
+        ),
     )
-    assert (done.refused, done.outcome) == ([], {"created": 1, "atoms": 3})
+    assert (done.refused, done.outcome) == ([], {"created": 1, "updated": 1, "atoms": 3})
+    assert edits[1].body == "Lena is a baker (a7).\nLena lives in Linz (a42), before in Graz (a7)."
 
 
 def _atom(id: str, **more: Any) -> Atom:
@@ -889,8 +1068,8 @@ def test_an_old_version_can_be_brought_back_and_the_newer_ones_are_kept(life: Li
     assert (stands.title, stands.body, stands.heat, stands.version) == ("First", f"A ({a}).", 2, 3)
     assert [(one.action, one.reason) for one in l2_scenes.versions(life.store, "s", "one")] == [
         ("restore", "version 1 is back"),
-        ("update", "no reason given"),
-        ("create", "no reason given"),
+        ("update", "tells a3"),
+        ("create", "tells a1"),
     ]
 
 
