@@ -9,11 +9,11 @@ linear time.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcp_memory.core.text import revealed
-from mcp_memory.ui.components import badge, link, part, words_of
+from mcp_memory.ui.components import link, part, words_of
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.words import t
 
@@ -36,24 +36,27 @@ def markdown(
     text: str,
     *,
     scenes: Mapping[str, str] | None = None,
-    ended: Collection[str] = (),
+    ended: Mapping[str, str | None] | None = None,
     top: int = 2,
     title: str | None = None,
 ) -> Element:
-    """Return a text as elements. Ids of `ended` statements are struck out, and a label says that they no longer hold.
+    """Return a text as elements. Words that name `ended` statements alone are struck out, with what holds instead.
 
+    `ended` has by id the statement that holds instead, None where there is none.
     `scenes` has the slug of each known scene by slug and by title, in lower case. `#` becomes a heading of level
     `top`, at least the second, since a page has one of the first; a first heading that says `title` is left out.
     """
     lines = revealed(text).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
     if title is not None:
         lines = _without_title(lines, title)
-    return el("div", _Page(scenes or {}, ended, top).blocks(lines, 0), class_="prose")
+    return el("div", _Page(scenes or {}, ended or {}, top).blocks(lines, 0), class_="prose")
 
 
-def inline(text: str, *, scenes: Mapping[str, str] | None = None, ended: Collection[str] = ()) -> list[Node]:
+def inline(
+    text: str, *, scenes: Mapping[str, str] | None = None, ended: Mapping[str, str | None] | None = None
+) -> list[Node]:
     """Return one line as nodes: bold, italic, code, and links to parts of the memory."""
-    return _Page(scenes or {}, ended, 2).inline(revealed(text))
+    return _Page(scenes or {}, ended or {}, 2).inline(revealed(text))
 
 
 def _without_title(lines: list[str], title: str) -> list[str]:
@@ -65,7 +68,7 @@ def _without_title(lines: list[str], title: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class _Page:
     scenes: Mapping[str, str]
-    ended: Collection[str]
+    ended: Mapping[str, str | None]
     top: int
 
     # --- blocks -------------------------------------------------------------------------------------
@@ -163,6 +166,8 @@ class _Page:
             kind, token = str(found.lastgroup), found[0]
             if kind == "mark":
                 _mark(open_, token, text, found.start(), found.end())
+            elif kind == "cites":
+                self._cites(open_[-1], token)
             else:
                 open_[-1].nodes += self._token(kind, token)
         open_[-1].nodes.append(text[place:])
@@ -177,8 +182,6 @@ class _Page:
             case "code":
                 ticks = len(token) - len(token.lstrip("`"))
                 return [el("code", token[ticks:-ticks])]
-            case "cites":
-                return self._linked(_IN_GROUP, token)
             case "name":
                 return [self._named(token[2:-2])]
             case "turn" | "node":
@@ -200,9 +203,24 @@ class _Page:
             place = found.end()
         return [*nodes, text[place:]]
 
+    def _cites(self, words: _Open, group: str) -> None:
+        """Add a group of ids; the words since the last group are struck out where all of these have ended."""
+        nodes = self._linked(_IN_GROUP, group)
+        ids = [found[0] for found in _IN_GROUP.finditer(group) if found[0][0] == "a"]
+        if ids and all(id in self.ended for id in ids):
+            struck = [node for node in words.nodes[words.cited :] if node != ""]
+            words.nodes[words.cited :] = [el("del", struck), *nodes]
+        else:
+            words.nodes += nodes
+        words.cited = len(words.nodes)
+
     def _cited(self, id: str) -> list[Node]:
         cite = link(f"/{id}", id, class_="cite")
-        return [el("del", cite), " ", badge(t("shared.ended"), "warn")] if id in self.ended else [cite]
+        if id not in self.ended:
+            return [cite]
+        now = self.ended[id]
+        instead = [t("shared.ended_now"), " ", link(f"/{now}", now)] if now else t("shared.ended")
+        return [el("del", cite), " ", el("span", instead, class_="badge warn")]
 
     def _named(self, inside: str) -> Node:
         """Return the link for `[[Name]]` or `[[Name|as shown]]`: to the scene of that name, else to the entity."""
@@ -274,6 +292,8 @@ class _Open:
 
     mark: str
     nodes: list[Node] = field(default_factory=list[Node])
+    cited: int = 0
+    """How many of the nodes come before the words since the last group of ids."""
 
 
 def _mark(open_: list[_Open], mark: str, text: str, start: int, end: int) -> None:

@@ -188,6 +188,7 @@ WORDS: dict[str, str] = {
     "item.learned": "Learned",
     "item.confidence": "Confidence",
     "item.whose": "Whose word",
+    "item.whose_adds": "the assistant: a part of it stands only in what the assistant said",
     "item.about": "About",
     "item.fact": "Fact",
     "item.quarantined": "It waits for review, and is not recalled until then:",
@@ -353,7 +354,8 @@ WORDS: dict[str, str] = {
     "shared.kind_episodic": "event",
     "shared.kind_instruction": "rule",
     "shared.held": "waits for review",
-    "shared.ended": "no longer holds",
+    "shared.ended": "no longer true",
+    "shared.ended_now": "no longer true, now",
     "shared.none": "none",
     "shared.now": "now",
     # the App inside a conversation

@@ -5,7 +5,7 @@ A claim is followed by the words that it is based on, marked in the turn in whic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,9 +53,9 @@ async def statement(view: View) -> Page:
             *_ended(atom, newer, [await correcting.undo(view, one, [atom]) for one in newer]),
             _to_actions(view, atom),
             ui.section(t("item.based_on"), *_quotes(id, evidence, list(turns.values())), id="evidence"),
-            _about(atom),
+            _about(atom, list(turns.values())),
             _support(why),
-            _named_by(why.mentions, ended=[id] if atom.valid_to else []),
+            _named_by(why.mentions, ended={id: atom.superseded_by} if atom.valid_to else {}),
             *_replaced(why.replaces, await correcting.undo(view, atom, why.replaces)),
             *_history(fact, facts),
             *correcting.correct(view, atom),
@@ -63,8 +63,9 @@ async def statement(view: View) -> Page:
     )
 
 
-def _about(atom: Atom) -> Element:
+def _about(atom: Atom, quoted: Sequence[Turn]) -> Element:
     fact = atom.fact
+    adds = atom.source == "assistant" and any(turn.role == "user" for turn in quoted)
     entities = ui.gap(ui.link(f"/entity/{ui.part(name)}", ui.words_of(name), class_="entity") for name in atom.entities)
     return ui.facts_of(
         (
@@ -73,7 +74,7 @@ def _about(atom: Atom) -> Element:
             (t("item.true_until"), None if _was_never_true(atom) or not atom.valid_to else ui.moment(atom.valid_to)),
             (t("item.learned"), ui.moment(atom.learned_at)),
             (t("item.confidence"), f"{atom.confidence:.0%}"),
-            (t("item.whose"), SAID_BY[atom.source]),
+            (t("item.whose"), t("item.whose_adds") if adds else SAID_BY[atom.source]),
             (t("item.about"), entities if atom.entities else None),
             (t("item.fact"), ui.words_of(f"{fact.entity} · {fact.relation} · {fact.value}") if fact else None),
         )
@@ -165,7 +166,7 @@ def _lines(at: str, call: str, text: str, node: str | None, taken: Element, more
     )
 
 
-def _named_by(found: Sequence[Mention], *, ended: Sequence[str]) -> Element:
+def _named_by(found: Sequence[Mention], *, ended: Mapping[str, str | None]) -> Element:
     def row(one: Mention) -> list[Node]:
         path = "/persona" if one.slug is None else f"/scene/{ui.part(one.slug)}"
         title = t("persona.title") if one.slug is None else one.title

@@ -77,7 +77,7 @@ def _to_review(many: int) -> Iterator[Element]:
 
 
 def _persona_part(lines: Sequence[ProvenLine], scenes: Sequence[Scene]) -> Element:
-    text, ended = "\n".join(line.text for line in lines), ended_of(lines)
+    text, ended = "\n".join(line.text for line in lines), ended_of(atom for line in lines for atom in line.atoms)
     more = ui.link("/persona", t("memory.persona_more"))
     if not any(line.is_claim for line in lines):
         return ui.section(t("persona.title"), ui.empty(t("persona.none")), beside=more)
@@ -187,7 +187,7 @@ async def scene(view: View) -> Page:
     is_current = chosen is newest and newest.action != "delete"
     text = await memory.scene_page(slug) if is_current else chosen.body
     atoms = await memory.statements_by_id(list(dict.fromkeys((*chosen.atoms, *cited(text)))))
-    ended = {atom.id for atom in atoms if atom.valid_to}
+    ended = ended_of(atoms)
     based_on = [atom for atom in atoms if atom.id in chosen.atoms]
     names = scene_names(await memory.scenes())
     return Page(

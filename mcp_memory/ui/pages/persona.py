@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, revealed
-from mcp_memory.core.types import PersonaVersion, Scene
+from mcp_memory.core.types import Atom, PersonaVersion, Scene
 from mcp_memory.store.citations import cited
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
@@ -27,9 +27,9 @@ def scene_names(scenes: Iterable[Scene]) -> dict[str, str]:
     return {one.title.lower(): one.slug for one in known} | {one.slug.lower(): one.slug for one in known}
 
 
-def ended_of(lines: Iterable[ProvenLine]) -> set[str]:
-    """Return the statements that lines name and that no longer hold."""
-    return {atom.id for line in lines for atom in line.atoms if atom.valid_to}
+def ended_of(atoms: Iterable[Atom]) -> dict[str, str | None]:
+    """Return by id the statements that no longer hold, with what holds instead, as `markdown` takes them."""
+    return {atom.id: atom.superseded_by for atom in atoms if atom.valid_to}
 
 
 async def persona(view: View) -> Page:
@@ -39,7 +39,7 @@ async def persona(view: View) -> Page:
     chosen = next((one for one in versions if str(one.version) == view.query.get("version")), None)
     lines = [] if chosen else await memory.persona_lines()
     text = chosen.text if chosen else "\n".join(line.text for line in lines)
-    ended = {atom.id for atom in await memory.statements_by_id(cited(text)) if atom.valid_to}
+    ended = ended_of(await memory.statements_by_id(cited(text)))
     body = [_which(versions, chosen, anything=any(line.is_claim for line in lines))]
     if {"old", "new"} & view.query.keys():
         body.append(await _compared(view))
