@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import count
 
@@ -23,7 +23,7 @@ from mcp_memory.store.values import SceneEdit
 __all__ = [
     "MERGED_INTO", "USER", "ended_atoms", "ended_since", "entity_called", "find_scene", "forgotten", "free_slug",
     "is_joined", "is_stale", "read_to", "readable_scenes", "related", "rendered_page", "resolve", "restored", "slug_of",
-    "stale", "versions", "without_forgotten",
+    "stale", "versions", "without_ended", "without_forgotten",
 ]  # fmt: skip
 
 USER = "user"
@@ -71,7 +71,7 @@ def readable_scenes(store: Store, space: str) -> list[Scene]:
     """Return the scenes with content, the hottest first, without content based on forgotten rows."""
     scenes = store.scenes(space)
     named = {id for scene in scenes for id in (*scene.atoms, *cited(scene.body))}
-    gone = named - {atom.id for atom in store.atoms(space, named)}
+    gone = named - store.standing(space, named).keys()
     left = (left_of(scene, gone) for scene in scenes)
     return [scene for scene in left if scene.body]
 
@@ -99,6 +99,19 @@ def read_to(store: Store, space: str, stage: Stage) -> int:
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
     """Return the atoms that were current when a scene was written and are not now, each with its replacement."""
     return ended_atoms(store, space, cited(scene.body), after=scene.updated)
+
+
+def without_ended(store: Store, space: str, scenes: Sequence[Scene]) -> list[Scene]:
+    """Return the scenes that have content, without what has ended since they were written."""
+    named = {scene.slug: cited(scene.body) for scene in scenes}
+    standing = store.standing(space, {id for ids in named.values() for id in ids})
+    ended = {id for id, is_current in standing.items() if not is_current}
+    left: list[Scene] = []
+    for scene in scenes:
+        if not ended.isdisjoint(named[scene.slug]):
+            scene = left_of(scene, {old.id for old, _ in ended_since(store, space, scene)})
+        left.append(scene)
+    return [scene for scene in left if scene.body]
 
 
 def stale(store: Store, space: str) -> Iterator[Scene]:
@@ -247,7 +260,9 @@ def ended_atoms(
     `after` may be the number of the last atom that was there, which is exact where moments are equal.
     """
     found: list[tuple[Atom, Atom | None]] = []
-    for atom in store.atoms(space, ids):
+    ids = list(ids)
+    standing = store.standing(space, ids)
+    for atom in store.atoms(space, [id for id in ids if standing.get(id) is False]):
         newer = _next(store, space, atom)
         if atom.valid_to is not None and _is_since(atom, atom.valid_to, newer, after):
             while newer is not None and newer.valid_to is not None:

@@ -63,7 +63,7 @@ _BELOW_ALL = 7  # the level of a line in bold that stands as a heading
 
 def cited(text: str) -> list[str]:
     """Return the ids of the atoms that a text names as its evidence, in order, each once."""
-    return list(dict.fromkeys(id for group in _groups(text) for id in _ids(group)))
+    return list(dict.fromkeys(id for group in _GROUP.finditer(text) for id in _ids(group)))
 
 
 def links(text: str) -> list[str]:
@@ -173,7 +173,8 @@ def _groups(text: str) -> Iterator[re.Match[str]]:
 
 
 def _ids(group: re.Match[str]) -> list[str]:
-    return _ID.findall(_LINK.sub("", group[0]))  # a page may be called from-a1
+    found = group[0]
+    return _ID.findall(_LINK.sub("", found) if "[[" in found else found)  # a page may be called from-a1
 
 
 def _line_without(line: str, gone: set[str]) -> str | None:

@@ -149,8 +149,8 @@ class TurnStore(Protocol):
         """Return these turns and up to `around` before and after each, every turn once, session by session."""
         ...
 
-    def sessions(self, space: str, /, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
-        """Return sessions that have turns, the one written to last first."""
+    def sessions(self, space: str, /, *, prefix: str = "", limit: int = 100, start: int = 0) -> list[SessionInfo]:
+        """Return sessions that have turns, the one written to last first, without the first `start` of them."""
         ...
 
     def count_forgotten(self, space: str, /, session: str, new: Sequence[NewTurn]) -> int:
@@ -199,6 +199,10 @@ class KnowledgeStore(Protocol):
         """Return atoms that exist and are not forgotten, ended ones too, in the order asked for."""
         ...
 
+    def standing(self, space: str, /, ids: Iterable[str]) -> dict[str, bool]:
+        """Return which of these atoms are there, each with whether it is current; without their words."""
+        ...
+
     def list_atoms(self, space: str, /, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
         """Return atoms that are current (at `filters.as_of`), highest priority first (−1 before all), then oldest
         first.
@@ -219,6 +223,10 @@ class KnowledgeStore(Protocol):
 
     def entities(self, space: str, /, *, prefix: str = "", limit: int = 100) -> list[Entity]:
         """Return entities with a name that begins so (without case), those of most current atoms first."""
+        ...
+
+    def names(self, space: str, /, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return all names of the entity with each of these names, the chief one first; unknown names are left out."""
         ...
 
     def related_entities(self, space: str, /, name: str, *, limit: int) -> list[tuple[str, int]]:
@@ -803,6 +811,10 @@ class AdminStore(Protocol):
         """Return the row counts of a space."""
         ...
 
+    def unread(self, space: str, /) -> tuple[int, int]:
+        """Return how many turns of users and assistants no model has read yet, and of how many sessions they are."""
+        ...
+
     def grown(self, space: str, /, *, since: datetime) -> Grown:
         """Return how many rows came to a space at or after a moment."""
         ...
@@ -876,6 +888,10 @@ class AdminStore(Protocol):
 
     def spent(self, *, since: datetime, until: datetime | None = None) -> list[Spent]:
         """Return the sums of calls at or after a moment, and before another, by purpose, then model."""
+        ...
+
+    def spent_between(self, moments: Sequence[datetime]) -> list[list[Spent]]:
+        """Return the sums of calls from each moment to the next. Moments are in order."""
         ...
 
     def add_token(self, token: Token) -> None:

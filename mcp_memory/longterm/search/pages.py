@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import accumulate, islice
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene, SceneHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
-from mcp_memory.longterm.scenes import ended_since, readable_scenes
+from mcp_memory.longterm.scenes import readable_scenes, without_ended
 from mcp_memory.longterm.search import ParsedQuery, Ranked, Search, atom_turns, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
-from mcp_memory.store.citations import left_of
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Posting, Vectors
 
@@ -35,7 +35,6 @@ __all__ = [
 
 _FACTS = 20
 _AT_A_TIME = 5
-_ENTITIES = 1_000
 
 Embed = Callable[[str], Sequence[Vectors]]
 
@@ -192,7 +191,8 @@ def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]
         return []
     facts = store.facts(space, filters=replace(filters, unheld=True), limit=500)
     if not filtered:
-        names = {fold(one.name): " ".join((one.name, *one.aliases)) for one in store.entities(space, limit=_ENTITIES)}
+        known = store.names(space, {fact.entity for fact in facts})
+        names = {fold(entity): " ".join(names) for entity, names in known.items()}
         facts = [fact for fact in facts if not words.isdisjoint(index_terms(_asked_by(fact, names)))]
     return facts[:_FACTS]
 
@@ -380,9 +380,7 @@ _OF_THE_BEST = 0.4  # the share of the best one's score that is worth showing
 
 def current(store: Store, space: str) -> list[Scene]:
     """Return the scenes, the hottest first, without what has ended since they were written."""
-    scenes = readable_scenes(store, space)
-    left = (left_of(scene, {old.id for old, _ in ended_since(store, space, scene)}) for scene in scenes)
-    return [scene for scene in left if scene.body]
+    return without_ended(store, space, readable_scenes(store, space))
 
 
 def named(store: Store, space: str, filters: Filters) -> Filters:
@@ -463,7 +461,7 @@ def _postings(scenes: Sequence[Scene], question: ParsedQuery) -> list[Posting]:
     """Return where the question's words and their relatives stand, as a store would."""
     import numpy as np
 
-    terms = [set(index_terms(text_of(scene))) for scene in scenes]
+    terms = [_terms_of(text_of(scene)) for scene in scenes]
     wanted = dict.fromkeys([*question.words, *(term for group in question.related for term in group)])
     rows = {term: [place for place, held in enumerate(terms) if term in held] for term in wanted}
     return [
@@ -473,11 +471,11 @@ def _postings(scenes: Sequence[Scene], question: ParsedQuery) -> list[Posting]:
     ]
 
 
+@lru_cache(maxsize=256)
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(index_terms(text))
+
+
 def names_of(store: Store, space: str, entity: str) -> set[str]:
     """Return all names of an entity, folded, by any of them."""
-    wanted = fold(entity)
-    for one in store.entities(space, prefix=entity):
-        names = {fold(name) for name in (one.name, *one.aliases)}
-        if wanted in names:
-            return names
-    return {wanted}
+    return {fold(name) for name in store.names(space, [entity]).get(entity, (entity,))}

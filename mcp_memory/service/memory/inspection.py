@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, time, timedelta
-from itertools import pairwise
 from typing import Any
 
 from mcp_memory.core.secrets.masking import mask
@@ -165,7 +164,7 @@ class InspectionVerbs(Verbs):
         dates = [today - timedelta(days=back) for back in reversed(range(days))]
         begin = [datetime.combine(day, time()).astimezone() for day in (*dates, today + timedelta(days=1))]
         saved = store.savings_between(self.space, begin[:-1])
-        asked = [store.spent(since=since, until=until) for since, until in pairwise(begin)]
+        asked = store.spent_between(begin)
         return [
             DaySavings(
                 day=day,

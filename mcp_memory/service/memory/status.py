@@ -135,8 +135,12 @@ class StatusVerbs(Verbs):
         return recalled(parts.scheduler.context(), query, counter=parts.counter, budget=budget_tokens)
 
     @in_thread
-    def status(self) -> dict[str, Any]:
-        """Return counts, sizes, growth, waiting and failed jobs, usage and savings, as plain JSON values."""
+    def status(self, *, brief: bool = False) -> dict[str, Any]:
+        """Return counts, sizes, growth, waiting and failed jobs, usage and savings, as plain JSON values.
+
+        `brief` leaves growth and savings empty, and of what waits it has the turns: the rest takes longer the more
+        there is.
+        """
         parts, store, now = self._parts, self._parts.store, self._parts.now()
         damaged: list[str] = []
         counts = asdict(store.counts(self.space))
@@ -154,7 +158,7 @@ class StatusVerbs(Verbs):
             "counts": counts,
             "grown": {
                 name: asdict(store.grown(self.space, since=now - timedelta(days=days)))
-                for name, days in (("day", 1), ("week", 7), ("month", 30))
+                for name, days in ((("day", 1), ("week", 7), ("month", 30)) if not brief else ())
             },
             "disk": {
                 "database": sizes.get("database", 0),
@@ -163,10 +167,10 @@ class StatusVerbs(Verbs):
             },
             "embedding": asdict(parts.indexing.state()),
             "model": self._model_status(),
-            "pyramid": self._pyramid_status(damaged),
+            "pyramid": self._pyramid_status(damaged, brief=brief),
             "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
-            "savings": self._savings_status(),
+            "savings": {} if brief else self._savings_status(),
             "held": quarantined,
             "recovered": [_plain(one) for one in (embedded.recovered(self.space) if embedded else ())],
             "set_aside": embedded.set_aside(self.space) if embedded else [],
@@ -208,28 +212,13 @@ class StatusVerbs(Verbs):
             "kinds": [asdict(one) for one in kinds],
         }
 
-    def _pyramid_status(self, damaged: list[str]) -> dict[str, Any]:
-        from mcp_memory.shortterm import canvas_stage, summary_stage
-
+    def _pyramid_status(self, damaged: list[str], *, brief: bool) -> dict[str, Any]:
         parts, store = self._parts, self._parts.store
-        backlog, paused = store.backlog(self.space), store.paused()
-        told = store.stage_states(self.space).get("scenes")
-        after = told.position if told else 0
-        untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY), damaged)
-        drafts = _read(lambda: store.drafts(self.space, limit=_MANY), damaged)
-        thin = _read(lambda: summary_stage.thin(store, self.space, parts.now(), limit=_MANY), damaged)
-        grown = _read(lambda: canvas_stage.grown(store, self.space, parts.now()), damaged)
+        (turns, sessions), paused = store.unread(self.space), store.paused()
         return {
             "answered_by": parts.model.name if parts.model and parts.settings.distil else None,
             "paused": None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()},
-            "waiting": {
-                "turns": sum(one.turns for one in backlog),
-                "sessions": len(backlog),
-                "drafts": len(drafts),
-                "atoms_in_no_scene_yet": len(untold),
-                "poor_summaries": len(thin),
-                "grown_canvases": len(grown),
-            },
+            "waiting": {"turns": turns, "sessions": sessions, **({} if brief else self._waiting_rows(damaged))},
             "works": [
                 _plain(work, "id", "stage", "session", "state", "until", "attempts", "error")
                 for work in _read(lambda: store.jobs(self.space), damaged)
@@ -238,6 +227,23 @@ class StatusVerbs(Verbs):
                 done.stage: {"works": done.works, "last": done.last.isoformat(), **done.outcome}
                 for done in _read(lambda: store.stage_logs(self.space), damaged)
             },
+        }
+
+    def _waiting_rows(self, damaged: list[str]) -> dict[str, int]:
+        from mcp_memory.shortterm import canvas_stage, summary_stage
+
+        parts, store = self._parts, self._parts.store
+        told = store.stage_states(self.space).get("scenes")
+        after = told.position if told else 0
+        untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY), damaged)
+        drafts = _read(lambda: store.drafts(self.space, limit=_MANY), damaged)
+        thin = _read(lambda: summary_stage.thin(store, self.space, parts.now(), limit=_MANY), damaged)
+        grown = _read(lambda: canvas_stage.grown(store, self.space, parts.now()), damaged)
+        return {
+            "drafts": len(drafts),
+            "atoms_in_no_scene_yet": len(untold),
+            "poor_summaries": len(thin),
+            "grown_canvases": len(grown),
         }
 
     def _model_status(self) -> dict[str, Any]:
@@ -311,11 +317,19 @@ def disk(home: Path) -> dict[str, int]:
     logs and notes) and `other`.
     """
     sizes: Counter[str] = Counter()
-    for folder, _, names in os.walk(home):
-        for path in (Path(folder, name) for name in names):
-            with suppress(OSError):  # gone since it was listed
-                sizes[_kind(path.relative_to(home).parts)] += path.lstat().st_size
+    _add_sizes(sizes, str(home), ())
     return {kind: size for kind, size in sizes.most_common() if size}
+
+
+def _add_sizes(sizes: Counter[str], folder: str, parts: tuple[str, ...]) -> None:
+    """Add the bytes of a folder, which is at `parts` in the home. A home may have a file for each of many results."""
+    with suppress(OSError), os.scandir(folder) as entries:  # gone since it was listed, as files may be
+        for entry in entries:
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    _add_sizes(sizes, entry.path, (*parts, entry.name))
+                else:
+                    sizes[_kind((*parts, entry.name))] += entry.stat(follow_symlinks=False).st_size
 
 
 def _kind(parts: tuple[str, ...]) -> str:

@@ -32,7 +32,19 @@ from mcp_memory.store.sql.transaction import (
 )
 from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom
 
-__all__ = ["add", "based_on", "by_ids", "count", "evidence", "facts", "listed", "put", "since", "superseded_by"]
+__all__ = [
+    "add",
+    "based_on",
+    "by_ids",
+    "count",
+    "evidence",
+    "facts",
+    "listed",
+    "put",
+    "since",
+    "standing",
+    "superseded_by",
+]
 
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 _COLUMNS = (
@@ -234,6 +246,11 @@ def by_ids(tx: Transaction, ids: Iterable[str]) -> list[Atom]:
     return [found[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in found]
 
 
+def standing(tx: Transaction, ids: Iterable[str]) -> dict[str, bool]:
+    sql = "SELECT id, valid_to IS NULL FROM atom WHERE space = :space AND tombstone IS NULL AND id IN ({})"
+    return {f"a{number}": bool(is_current) for number, is_current in tx.among(sql, numbers_of(ids, "a"))}
+
+
 def listed(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
     condition, values = where(tx, "atom", filters)
     rank = "CASE WHEN r.priority < 0 THEN 1000 ELSE r.priority END"
@@ -263,9 +280,11 @@ def facts(tx: Transaction, *, filters: Filters, relation: str | None = None, lim
     if relation is not None:
         condition += " AND f.relation = ?"
         values.append(relation)
+    # Facts lead, and atoms are read by their keys; of one entity or scene its atoms lead, for they are few.
+    leads = "atom r JOIN fact f" if filters.entity or filters.scene else "fact f CROSS JOIN atom r"
     rows = tx.all(
-        f"SELECT r.id, {_FACT} FROM atom r JOIN fact f ON f.space = r.space AND f.atom = r.id"
-        f" WHERE {condition} ORDER BY f.entity_key, f.relation, f.valid_from, f.atom LIMIT ?",
+        f"SELECT r.id, {_FACT} FROM {leads} ON f.space = r.space AND f.atom = r.id"
+        f" WHERE f.space = :space AND {condition} ORDER BY f.entity_key, f.relation, f.valid_from, f.atom LIMIT ?",
         *(*values, limit),
     )
     return [_fact(*row) for row in rows]

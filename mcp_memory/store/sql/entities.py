@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from mcp_memory.core.types import Entity
 from mcp_memory.store.sql.transaction import Transaction, marks
 
-__all__ = ["KNOWN", "chief", "key", "learn", "listed", "make", "mention", "names_of_atoms", "related"]
+__all__ = ["KNOWN", "chief", "key", "learn", "listed", "make", "mention", "names", "names_of_atoms", "related"]
 
 _USER = "user"
 
@@ -100,10 +100,22 @@ def listed(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entit
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
 
 
+def names(tx: Transaction, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    keys = {name: key(name) for name in wanted}
+    rows = tx.among(
+        "SELECT n.key, c.name, n.entity FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
+        " WHERE n.space = :space AND n.key IN ({})",
+        sorted(set(keys.values())),
+    )
+    aliases = aliases_of(tx, [entity for _, _, entity in rows])
+    found = {one: (chief, *aliases[entity]) for one, chief, entity in rows}
+    return {name: found[one] for name, one in keys.items() if one in found}
+
+
 def related(tx: Transaction, name: str, *, limit: int) -> list[tuple[str, int]]:
     rows = tx.all(
-        "SELECT c.name, count(*) FROM mention own JOIN mention m ON m.space = own.space AND m.atom = own.atom"
-        "  AND m.entity <> own.entity JOIN atom r ON r.space = own.space AND r.id = own.atom"
+        "SELECT c.name, count(*) FROM mention own CROSS JOIN atom r ON r.space = own.space AND r.id = own.atom"
+        " CROSS JOIN mention m ON m.space = own.space AND m.atom = own.atom AND m.entity <> own.entity"
         " JOIN entity_name c ON c.space = m.space AND c.id = m.entity"
         " WHERE own.space = :space AND own.entity = ? AND r.valid_to IS NULL AND r.tombstone IS NULL"
         " GROUP BY c.key, c.name ORDER BY count(*) DESC, c.key LIMIT ?",

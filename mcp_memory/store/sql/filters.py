@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
+from mcp_memory.core.types import Kind
 from mcp_memory.store.sql import review
 from mcp_memory.store.sql.entities import key
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, numbers_of, to_ms
@@ -67,6 +69,9 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
         if filters.as_of is None:
             if not filters.ended:
                 add("r.valid_to IS NULL")
+                if filters.kind is filters.entity is filters.scene is None:
+                    # For SQLite, which else reads every row: the index of current atoms leads with their kinds.
+                    add(f"r.kind IN {get_args(Kind)}")
         else:
             moment = to_ms(filters.as_of)
             add("r.valid_from <= ? AND (r.valid_to IS NULL OR r.valid_to > ?)", moment, moment)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from itertools import pairwise
+from typing import Any, get_args
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Kind
 from mcp_memory.store.sql.entities import KNOWN
 from mcp_memory.store.sql.review import HELD
 from mcp_memory.store.sql.transaction import NOW, HomeTransaction, Transaction, from_ms, optional_ms, to_ms
@@ -32,12 +34,14 @@ __all__ = [
     "revoke_token",
     "spaces",
     "spent",
+    "spent_between",
     "take_requests",
     "token",
     "tokens",
+    "unread",
 ]
 
-_REPLACED = "FROM record WHERE space = :space AND tokens_kept < tokens_raw"
+_REPLACED = "CASE WHEN tokens_kept < tokens_raw"
 """Results in whose place a model was shown something shorter."""
 
 
@@ -46,21 +50,28 @@ def spaces(tx: HomeTransaction) -> list[str]:
 
 
 def counts(tx: Transaction) -> Counts:
-    # By an index that has all that is asked: a million turns take 0.15 s, and from the table half a second.
-    sessions, turns = tx.all(
-        "SELECT count(DISTINCT session), count(*) FROM turn WHERE space = :space AND role <> 'note'"
-        " AND id NOT IN (SELECT id FROM turn WHERE space = :space AND tombstone IS NOT NULL)"
-    )[0]
-
     def count(what: str) -> int:
         return tx.get(f"SELECT {what}") or 0
 
-    live = "WHERE space = :space AND tombstone IS NULL"
+    of = "WHERE space = :space"
+    forgotten, live = f"{of} AND tombstone IS NOT NULL", f"{of} AND tombstone IS NULL"
+    refs, raw_bytes, masked = tx.all(f"SELECT count(*), sum(bytes), count(masked) FROM ref {live}")[0]
+    records, tokens_raw, tokens_kept = tx.all(
+        f"SELECT count(*), sum({_REPLACED} THEN tokens_raw END), sum({_REPLACED} THEN tokens_kept END) FROM record {of}"
+    )[0]
     return Counts(
-        sessions=sessions,
-        turns=turns,
-        atoms=count(f"count(*) FROM atom {live}"),
-        current=count(f"count(*) FROM atom {live} AND valid_to IS NULL"),
+        sessions=count(
+            "count(*) FROM session s WHERE s.space = :space AND EXISTS (SELECT 1 FROM turn t WHERE t.space = s.space"
+            f" AND t.session = s.id AND t.role <> 'note' AND t.id NOT IN (SELECT id FROM turn {forgotten}))"
+        ),
+        # All rows less those that are forgotten or notes: three indexes have all that is asked. With 100,000 turns that
+        # takes a sixth of the time in which an index is read that has the role of each.
+        turns=count(
+            f"(SELECT count(*) FROM turn {of}) - (SELECT count(*) FROM turn {forgotten})"
+            f" - (SELECT count(*) FROM turn {live} AND role = 'note')"
+        ),
+        atoms=count(f"(SELECT count(*) FROM atom {of}) - (SELECT count(*) FROM atom {forgotten})"),
+        current=count(f"count(*) FROM atom {live} AND valid_to IS NULL AND kind IN {get_args(Kind)}"),
         facts=count(f"count(*) FROM fact {live}"),
         entities=count(f"count(*) FROM entity_name c WHERE {KNOWN}"),
         scenes=count(
@@ -68,23 +79,40 @@ def counts(tx: Transaction) -> Counts:
             " AND version = (SELECT max(version) FROM scene WHERE space = s.space AND slug = s.slug)"
         ),
         forgotten=count("count(*) FROM tombstone WHERE space = :space AND undone_at IS NULL"),
-        refs=count(f"count(*) FROM ref {live}"),
-        records=count("count(*) FROM record WHERE space = :space"),
-        canvases=count("count(*) FROM canvas WHERE space = :space"),
-        raw_bytes=count(f"sum(bytes) FROM ref {live}"),
-        tokens_raw=count(f"sum(tokens_raw) {_REPLACED}"),
-        tokens_kept=count(f"sum(tokens_kept) {_REPLACED}"),
-        masked=count(f"count(*) FROM ref {live} AND masked IS NOT NULL"),
+        refs=refs,
+        records=records,
+        canvases=count(f"count(*) FROM canvas {of}"),
+        raw_bytes=raw_bytes or 0,
+        tokens_raw=tokens_raw or 0,
+        tokens_kept=tokens_kept or 0,
+        masked=masked,
         quarantined=count(f"count(*) {HELD} AND h.verdict IS NULL"),
     )
 
 
+def unread(tx: Transaction) -> tuple[int, int]:
+    # The sessions lead, as in `jobs.backlog`, which has more of each: those that were read cost one look in an index.
+    turns, sessions = tx.all(
+        "SELECT count(*), count(DISTINCT t.session) FROM session s"
+        " LEFT JOIN progress p ON p.space = s.space AND p.session = s.id"
+        " CROSS JOIN turn t ON t.space = s.space AND t.session = s.id"
+        " AND t.position >= coalesce(p.position, 0) AND t.role IN ('user', 'assistant')"
+        " AND t.id NOT IN (SELECT id FROM turn WHERE space = :space AND tombstone IS NOT NULL)"
+        " WHERE s.space = :space"
+    )[0]
+    return turns, sessions
+
+
 def grown(tx: Transaction, *, since: datetime) -> Grown:
     at = to_ms(since)
-    # Two indexes have all that is asked: rows are numbered as they come, so those since then are those from one on.
+    # Rows are numbered as they come, so those since then are those from one on.
     first = tx.get("SELECT min(id) FROM turn WHERE space = :space AND learned_at >= ?", at)
     return Grown(
-        turns=tx.get("SELECT count(*) FROM turn WHERE space = :space AND role <> 'note' AND id >= ?", first),
+        turns=tx.get(
+            "SELECT (SELECT count(*) FROM turn WHERE space = :space AND id >= ?)"
+            " - (SELECT count(*) FROM turn WHERE space = :space AND id >= ? AND role = 'note')",
+            *(first, first),
+        ),
         atoms=tx.get("SELECT count(*) FROM atom WHERE space = :space AND learned_at >= ?", at),
         results=tx.get(
             "SELECT count(*) FROM record WHERE space = :space AND unixepoch(timestamp, 'subsec') * 1000 >= ?", at
@@ -209,6 +237,10 @@ def spent(tx: HomeTransaction, *, since: datetime, until: datetime | None = None
     )
     names = ("purpose", "model", "calls", "failed", "prompt_tokens", "completion_tokens", "cost")
     return [Spent(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def spent_between(tx: HomeTransaction, moments: Sequence[datetime]) -> list[list[Spent]]:
+    return [spent(tx, since=since, until=until) for since, until in pairwise(moments)]
 
 
 # --- the pause ---------------------------------------------------------------------------------------

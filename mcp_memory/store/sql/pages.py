@@ -8,7 +8,7 @@ than its row, or one without a scene; each commit makes all files of scenes matc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, assert_never
 
@@ -18,7 +18,7 @@ from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.store import files
 from mcp_memory.store.citations import left_of
 from mcp_memory.store.sql import jobs
-from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, numbers_of, to_ms
+from mcp_memory.store.sql.transaction import Transaction, from_ms, numbers_of, to_ms
 from mcp_memory.store.values import Conflict, PersonaPage, SceneChanges, SceneEdit
 
 __all__ = [
@@ -102,7 +102,8 @@ def scenes(tx: Transaction) -> list[Scene]:
     """Return the scenes that are neither deleted nor completely forgotten, hottest first."""
     rows = tx.all(f"{_NEWEST_SCENES} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug")
     found = [_scene(row) for row in rows]
-    return [scene for scene in found if not scene.atoms or len(_forgotten_atoms(tx, scene)) < len(set(scene.atoms))]
+    gone = _forgotten_atoms(tx, found)
+    return [scene for scene in found if not scene.atoms or not gone.issuperset(scene.atoms)]
 
 
 def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
@@ -112,15 +113,18 @@ def scene_versions(tx: Transaction, slug: str) -> list[Scene]:
 
 def scene_files(tx: Transaction) -> Iterator[tuple[str, bytes | None]]:
     """Yield the path of every scene there ever was, with the content of its file; None if it must not exist."""
-    current = {scene.slug: left_of(scene, _forgotten_atoms(tx, scene)) for scene in scenes(tx)}
+    found = scenes(tx)
+    gone = _forgotten_atoms(tx, found)
+    current = {scene.slug: left_of(scene, gone) for scene in found}
     for slug in tx.column("SELECT DISTINCT slug FROM scene WHERE space = :space ORDER BY slug"):
         yield f"scenes/{slug}.md", files.scene_file(current[slug]) if slug in current else None
 
 
-def _forgotten_atoms(tx: Transaction, scene: Scene) -> set[str]:
-    numbers = numbers_of(scene.atoms, "a")
-    sql = f"SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL AND id IN ({marks(numbers)})"
-    return {f"a{number}" for number in tx.column(sql, *numbers)}
+def _forgotten_atoms(tx: Transaction, scenes: Sequence[Scene]) -> set[str]:
+    """Return those of the atoms of scenes that are forgotten."""
+    numbers = sorted({number for scene in scenes for number in numbers_of(scene.atoms, "a")})
+    sql = "SELECT id FROM atom WHERE space = :space AND tombstone IS NOT NULL AND id IN ({})"
+    return {f"a{number}" for (number,) in tx.among(sql, numbers)}
 
 
 def _newest_version(tx: Transaction, slug: str) -> Scene | None:

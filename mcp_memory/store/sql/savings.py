@@ -67,14 +67,14 @@ def add_saving(tx: Transaction, saving: Saving) -> None:
 
 
 def savings(tx: Transaction, *, since: datetime | None = None) -> list[Saved]:
-    return _sums(row for _, *row in _since(tx, since))
+    return _sums(_since(tx, since))
 
 
 def savings_between(tx: Transaction, moments: Sequence[datetime]) -> list[list[Saved]]:
     bounds = [to_ms(moment) for moment in moments]
     shares: list[list[Any]] = [[] for _ in bounds]
-    for at, *row in _since(tx, moments[0]) if moments else ():
-        shares[bisect(bounds, at) - 1].append(row)
+    for row in _since(tx, moments[0]) if moments else ():
+        shares[bisect(bounds, row[0]) - 1].append(row)
     return [_sums(share) for share in shares]
 
 
@@ -82,7 +82,7 @@ def savings_of_sessions(tx: Transaction, *, since: datetime) -> list[tuple[str, 
     rows = groupby(_rows(tx, since), key=itemgetter(0))
     found = [(str(session), list(of)) for session, of in rows]
     found.sort(key=lambda one: one[1][0][1], reverse=True)
-    return [(session, from_ms(of[0][1]), _sums(row for _, *row in _with_later_calls(of))) for session, of in found]
+    return [(session, from_ms(of[0][1]), _sums(_with_later_calls(of))) for session, of in found]
 
 
 def _since(tx: Transaction, since: datetime | None) -> Iterator[Any]:
@@ -92,17 +92,21 @@ def _since(tx: Transaction, since: datetime | None) -> Iterator[Any]:
 def _rows(tx: Transaction, since: datetime | None) -> list[Any]:
     return tx.all(
         "SELECT session, at, kind, saved, spent, cache_broken FROM saving WHERE space = :space AND at >= ?"
-        " ORDER BY session, at DESC, id DESC",
+        " ORDER BY session DESC, at DESC, id DESC",  # an index, read backwards
         0 if since is None else to_ms(since),
     )
 
 
 def _sums(rows: Iterable[Any]) -> list[Saved]:
     sums: dict[SavingKind, list[int]] = {}
-    for kind, saved, spent, broken, later in rows:
-        held = sums.setdefault(kind, [0] * 6)
-        for at, value in enumerate((1, saved, spent, broken, saved * later, spent * later)):
-            held[at] += value
+    for _, kind, saved, spent, broken, later in rows:
+        held = sums.get(kind) or sums.setdefault(kind, [0] * 6)
+        held[0] += 1
+        held[1] += saved
+        held[2] += spent
+        held[3] += broken
+        held[4] += saved * later
+        held[5] += spent * later
     names = ("times", "saved", "spent", "cache_broken", "saved_later", "spent_later")
     return [Saved(kind=kind, **dict(zip(names, values, strict=True))) for kind, values in sorted(sums.items())]
 

@@ -35,6 +35,10 @@ __all__ = [
 
 _COLUMNS = "t.id, s.name, t.position, t.role, t.name, t.content, t.said_at, t.learned_at, t.sha256"
 _FROM = "FROM turn t JOIN session s ON s.space = t.space AND s.id = t.session"
+_SPOKEN = (
+    "t.role <> 'note' AND t.id NOT IN (SELECT g.id FROM turn g WHERE g.space = :space AND g.tombstone IS NOT NULL)"
+)
+"""Turns that are neither notes nor forgotten, by indexes alone."""
 _LOOK_BACK = 1000
 
 
@@ -296,13 +300,19 @@ def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list
     return [_turn(row[:-1]) for row in rows]
 
 
-def sessions(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
+def sessions(tx: Transaction, *, prefix: str = "", limit: int = 100, start: int = 0) -> list[SessionInfo]:
+    # Only the turns of the sessions that are returned are counted. Of the others the newest turn is looked up, in the
+    # index that leads with the session: 500 sessions of 100,000 turns take 2 ms. CROSS JOIN keeps that order.
     rows = tx.all(
-        "SELECT s.name, count(*), min(t.said_at), max(t.said_at) FROM session s"
-        " JOIN turn t ON t.space = s.space AND t.session = s.id"
-        " WHERE s.space = :space AND substr(s.name, 1, length(?)) = ? AND t.tombstone IS NULL"
-        " AND t.role <> 'note' GROUP BY s.id, s.name ORDER BY max(t.id) DESC LIMIT ?",
-        *(prefix, prefix, limit),
+        "WITH latest AS MATERIALIZED (SELECT s.id, s.name, (SELECT t.id FROM turn t WHERE t.space = s.space"
+        f" AND t.session = s.id AND {_SPOKEN} ORDER BY t.position DESC LIMIT 1) AS newest FROM session s"
+        " WHERE s.space = :space AND substr(s.name, 1, length(?)) = ?),"
+        " listed AS MATERIALIZED (SELECT * FROM latest WHERE newest IS NOT NULL"
+        " ORDER BY newest DESC LIMIT ? OFFSET ?)"
+        " SELECT l.name, count(*), min(t.said_at), max(t.said_at) FROM listed l"
+        f" CROSS JOIN turn t ON t.space = :space AND t.session = l.id AND {_SPOKEN}"
+        " GROUP BY l.id, l.name, l.newest ORDER BY l.newest DESC",
+        *(prefix, prefix, limit, start),
     )
     return [
         SessionInfo(session=name, turns=count, first=from_ms(first), last=from_ms(newest))

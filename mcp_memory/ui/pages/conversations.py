@@ -32,8 +32,8 @@ _IMPORTS = 20
 async def conversations(view: View) -> Page:
     """The sessions, the one written to last first, and the state of imports on the first page."""
     start = _start(view)
-    found = await view.memory.sessions(limit=start + _SESSIONS + 1)
-    shown = found[start : start + _SESSIONS]
+    found = await view.memory.sessions(start=start, limit=_SESSIONS + 1)
+    shown = found[:_SESSIONS]
     return Page(
         title=t("conversations.title"),
         here="conversations",
@@ -44,7 +44,7 @@ async def conversations(view: View) -> Page:
                 _windows(
                     "/conversations",
                     before=max(0, start - _SESSIONS) if start else None,
-                    after=start + _SESSIONS if len(found) > start + _SESSIONS else None,
+                    after=start + _SESSIONS if len(found) > _SESSIONS else None,
                     words=("conversations.newer", "conversations.older"),
                 ),
             ),

@@ -19,6 +19,7 @@ from mcp_memory.ui.words import t
 
 __all__ = ["entity"]
 
+_FACTS = 60
 _STATEMENTS = 25
 _CHANGES = 12
 
@@ -78,12 +79,24 @@ def _facts(name: str, facts: Sequence[Fact], as_of: date | None) -> Element:
     if not facts:
         return ui.section(t("entity.facts"), ui.empty(t("entity.no_facts")))
     moment = datetime.combine(as_of, time.max).astimezone() if as_of else None
+    shown = _most_telling(facts, moment or datetime.now(UTC))
     return ui.section(
         t("entity.facts"),
         _slider(name, facts, as_of),
-        timeline.facts(facts, now=datetime.now(UTC), as_of=moment),
+        ui.note(t("entity.some_facts", shown=len(shown), count=len(facts))) if len(shown) < len(facts) else None,
+        timeline.facts(shown, now=datetime.now(UTC), as_of=moment),
         beside=el("span", t("entity.as_of"), " ", el("strong", as_of.isoformat() if as_of else t("shared.now"))),
     )
+
+
+def _most_telling(facts: Sequence[Fact], at: datetime) -> list[Fact]:
+    """Return those that the picture has room for, in the order given: the newest that hold at a moment come first."""
+
+    def rank(fact: Fact) -> tuple[bool, datetime]:
+        return fact.valid_from <= at and (fact.valid_to is None or fact.valid_to > at), fact.valid_from
+
+    chosen = {fact.atom for fact in sorted(facts, key=rank, reverse=True)[:_FACTS]}
+    return [fact for fact in facts if fact.atom in chosen]
 
 
 def _slider(name: str, facts: Sequence[Fact], as_of: date | None) -> list[Element | None]:

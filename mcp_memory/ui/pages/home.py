@@ -30,7 +30,7 @@ _FAILED = 5
 async def home(view: View) -> Page:
     """All of it; the checks run where the query has `check`, for they read the whole memory."""
     memory = view.memory
-    status = await memory.status()
+    status = await memory.status(brief=True)
     checked = bool(view.query.get("check"))
     return Page(
         title=t("home.title"),
