@@ -26,7 +26,7 @@ from mcp_memory.core import telemetry
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
-from mcp_memory.store.postgres.commits import Commits, Unanswered, was_committed
+from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
 from mcp_memory.store.postgres.failures import explained, name_of, passes
 from mcp_memory.store.postgres.notifications import Notifications
@@ -135,14 +135,14 @@ class PostgresDatabase:
             return _repeated(lambda: self._read(work)) if again else self._read(work, locked)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
-        committing: tuple[Unanswered, T] | None = None
+        committing: tuple[int, T] | None = None
         with self._pool.connection() as con:
             try:
                 with _in_pipeline(con):
                     con.execute("BEGIN", prepare=False)
                     result = work(con)
                     mark = self._commits.mark(con)
-                    committing = None if mark is None else (mark, result)
+                    committing = mark, result
                     con.execute("COMMIT", prepare=False)
                 self._commits.answered(mark)
                 return result
