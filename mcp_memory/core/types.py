@@ -740,15 +740,20 @@ class DaySavings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityEntry:
-    """Something that happened: a turn, statement or result was stored, rows were recalled or forgotten."""
+    """Something that happened: rows were stored, recalled, corrected, forgotten or brought back.
+
+    The text of what was recalled, forgotten or brought back are the ids of the rows.
+    """
 
     at: datetime
-    what: Literal["turn", "statement", "result", "recall", "forgotten"]
+    what: Literal["turn", "statement", "result", "recall", "forgotten", "correction", "uncorrected", "back"]
     id: str | None
     session: str | None
     text: str
     client: str | None
     """The program whose log the session comes from, where that is known."""
+    reason: str = ""
+    """Why it was forgotten; of a correction, the ids of what it replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -495,6 +495,9 @@ class Tombstone:
     how: str = "ids"
     undone: bool = False
     purged: bool = False
+    undone_at: datetime | None = field(default=None, compare=False)
+    took: tuple[str, ...] = field(default=(), compare=False)
+    """The ids that it excluded, also after it was undone; with those of notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,8 +133,23 @@ async def test_activity_tells_what_happened_newest_first(memory: Memory) -> None
         ("recall", None),
     }
     assert [one.at for one in happened] == sorted((one.at for one in happened), reverse=True)
+    assert [(one.text, one.reason) for one in happened if one.what == "forgotten"] == [(gone.id, "wrong")]
     assert {one.session for one in happened if one.what in ("turn", "result")} == {"talk"}
     assert len(await memory.activity(limit=2)) == 2
+
+
+async def test_activity_has_corrections_their_undoing_and_what_was_brought_back(memory: Memory) -> None:
+    await memory.remember("The boiler leaks oil")
+    await memory.remember("The boiler leaks water", supersedes=["a1"])
+    undone = await memory.undo_correction("a2")
+    await memory.forget(undo=undone.tombstone)
+    happened = [(one.what, one.id, one.text, one.reason) for one in await memory.activity()]
+    assert sorted(happened) == [
+        ("back", "x1", "a2", ""),
+        ("correction", "a2", "The boiler leaks water", "a1"),
+        ("statement", "a1", "The boiler leaks oil", ""),
+        ("uncorrected", "x1", "a2", ""),
+    ]
 
 
 # --- savings ----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ They read rows unchanged, a page or the newest of them at a time, and write noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, Fact, Kind, SessionSavings, StatementPage, Turn
 from mcp_memory.service.memory.status import connected
 from mcp_memory.service.memory.verbs import Verbs, in_range, in_thread
-from mcp_memory.store.values import Filters, RecallEntry, Saved
+from mcp_memory.store.values import Filters, RecallEntry, Saved, Tombstone
 
 MAX_PAGE = 500
 MAX_DAYS = 366
@@ -141,13 +141,27 @@ class InspectionVerbs(Verbs):
         steps = store.records(space, start=max(0, store.recorded(space) - limit), limit=limit)
         found = [
             *(_entry(turn.learned_at, "turn", turn.id, turn.session, turn.content) for turn in turns),
-            *(_entry(atom.learned_at, "statement", atom.id, None, atom.text) for atom in atoms),
+            *_told(atoms, store.superseded_by(space, [atom.id for atom in atoms])),
             *(_entry(one.timestamp, "result", one.ref, one.session, one.summary) for one in steps if not one.forgotten),
             *(_entry(one.at, "recall", None, one.session, " ".join(one.ids)) for one in self._recalls(limit)),
-            *(_entry(one.at, "forgotten", one.id, None, one.reason) for one in store.tombstones(space)[-limit:]),
+            *self._forgotten(store.tombstones(space)[-limit:]),
         ]
         shown = sorted(found, key=lambda one: one.at, reverse=True)[:limit]
         return [replace(one, client=clients.get(one.session or "")) for one in shown]
+
+    def _forgotten(self, tombstones: Sequence[Tombstone]) -> Iterator[ActivityEntry]:
+        """Yield that rows were forgotten, and that they were brought back if they were."""
+        back = [id for one in tombstones if one.undone for id in one.took if id[0] == "t"]
+        notes = {turn.id for turn in self._parts.store.turns(self.space, back) if turn.role == "note"}
+        for one in tombstones:
+            ids = " ".join(one.ids or [id for id in one.took if id not in notes])
+            what = "uncorrected" if one.how == "correction" else "forgotten"
+            gone = ActivityEntry(
+                at=one.at, what=what, id=one.id, session=None, text=ids, client=None, reason=one.reason
+            )
+            yield gone
+            if one.undone_at is not None:
+                yield replace(gone, at=one.undone_at, what="back", reason="")
 
     @in_thread
     def connected(self) -> list[dict[str, Any]]:
@@ -185,6 +199,14 @@ class InspectionVerbs(Verbs):
             SessionSavings(session=session, at=at, saved=_saved(kinds), spent=_spent(kinds))
             for session, at, kinds in found[:limit]
         ]
+
+
+def _told(atoms: Sequence[Atom], replaced: Sequence[Atom]) -> Iterator[ActivityEntry]:
+    """Yield the statements that were stored; those that replaced others as corrections."""
+    for atom in atoms:
+        older = " ".join(one.id for one in replaced if one.superseded_by == atom.id)
+        entry = _entry(atom.learned_at, "correction" if older else "statement", atom.id, None, atom.text)
+        yield replace(entry, reason=older)
 
 
 def _saved(kinds: Sequence[Saved]) -> int:

@@ -375,6 +375,8 @@ def tombstone_of(tx: Transaction, number: int) -> Tombstone:
         how=_took(took)["how"],
         undone=undone is not None,
         purged=purged is not None,
+        undone_at=None if undone is None else from_ms(undone),
+        took=tuple(_took(took)["ids"]),
     )
 
 

@@ -17,7 +17,7 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.store.values import Tombstone
 
-__all__ = ["forget", "tombstone"]
+__all__ = ["forget", "kinds_of", "tombstone"]
 
 _LISTED = 200
 _SHOWN, _CHARS = 50, 300
@@ -37,7 +37,7 @@ async def tombstone(view: View) -> Page:
             _state(found),
             ui.facts_of(
                 (
-                    (t("item.gone"), ", ".join(_kinds(found.ids)) or None),
+                    (t("item.gone"), ", ".join(kinds_of(found.ids)) or None),
                     (t("item.when"), ui.moment(found.at)),
                     (t("item.why"), ui.words_of(found.reason) if found.reason else t("item.no_reason")),
                     (t("item.how"), t(f"item.how_{found.how}")),
@@ -72,7 +72,8 @@ def _state(found: Tombstone) -> Element:
     return ui.note(t("item.can_undo"))
 
 
-def _kinds(ids: Iterable[str]) -> Iterator[str]:
+def kinds_of(ids: Iterable[str]) -> Iterator[str]:
+    """Yield how many of these are turns, statements and tool results, in words."""
     words = {"t": "item.gone_turns", "a": "item.gone_statements", "r": "item.gone_results"}
     many = Counter(id[0] for id in ids)
     return (t(text, count=many[letter]) for letter, text in words.items() if many[letter])

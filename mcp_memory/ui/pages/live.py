@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.types import ActivityEntry
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.pages.forgetting import kinds_of
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
@@ -22,7 +23,10 @@ __all__ = ["live"]
 _ENTRIES = 50
 _RECALLS = 20
 _IDS = 12
-_KINDS = {"turn": "", "statement": "ok", "result": "kind", "recall": "source", "forgotten": "warn"}
+_KINDS = {
+    "turn": "", "statement": "ok", "result": "kind", "recall": "source", "forgotten": "warn", "correction": "ok",
+    "uncorrected": "warn", "back": "ok",
+}  # fmt: skip
 
 
 async def live(view: View) -> Page:
@@ -54,6 +58,7 @@ def _entry(one: ActivityEntry) -> Element:
             ui.moment(one.at),
             ui.badge(t(f"live.{one.what}"), _KINDS[one.what]),
             el("span", one.id, class_="id") if one.id else None,
+            _reason(one) if one.reason else None,
             _session(one) if one.session else None,
             t("live.by", client=one.client) if one.client else None,
         ),
@@ -70,9 +75,16 @@ def _session(one: ActivityEntry) -> Element:
 def _what(one: ActivityEntry) -> Any:
     if one.what == "recall":
         return [t("live.brought"), " ", _ids(one.text.split())]
-    nothing = "live.no_reason" if one.what == "forgotten" else "live.no_words"
-    text = ui.words_of(one.text) if one.text else t(nothing)
+    if one.what in ("forgotten", "uncorrected", "back"):
+        text: Any = ", ".join(kinds_of(one.text.split())) or t("live.nothing_left")
+    else:
+        text = ui.words_of(one.text) if one.text else t("live.no_words")
     return ui.link(f"/{one.id}", text) if one.id else text
+
+
+def _reason(one: ActivityEntry) -> Any:
+    """Return why rows were forgotten, or what a correction replaced."""
+    return [t("live.instead"), " ", _ids(one.reason.split())] if one.what == "correction" else ui.words_of(one.reason)
 
 
 def _ids(ids: Sequence[str]) -> list[Element | str]:
