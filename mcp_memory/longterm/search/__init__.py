@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -70,6 +71,13 @@ class Search:
         self._now = now
         self.weights = weights
         self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="search-words")
+        self._kept: dict[tuple[str, Layer, str, Filters], tuple[ScoredRows, dict[int, float]]] | None = None
+
+    def of_one_question(self) -> Search:
+        """Return this search for one question: what it finds in a layer with some filters is found once."""
+        other = copy(self)
+        other._kept = {}
+        return other
 
     def close(self) -> None:
         self._beside.shutdown()
@@ -122,6 +130,17 @@ class Search:
         filters: Filters,
     ) -> tuple[ScoredRows, dict[int, float]]:
         """Return the candidates with their signals, and the cosines of those that are near."""
+        if self._kept is None:
+            return self._found(space, layer, question, embed, filters)
+        asked = space, layer, question.text, filters
+        if asked not in self._kept:
+            self._kept[asked] = self._found(space, layer, question, embed, filters)
+        return self._kept[asked]
+
+    def _found(
+        self, space: str, layer: Layer, question: ParsedQuery, embed: Callable[[str], Sequence[Vectors]],
+        filters: Filters,
+    ) -> tuple[ScoredRows, dict[int, float]]:  # fmt: skip
         relatives = [term for group in question.related for term in group]
         reading = self._beside.submit(
             lambda: self._store.postings(space, layer, question.words, filters=filters, also=relatives)

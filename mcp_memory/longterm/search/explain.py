@@ -66,7 +66,7 @@ def explain(
     at: datetime,
 ) -> Explained:
     """Take apart the first page of a memory search for a query that is not empty."""
-    question = parse_query(query, at)
+    question, search = parse_query(query, at), search.of_one_question()
     wanted = max(FIRST, limit + _MISSED + 1)
 
     def rows(filters: Filters) -> tuple[list[Ranked], list[Ranked]]:
