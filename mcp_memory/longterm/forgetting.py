@@ -10,6 +10,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.language.words import base_terms
+from mcp_memory.longterm.persona import body
 from mcp_memory.longterm.scenes import find_scene, slug_of
 from mcp_memory.longterm.verification.evidence import call_of
 from mcp_memory.store.citations import cited, links, without
@@ -58,7 +59,7 @@ def forgetting_method(*, query: str | None, session: str | None, timed: bool) ->
     return "query" if query else "session" if session else "time" if timed else "ids"
 
 
-def forgotten_along(store: Store, reach: Reach, *, query: str | None) -> list[str]:
+def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None) -> list[str]:
     """Return sentences about the rows that are forgotten too and the rows that still mention it."""
     told = [
         f"Nothing else is left of what {_named(reach.along)} rest{'s' if len(reach.along) == 1 else ''} on: "
@@ -67,9 +68,7 @@ def forgotten_along(store: Store, reach: Reach, *, query: str | None) -> list[st
         else "",
         f"{_count(reach.facts, 'fact')} with it." if reach.facts else "",
         f"{_count(reach.records, 'line')} of tasks, with the words on their nodes." if reach.records else "",
-        f"The lines that are based on it in the scene{_s(reach.scenes)} {', '.join(reach.scenes)}."
-        if reach.scenes
-        else "",
+        _changed_pages(store, space, reach),
         f"{_named(reach.said_in)} {'stays' if len(reach.said_in) == 1 else 'stay'}, and may say the same: the "
         "statements were drawn from there. Name that too, if it is to go."
         if reach.said_in
@@ -79,6 +78,14 @@ def forgotten_along(store: Store, reach: Reach, *, query: str | None) -> list[st
     if waiting:
         told.append(f"{_count(waiting, 'result')} not indexed yet: whether the words stand there is not known.")
     return [sentence for sentence in told if sentence]
+
+
+def _changed_pages(store: Store, space: str, reach: Reach) -> str:
+    atoms = set(reach.atoms)
+    is_named = any(not atoms.isdisjoint(cited(line)) for line in body(store, space).splitlines())
+    titles = {scene.slug: scene.title for scene in store.scenes(space)}
+    pages = [*(["the persona"] if is_named else []), *(f"the scene “{titles[slug]}”" for slug in reach.scenes)]
+    return f"The lines that are based on it in {', '.join(pages)}." if pages else ""
 
 
 def previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:

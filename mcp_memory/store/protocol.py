@@ -693,6 +693,9 @@ class RetentionStore(Protocol):
         What goes is the answer of `reach`: an atom with its facts and its note, and with the last turn that it is based
         on. It is not learned again. `redrawn` are canvases without the words of forgotten refs; Conflict, and nothing
         is done, where one has moved on. NotFound names unknown ids, and nothing is done.
+
+        With `how="correction"` the atoms that these explicit ones ended hold again. InvalidInput where one of these was
+        replaced itself or ended nothing, or where a single-valued fact has another value now.
         """
         ...
 
@@ -700,6 +703,8 @@ class RetentionStore(Protocol):
         self, space: str, /, tombstone: str, *, now: datetime, redrawn: Sequence[CanvasChange] = ()
     ) -> Tombstone:
         """Restore everything that a tombstone took, and nothing else. NotFound for an undone or a purged one.
+
+        A correction that was undone ends again what it had ended, unless that has ended since.
 
         InvalidInput where a single-valued fact has another value now, or all evidence of an atom was forgotten since.
         """
@@ -714,6 +719,10 @@ class RetentionStore(Protocol):
 
         The words of a ref are the call and its summary. Empty for a tombstone that was undone or purged.
         """
+        ...
+
+    def still_said(self, space: str, /, tombstone: str) -> list[str]:
+        """Return the turns that stay although atoms under a tombstone are based on their words."""
         ...
 
     def count_under_tombstones(self, space: str, /) -> int:

@@ -242,11 +242,26 @@ async def test_a_preview_shows_all_that_would_go_and_forgets_nothing(memory: Mem
     shown = text(page)
     assert "2 items" in shown
     assert "Maya's left knee hurts." in shown
-    assert "The lines that are based on it in the scene the-knee." in shown
+    assert "The lines that are based on it in the persona, the scene “The Knee”." in shown
+    assert "Her knee hurts (a2), see the-knee" in shown
     form = forms(page)[-1]
     assert (form.action, form.values["ids"], form.values["reason"]) == ("/do/forget", ["t2"], [""])
     assert await memory.atom("a2")
     assert await memory.tombstones() == []
+
+
+async def test_turns_that_may_say_the_same_are_offered_and_named_after_a_forgetting(memory: Memory) -> None:
+    page = await at(memory, "/forget?ids=a2")
+    add = next(form for form in forms(page) if "Add the chosen to what goes" in form.words)
+    assert (add.action, add.values["ids"]) == ("/forget", ["a2", "t2"])
+    both = await at(memory, "/forget?ids=a2&ids=t2")
+    assert forms(both)[-1].values["ids"] == ["a2 t2"]
+    assert "Turns that stay" not in text(both)
+    gone = await memory.forget(["a2"], dry_run=False)
+    left = await at(memory, f"/{gone.tombstone}")
+    assert {"/t2", "/forget?ids=t2"} <= set(links(left))
+    await memory.forget(["t2"], dry_run=False)
+    assert "Turns that stay" not in text(await at(memory, f"/{gone.tombstone}"))
 
 
 async def test_a_reader_sees_what_would_go_and_no_form_that_does_it(memory: Memory) -> None:

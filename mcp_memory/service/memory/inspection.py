@@ -106,6 +106,12 @@ class InspectionVerbs(Verbs):
         return [(id, mask(text)) for id, text in self._parts.store.words_under(self.space, tombstone, limit=limit)]
 
     @in_thread
+    def still_said(self, tombstone: str) -> list[Turn]:
+        """Return the turns that stay although forgotten statements are based on their words."""
+        store = self._parts.store
+        return store.turns(self.space, store.still_said(self.space, tombstone))
+
+    @in_thread
     def count_forgotten(self) -> int:
         """Return how many statements, turns and tool results can be brought back."""
         return self._parts.store.count_under_tombstones(self.space)

@@ -131,7 +131,8 @@ class RetentionVerbs(Verbs):
             return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
         reach = store.reach(self.space, wanted)
         previews = forgetting.previews(store, self.space, reach.ids[:_LISTED])
-        along = [*forgetting.forgotten_along(store, reach, query=query), *self._told_still(query, reach.refs)]
+        along = forgetting.forgotten_along(store, self.space, reach, query=query)
+        along += self._told_still(query, reach.refs)
         tombstone = None
         if not shows:
             how = forgetting.forgetting_method(query=query, session=session, timed=bool(since or until))

@@ -35,6 +35,7 @@ __all__ = [
     "log_tombstones",
     "matching",
     "reach_of",
+    "still_said",
     "tombstone_lines",
     "tombstone_of",
     "tombstones",
@@ -407,6 +408,12 @@ def words_under(tx: Transaction, tombstone: str, *, limit: int) -> list[tuple[st
         sql = f"SELECT {columns} ORDER BY r.id LIMIT ?"
         found += [(id, text) for id, text in tx.all(sql, number_of(tombstone, "x"), limit - len(found))]
     return found
+
+
+def still_said(tx: Transaction, tombstone: str) -> list[str]:
+    """Return the turns that stay although atoms under a tombstone are based on their words."""
+    atoms = tx.column("SELECT id FROM atom WHERE space = :space AND tombstone = ?", number_of(tombstone, "x"))
+    return named_rows(sorted(_said_in(tx, atoms)), "t")
 
 
 def log_tombstones(tx: Transaction, tombstones: Sequence[int]) -> None:

@@ -166,6 +166,7 @@ class SqlVerbs(Engine, Protocol):
     undo_forget = writes(forgetting.undo)
     tombstones = reads(forgetting.tombstones)
     words_under = reads(forgetting.words_under)
+    still_said = reads(forgetting.still_said)
     count_under_tombstones = reads(forgetting.count)
     purge = writes(purging.purge)
     note_recall = writes(recall_rows.note)

@@ -54,7 +54,10 @@ async def page_at(address: str, view: View) -> Page:
     for pattern, name in ADDRESSES.items():
         if found := re.fullmatch(pattern, split.path or "/"):
             parts = {part: unquote(value) for part, value in found.groupdict().items() if value is not None}
-            return await _maker(name)(replace(view, parts=parts, query=dict(parse_qsl(split.query))))
+            query: dict[str, str] = {}
+            for key, value in parse_qsl(split.query):  # ticked boxes of one name count together
+                query[key] = f"{query[key]} {value}" if key in query else value
+            return await _maker(name)(replace(view, parts=parts, query=query))
     raise NotFound(t("frame.no_page", path=one_line(split.path, 60)))
 
 

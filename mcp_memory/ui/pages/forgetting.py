@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Mention, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
@@ -21,6 +22,7 @@ __all__ = ["forget", "kinds_of", "tombstone"]
 
 _LISTED = 200
 _SHOWN, _CHARS = 50, 300
+_NAMING = 12  # statements whose lines in pages are shown
 
 
 async def tombstone(view: View) -> Page:
@@ -30,6 +32,7 @@ async def tombstone(view: View) -> Page:
     if found is None:
         raise NotFound(t("item.no_tombstone", id=id))
     ids = found.ids[:_LISTED]
+    is_open = bool(ids) and not (found.undone or found.purged)
     return Page(
         title=t("item.tombstone", id=id),
         here="home",
@@ -44,7 +47,8 @@ async def tombstone(view: View) -> Page:
                     (t("item.ids"), ui.gap(el("span", one, class_="id") for one in ids) if ids else None),
                 )
             ),
-            *((_undo(view, found), await _words(view, id)) if ids and not (found.undone or found.purged) else ()),
+            *_still(await view.memory.still_said(id) if is_open else ()),
+            *((_undo(view, found), await _words(view, id)) if is_open else ()),
         ),
     )
 
@@ -62,6 +66,15 @@ async def _words(view: View, tombstone: str) -> Element | None:
 def _undo(view: View, found: Tombstone) -> Element | None:
     """Return the button that brings it back and goes to the first of it."""
     return ui.action(view, "undo", t("item.undo"), kind="main", tombstone=found.id, back=f"/{found.ids[0]}")
+
+
+def _still(turns: Sequence[Turn]) -> Iterator[Element]:
+    """Yield the turns that stay and may say the same."""
+    if turns:
+        ids = [turn.id for turn in turns[:_SHOWN]]
+        links = [[ui.link(f"/{id}", id, class_="id"), " "] for id in ids]
+        forget = ui.link("/forget", t("item.forget_them"), ids=" ".join(ids))
+        yield ui.note(t("item.still_said"), " ", links, forget, kind="warn")
 
 
 def _state(found: Tombstone) -> Element:
@@ -106,6 +119,7 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
     rows = [_preview_row(id, line) for id, line in zip(would.ids, would.previews, strict=True)]
     cut = el("p", t("forget.first", count=len(rows))) if would.total > len(rows) else None
     along = el("ul", (el("li", inline(sentence), dir="auto") for sentence in would.along)) if would.along else None
+    lines = await _lines(view, would.ids)
     form = ui.form(
         view,
         "forget",
@@ -118,8 +132,45 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
     return [
         ui.section(t("forget.goes"), ui.rows(rows), cut, beside=t("forget.count", count=would.total)),
         ui.section(t("forget.along"), along) if along else None,
+        ui.section(t("forget.lines"), ui.rows(lines)) if lines else None,
+        *await _related(view, ids, would.ids),
         form or ui.note(t("forget.reader")),
     ]
+
+
+async def _lines(view: View, ids: Sequence[str]) -> list[list[Node]]:
+    """Return the lines of the persona and the scenes that name these statements."""
+    found: dict[Mention, None] = {}
+    for id in [id for id in ids if id[0] == "a"][:_NAMING]:
+        found |= dict.fromkeys(await view.memory.mentions(id))
+    return [
+        [
+            el("p", ui.link("/persona" if one.slug is None else f"/scene/{ui.part(one.slug)}", ui.words_of(one.title))),
+            el("p", inline(one.line.lstrip("-* ")), dir="auto"),
+        ]
+        for one in found
+    ]
+
+
+async def _related(view: View, ids: Sequence[str], going: Sequence[str]) -> Iterable[Element]:
+    """Return the form that adds turns which stay and may say the same."""
+    if not view.may("admin"):
+        return ()
+    atoms = await view.memory.statements_by_id([id for id in going if id[0] == "a"])
+    based_on = dict.fromkeys(one for atom in atoms for one in (atom.evidence, *(more.turn for more in atom.also)))
+    turns = await view.memory.turns([id for id in based_on if id not in going])
+    boxes = [
+        el("label", el("input", type="checkbox", name="ids", value=turn.id), " ", el("span", turn.id, class_="id"), " ",
+           ui.speaker(turn), ": ", ui.words_of(one_line(turn.content, _CHARS)))
+        for turn in turns[:_SHOWN]
+        if turn.role != "note"
+    ]  # fmt: skip
+    if not boxes:
+        return ()
+    form = el(
+        "form", ui.hidden({"ids": " ".join(ids)}), boxes, el("button", t("forget.add")), method="get", action="/forget"
+    )
+    return (ui.section(t("forget.related"), form),)
 
 
 def _preview_row(id: str, line: str) -> list[Node]:
