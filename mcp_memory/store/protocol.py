@@ -705,7 +705,6 @@ class RetentionStore(Protocol):
         """Restore everything that a tombstone took, and nothing else. NotFound for an undone or a purged one.
 
         A correction that was undone ends again what it had ended, unless that has ended since.
-
         InvalidInput where a single-valued fact has another value now, or all evidence of an atom was forgotten since.
         """
         ...
