@@ -48,7 +48,7 @@ def installed(program: Program) -> Installed:
     if not registry:
         return Installed("", [program.script], 0.0, 0)
     if registry == "npm":
-        os.environ["npm_config_ignore_scripts"] = "true"
+        os.environ["NPM_CONFIG_IGNORE_SCRIPTS"] = "true"
         peer = Peer(package, program.version, program.script)
         install_peers.install(peer)
         modules = peer.folder / "node_modules"

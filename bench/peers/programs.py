@@ -72,10 +72,11 @@ class Ours(Program):
         wire.call("record_turns", {"turns": [{"role": "user", "content": one.text} for one in messages]})
 
     def search(self, wire: Wire, query: str) -> str:
-        return text_of(wire.call("conversation_search", {"query": query, "limit": HITS}))
+        return text_of(wire.call("conversation_search", {"query": query, "limit": HITS, "neighbours": 0}))
 
     def hits(self, answer: str) -> str:
-        return "\n".join(re.findall(r"^\* t.*\n> (.*)", answer, re.MULTILINE)[:HITS])
+        said = "\n".join(re.findall(r"^\* t.*\n> (.*)", answer, re.MULTILINE)[:HITS])
+        return re.sub(r" \[[^\]]*\]", "", said)  # the dates that it puts beside days and months
 
 
 class Bare(Program):
@@ -191,7 +192,7 @@ PROGRAMS: tuple[Program, ...] = (
     Ours("mcp-memory", "MIT", "ours:mcp-memory", "", "mcp-memory", ("serve",), {"MCP_MEMORY_HOME": "{home}/memory"}),
     Reference(
         "reference memory server",
-        "MIT, Apache-2.0",
+        "MIT",
         "npm:@modelcontextprotocol/server-memory",
         "2026.8.31",
         "dist/index.js",

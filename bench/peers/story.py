@@ -64,13 +64,32 @@ QUESTIONS = tuple(
     for asked, said in pairs
 )
 
-_PEOPLE = "Ada Bruno Chiara Dmitri Elif Femi Greta Hugo Irena Jonas Keiko Lars Mina Noor Omar Priya Quinn Rosa".split()
+_PEOPLE = [
+    "Ada",
+    "Bruno",
+    "Chiara",
+    "Dmitri",
+    "Elif",
+    "Femi",
+    "Greta",
+    "Hugo",
+    "Irena",
+    "Jonas",
+    "Keiko",
+    "Lars",
+    "Mina",
+    "Noor",
+    "Omar",
+    "Priya",
+    "Quinn",
+    "Rosa",
+]
 _THINGS = (
     "the printer", "the invoice", "the login form", "the garden fence", "the quarterly report", "the mobile app",
     "the lease", "the dishwasher", "the search index", "the brochure", "the budget", "the nightly backup",
     "the workshop", "the insurance", "the bicycle rack", "the contract", "the newsletter", "the heating",
 )  # fmt: skip
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _PATTERNS = (
     "{person} will look at {thing} on {day} and call {other} about it.",
     "I moved the meeting about {thing} to {day} because {person} is travelling with {other}.",
