@@ -67,7 +67,7 @@ def _marks(atom: Atom) -> Iterator[str]:
 
 # --- lines ------------------------------------------------------------------------------------------
 
-_LABEL = r"\s*\+?\s*\d{1,4}(?:\s*[-–]\s*\d{1,4})?\s*\+?\s*[|｜]"
+_LABEL = r"\s*\+?\s*\d{1,4}(?:\s*[-–]\s*\d{1,4})?\s*\+?\s*[|｜:：)]"
 _CHANGE = re.compile(rf"(?P<label>{_LABEL})[ \t]?(?P<text>.*)", re.DOTALL)
 _NEXT = re.compile(rf"\n(?={_LABEL})")
 _HEADING = re.compile(r"(?m)^(#{1,6} .*)$")

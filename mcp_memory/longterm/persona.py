@@ -360,6 +360,7 @@ _LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), 
 _NEW = 100
 _ASKED_CHARS = MAX_CHARS - 200  # models count badly: a slightly longer page is kept
 _AGE = timedelta(days=30)
+_KNOWN = 80  # characters of a statement whose words the page has
 _NONE = "None."
 
 
@@ -566,7 +567,7 @@ def _closed(store: Store, space: str, held: PersonaVersion, new: Collection[str]
             continue
         why = f" Reason: {_one_line(old.closed_because)}" if old.closed_because else ""
         now = f" Now: {held_now}" if newer else ""
-        yield f"({old.id}) {_one_line(old.text)}{now}{why}"
+        yield f"({old.id}) {_fenced(one_line(old.text, _KNOWN))}{now}{why}"
 
 
 def _fenced(text: str) -> str:

@@ -287,9 +287,10 @@ class _PageDrafts:
         scene = find_scene(self.given.scenes, edit.slug or edit.title)
         if edit.from_:
             return "merge"
-        if edit.lines or (scene is not None and scene.slug in self.given.shown):
-            return "update"
-        return "append" if scene is not None and edit.body.strip() else "create"
+        if scene is None:
+            return "update" if edit.lines else "create"
+        is_whole = scene.slug in self.given.shown and not set(scene.atoms).isdisjoint(cited(edit.body))
+        return "update" if is_whole or edit.lines or not edit.body.strip() else "append"
 
     def _create(self, edit: RequestedEdit) -> None:
         name = edit.slug or edit.title
@@ -404,8 +405,9 @@ class _PageDrafts:
     def _summary(self, slug: str, text: str, body: str) -> str:
         """Return the summary, or the page's first statement where it names what nothing on the page does."""
         summary = one_line(plain(text), _SUMMARY)
-        told = [self.given.atoms[id].text for id in cited(body) if id in self.given.atoms]
-        strange = unnamed(summary, " ".join([plain(body), *told]))
+        told = [self.given.atoms[id] for id in cited(body) if id in self.given.atoms]
+        words = [word for atom in told for word in (atom.text, *atom.entities)]
+        strange = unnamed(summary, " ".join([plain(body), *words]))
         if strange:
             self.refused.append(f"{slug}: the summary names {_some(strange)}, and the page does not: replaced.")
         return summary if summary and not strange else gist(body)

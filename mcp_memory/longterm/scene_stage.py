@@ -40,7 +40,7 @@ from mcp_memory.store.values import Conflict, Filters, SceneChanges, Work
 __all__ = ["SCENES", "SceneBasis", "is_stale"]
 
 _ATOMS = 60
-_LISTED = 160
+_LISTED, _KNOWN = 160, 80  # characters of summaries, and of statements whose words a page has
 _REASON = 300
 _ASKED_CHARS = MAX_CHARS - 200  # models count badly: a slightly longer page is kept
 _NEARLY_FULL = 1_000
@@ -183,7 +183,7 @@ def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[s
         if newer is not None and is_joined(atom, newer):
             yield f"({atom.id}) joined into {_named(newer, named)}"
         elif atom.id in late:
-            yield f"({atom.id}) {_one_line(atom.text)} [{_end(atom, newer, named)}]"
+            yield f"({atom.id}) {_fenced(one_line(atom.text, _KNOWN))} [{_end(atom, newer, named)}]"
         elif atom.valid_to is not None:
             past.append(f"({atom.id}) {atom.valid_to:%Y-%m-%d}")
     if past:

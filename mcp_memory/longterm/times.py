@@ -135,7 +135,9 @@ def _days(start: datetime, end: datetime) -> str:
 
 _ABOUT = re.compile(r"\b(?:in )?(?:about|around|circa|roughly|etwa|ungefähr|vers|hacia) (?=\d{4}\b)", re.IGNORECASE)
 _WEEK = re.compile(
-    r"\bweek of\b|\bwoche\b|\bsemaine\b|\bsemana\b|\bsettimana\b|\bнедел|[周週]|星期|\b주\b|\b주간", re.IGNORECASE
+    r"\bweek of\b|\bwoche\b|\bsemaine\b|\bsemana\b|\bsettimana\b|\bнедел|\b주\b|\b주간|星期"
+    r"|[一每这這那该該本当當][个個]?[周週]",  # 周 alone is a surname, too
+    re.IGNORECASE,
 )
 
 

@@ -563,6 +563,14 @@ def test_a_page_is_shown_line_by_line_and_changed_by_its_numbers(life: Life) -> 
     assert (scene.title, scene.summary, scene.heat, scene.reason) == ("Porto", "Where Maya lives.", 2, "tells a4, a5")
 
 
+def test_a_body_with_nothing_of_the_page_that_was_shown_is_added_to_it(life: Life) -> None:
+    (a,) = life.learn("A is so.")
+    life.answer(create("one", f"A ({a}).\n\n## More\n\nMore of A ({a})."))
+    life.learn("B is so.")
+    life.answer({"slug": "one", "body": "B (a2)."})
+    assert life.scene("one").body == "A (a1).\n\nB (a2).\n\n## More\n\nMore of A (a1)."
+
+
 def test_a_page_may_get_another_title_and_keeps_its_slug(life: Life) -> None:
     (a,) = life.learn("A is so.")
     life.answer(create("one", f"A ({a})."))
@@ -658,6 +666,12 @@ def test_a_summary_that_names_what_the_page_does_not_gives_way_to_its_first_sent
     applied = life.answer(create("porto", body, summary="Maya's life in Porto since she left Faro in 2019."))
     assert life.scene("porto").summary == "She lives in Porto."
     assert applied.refused == ["porto: the summary names 2019, Faro, and the page does not: replaced."]
+
+
+def test_a_summary_may_name_whom_the_statements_of_its_page_are_about(life: Life) -> None:
+    (flat,) = life.learn("The flat in Porto is small.", about="Ines")
+    life.answer(create("porto", f"The flat in Porto is small ({flat}).", summary="Where she lives with Ines."))
+    assert life.scene("porto").summary == "Where she lives with Ines."
 
 
 @pytest.mark.parametrize(
@@ -841,6 +855,7 @@ def test_statements_are_dropped_one_by_one_or_together_with_a_reason(dropped: An
         {"1": "A and C (a1, a3).", "1+": "D (a4)."},
         "1| A and C (a1, a3).\n1+| D (a4).",
         ["1 |A and C (a1, a3).", "+1| D (a4)."],
+        ["1: A and C (a1, a3).", "1+) D (a4)."],
     ],
 )
 def test_changed_lines_are_read_however_a_model_writes_them(life: Life, lines: Any) -> None:
