@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Scene
@@ -48,12 +48,14 @@ _ANSWER_TOKENS = 8_000
 
 
 class SceneBasis(BaseModel):
-    """The subject of a round: atoms after the cursor up to `upto`, and the pages that it shows in full."""
+    """The subject of a round: atoms after the cursor up to `upto`, and the pages that it shows line by line."""
 
     after: int
     upto: int
     atoms: list[str]
     shown: list[str]
+    versions: list[int] = Field(default_factory=list[int])
+    """Of the pages shown: their lines have other numbers in other versions."""
 
 
 # --- when it is due ---------------------------------------------------------------------------------
@@ -69,11 +71,13 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> SceneBasi
     if not new and not due:
         return None
     sound = [atom for atom in new if fit_for_pages(atom)]
+    shown = to_show(desk, scenes, due, sound, smaller=smaller)
     return SceneBasis(
         after=after,
         upto=int(new[-1].id[1:]) if new else after,
         atoms=[atom.id for atom in sound],
-        shown=to_show(desk, scenes, due, sound, smaller=smaller),
+        shown=shown,
+        versions=[scenes[slug].version for slug in shown],
     )
 
 
@@ -214,7 +218,7 @@ def _one_line(text: str) -> str:
 
 def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
     """Check the edits and store them together. InvalidInput says how to mend what cannot be stored."""
-    edits, done = check_edits(reply, _round(desk, work, basis)) if reply else ([], Applied(outcome={}))
+    edits, done = check_edits(reply, _round(desk, basis)) if reply else ([], Applied(outcome={}))
     desk.store.commit(
         desk.space,
         work.id,
@@ -239,12 +243,14 @@ def _worth_a_page(desk: SearchContext) -> bool:
     return new >= min(many, desk.store.counts(desk.space).current / 3)
 
 
-def _round(desk: SearchContext, work: Work, basis: SceneBasis) -> SceneRound:
+def _round(desk: SearchContext, basis: SceneBasis) -> SceneRound:
     store, space = desk.store, desk.space
     scenes = _standing(store, space)
     shown = [scenes[slug] for slug in basis.shown if slug in scenes]
-    if any(scene.updated > work.at for scene in shown):
-        raise Conflict("A page was written anew meanwhile: its lines have other numbers now.")
+    if any(
+        slug in scenes and scenes[slug].version != one for slug, one in zip(basis.shown, basis.versions, strict=False)
+    ):
+        raise Conflict("A page was rewritten meanwhile, so its lines have other numbers now.")
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     elsewhere = {id for scene in scenes.values() if scene not in shown for id in scene.atoms}
     return SceneRound(

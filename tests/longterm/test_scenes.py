@@ -178,7 +178,7 @@ def test_a_page_is_due_when_what_it_rests_on_is_forgotten_or_ended_and_only_once
     (tea,) = life.learn("Maya likes tea.")
     life.answer(update("work", f"She works at the harbour ({job}). She likes tea ({tea})."))
     life.forget(tea)
-    assert life.planned() == SceneBasis(after=4, upto=4, atoms=[], shown=["work", "porto"])
+    assert life.planned() == SceneBasis(after=4, upto=4, atoms=[], shown=["work", "porto"], versions=[2, 2])
     assert "tea" not in life.asked()
     life.answer()
     assert (life.plan(), life.scene("work").body) == (None, f"She works at the harbour ({job}).")
@@ -630,6 +630,7 @@ def test_lines_of_a_page_that_was_restored_before_the_answer_are_not_changed(lif
     reply = SceneReply.model_validate({"edits": [{"slug": "one", "lines": ["1| C (a1, a3)."]}], "dropped": ["a2: r"]})
     with pytest.raises(Conflict):
         SCENES.apply(life.desk(), work, basis, reply)
+    assert life.planned() != basis  # so it is another job
 
 
 def test_a_page_that_is_nearly_full_says_so(life: Life) -> None:
@@ -1132,4 +1133,10 @@ def test_a_restoring_that_crosses_a_writing_is_a_conflict(life: Life) -> None:
 
 def test_the_basis_is_small_json(life: Life) -> None:
     life.learn("A is so.")
-    assert json.loads(life.planned().model_dump_json()) == {"after": 0, "upto": 1, "atoms": ["a1"], "shown": []}
+    assert json.loads(life.planned().model_dump_json()) == {
+        "after": 0,
+        "upto": 1,
+        "atoms": ["a1"],
+        "shown": [],
+        "versions": [],
+    }
