@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.regular_files import read_regular
@@ -59,10 +59,17 @@ class Settings(BaseModel):
     )
     embedder_query_prefix: str | None = _setting(None, "Prefix of a question; default: that of the model, if known")
     embedder_passage_prefix: str | None = _setting(None, "Prefix of a text to be found, likewise")
-    llm: str = _setting("none", "`none`, or a litellm model such as `ollama/qwen3:8b` or `anthropic/claude-haiku-4-5`")
+    llm: str = _setting(
+        "none",
+        "`none`; a litellm model such as `ollama/qwen3:8b` or `anthropic/claude-haiku-4-5`; or the client that you are "
+        "signed in to: `client:claude-code`, `client:codex` or `client:gemini`, also with its model, such as "
+        "`client:claude-code/haiku`",
+    )
     llm_base_url: str | None = _setting(None, "Address of the model's endpoint; default: the provider's")
     llm_api_key: str | None = _setting(None, "Key of the model's provider; its own variable works too", repr=False)
-    llm_timeout: float = _setting(60, "Seconds for a question to the model, all attempts together", gt=0, le=3600)
+    llm_timeout: float = _setting(
+        60, "Seconds for a question to the model, all attempts together; for a client 300", gt=0, le=3600
+    )
     llm_daily_tokens: int = _setting(
         300_000, "Tokens a day (UTC) after which no model is asked; 0 switches it off", ge=0
     )
@@ -107,6 +114,12 @@ class Settings(BaseModel):
     )
     log_format: Literal["text", "json"] = _setting("text", "Lines for people, or JSON objects for programs")
     log_contents: bool = _setting(False, "Whether the log may quote stored text and questions")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _give_a_client_time(cls, values: dict[str, Any]) -> dict[str, Any]:
+        is_client = str(values.get("llm", "")).startswith("client:")
+        return {"llm_timeout": 300, **values} if is_client else values
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

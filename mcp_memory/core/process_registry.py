@@ -158,6 +158,26 @@ def exclusive(home: Path, what: str) -> Generator[None]:
         os.close(gate)
 
 
+@contextmanager
+def sole(home: Path, name: str) -> Generator[bool]:
+    """Yield whether nobody else on this home, in this process or another, is inside a `sole` of that name.
+
+    Where nothing can be locked, nobody is seen.
+    """
+    try:
+        handle = os.open(_folder(home) / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        yield True
+        return
+    try:
+        free = True
+        with suppress(OSError):
+            free = _lock(handle, shared=False)
+        yield free
+    finally:
+        os.close(handle)
+
+
 def _taken(home: Path, by: HomeProcess | None) -> str:
     return f"{by or 'Another program'} has the home {home} to itself. Try again when it has ended."
 

@@ -31,6 +31,7 @@ from mcp_memory.core.errors import InvalidInput, ModelFailed, NoUsableReply, Ref
 from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import Spend, Spent, Stage
+from mcp_memory.models import client_llm
 from mcp_memory.models.llm import LLM, ChatMessage, LiteLLM, ModelPrompt, parse
 
 R = TypeVar("R", bound=BaseModel)
@@ -88,6 +89,8 @@ def make_others(settings: Settings) -> dict[str, LLM]:
 
 
 def _model(name: str, settings: Settings) -> LLM:
+    if name.startswith(client_llm.PREFIX):
+        return client_llm.ClientLLM(name, home=settings.home)
     return LiteLLM(name, base_url=settings.llm_base_url, api_key=settings.llm_api_key)
 
 
@@ -115,6 +118,13 @@ class MeteredModel:
         self._llm, self._others = llm, others or {}
         self._ledger, self._settings = ledger, settings
         self._now, self._pause = now, pause
+
+    def close(self) -> None:
+        """End the programs that answer, where models are programs; questions raise Refused from now on."""
+        for model in (self._llm, *self._others.values()):
+            close: Callable[[], None] | None = getattr(model, "close", None)
+            if close:
+                close()
 
     def complete(self, question: ModelQuestion[R], *, use: Callable[[R], T] = _itself) -> T:
         """Return `use(reply)`, by default the reply itself.

@@ -212,6 +212,8 @@ def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
 
 
 def _part(parts: Parts) -> None:
+    if parts.model:
+        parts.model.close()
     if parts.worker:
         parts.worker.close()
     parts.indexing.close()
