@@ -80,8 +80,8 @@ class PostgresTransaction(Transaction):
         """Have the rest of the transaction use indexes: the planner would rather read the rows of all spaces."""
         self.run("SET LOCAL enable_seqscan = off")
 
-    def touch(self, *topics: str) -> None:
-        super().touch(*topics)
+    def touch(self, *topics: str, due: Sequence[str] = (), but: str = "") -> None:
+        super().touch(*topics, due=due, but=but)
         self.is_touched = True
 
 

@@ -16,7 +16,6 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Evidence, Fact, NewTurn, Source
 from mcp_memory.language.words import fold
-from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sql import digests, entities, evidence_rows, review, supersession, turns, word_index
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.supersession import Supersession
@@ -185,7 +184,7 @@ def _write_note(
         **({"held": list(atom.held)} if atom.held else {}),
     }
     note = NewTurn(role="note", content=atom.text)
-    stored = turns.insert(tx, atom.session, [note], now=now, hashes=[evidence_hash(note)], told=told)
+    stored = turns.insert(tx, atom.session, [note], now=now, told=told)
     turns.write_journal(tx, stored, now=now)
     tx.touch(f"session:{atom.session}")
     return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text

@@ -17,6 +17,7 @@ from mcp_memory.language.words import fold
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, to_ms
 
 __all__ = [
+    "ANY",
     "Key",
     "add",
     "covered",
@@ -31,6 +32,9 @@ __all__ = [
 ]
 
 Key = bytes
+
+ANY = "EXISTS (SELECT 1 FROM forgotten WHERE space = :space)"
+"""Whether anything of the space was ever forgotten."""
 
 _DISTINCT = 24
 """Characters from which on a turn's words tell it from others."""
@@ -140,7 +144,7 @@ def husk_hash(key: Key, sha256: bytes) -> bytes:
 
 
 def _any(tx: Transaction) -> bool:
-    return tx.one("SELECT 1 FROM forgotten WHERE space = :space LIMIT 1") is not None
+    return bool(tx.get(f"SELECT {ANY}"))
 
 
 def _found(tx: Transaction, digest: bytes) -> tuple[int, int] | None:

@@ -21,7 +21,6 @@ from mcp_memory.language.words import fold
 from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
 from mcp_memory.store.citations import cited, renamed, without
-from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sql import (
     canvases,
     digests,
@@ -356,14 +355,7 @@ def _insert_turns(
     taken = [(row, turn) for place, (row, turn) in enumerate(zip(rows, new, strict=True)) if place not in again]
     if not taken:
         return
-    stored = turns.insert(
-        tx,
-        session,
-        [turn for _, turn in taken],
-        now=context.now,
-        hashes=[evidence_hash(turn) for _, turn in taken],
-        told=told,
-    )
+    stored = turns.insert(tx, session, [turn for _, turn in taken], now=context.now, told=told)
     turns.write_journal(tx, stored, now=context.now)
     for (row, _), turn in zip(taken, stored, strict=True):
         # Ids in the text mean other rows here; the exported citations are imported separately.

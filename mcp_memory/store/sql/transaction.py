@@ -55,6 +55,7 @@ NOW = "CAST(1000 * unixepoch('now', 'subsec') AS BIGINT)"
 
 _AT_ONCE = 500
 _MOST_DIGITS = 18
+_ROWS = 10  # that one statement inserts; a statement for each number of rows is prepared
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
@@ -243,6 +244,14 @@ class Transaction(HomeTransaction):
         )
         return last - count + 1
 
+    def set_last(self, kind: str, last: int) -> None:
+        """Take numbers up to `last`, of a counter that was read in this transaction: no answer is waited for."""
+        self.run(
+            "INSERT INTO number (space, kind, last) VALUES (:space, ?, ?) ON CONFLICT (space, kind)"
+            " DO UPDATE SET last = excluded.last",
+            *(kind, last),
+        )
+
     def last(self, kind: str) -> int:
         """Return the last number that was taken for a kind of row; 0 where there was none."""
         return self.get("SELECT last FROM number WHERE space = :space AND kind = ?", kind) or 0
@@ -259,8 +268,10 @@ class Transaction(HomeTransaction):
 
     def insert_all(self, table: str, rows: Sequence[Mapping[str, Value]]) -> None:
         """Insert rows of this space, all with the same columns."""
-        if rows:
-            self.many(_insert(table, ("space", *rows[0])), [tuple(row.values()) for row in rows])
+        for start in range(0, len(rows), _ROWS):
+            share = rows[start : start + _ROWS]
+            values = [value for row in share for value in row.values()]
+            self.run(_insert(table, ("space", *rows[0]), len(share)), *values)
 
     def session(self, name: str) -> int | None:
         """Return the number of a session, None if it has no rows."""
@@ -275,18 +286,23 @@ class Transaction(HomeTransaction):
             self.insert("session", id=known, name=name)
         return known
 
-    def make_due(self, kind: str, *, but: str = "") -> None:
-        """Have the space looked at now by the workers of all queues of a kind (`index`: `index …`), `but` one."""
+    def make_due(self, *kinds: str, but: str = "") -> None:
+        """Have the space looked at now by the workers of all queues of these kinds (`index`: `index …`), `but` one."""
+        of_a_kind = " OR ".join(["name || ' ' LIKE ?"] * len(kinds))
         self.run(
             f"INSERT INTO due (space, queue, at, token, until) SELECT :space, name, {NOW}, '', 0 FROM queue"
-            " WHERE name || ' ' LIKE ? AND name <> ?"
+            f" WHERE ({of_a_kind}) AND name <> ?"
             " ON CONFLICT (space, queue) DO UPDATE SET at = excluded.at WHERE due.at > excluded.at",
-            *(f"{kind} %", but),
+            *(f"{kind} %" for kind in kinds),
+            but,
         )
 
-    def touch(self, *topics: str) -> None:
-        """Record in the change feed that topics of the space changed, and have it looked at by the scheduler."""
-        self.make_due(DISTIL)
+    def touch(self, *topics: str, due: Sequence[str] = (), but: str = "") -> None:
+        """Record in the change feed that topics of the space changed, and have it looked at by the scheduler.
+
+        And by the workers of the queues of the kinds `due`, `but` one.
+        """
+        self.make_due(DISTIL, *due, but=but)
         self.announce(*topics)
 
     def announce(self, *topics: str) -> None:
@@ -318,9 +334,9 @@ def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
 
 
 @cache
-def _insert(table: str, columns: tuple[str, ...]) -> str:
+def _insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
     values = ", ".join(":space" if column == "space" else "?" for column in columns)
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([f'({values})'] * rows)}"
 
 
 # --- verbs ------------------------------------------------------------------------------------------

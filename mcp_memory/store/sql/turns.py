@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Any, Literal
 
 from mcp_memory.core.types import NewTurn, Role, SessionInfo, Turn
@@ -15,12 +17,14 @@ from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks,
 from mcp_memory.store.values import Appended, FollowedLog, Imported, Vectors
 
 __all__ = [
+    "Given",
     "append",
     "by_ids",
     "context_windows",
     "count_forgotten",
     "day_lines",
     "followed_logs",
+    "given",
     "imported_files",
     "insert",
     "known_client_ids",
@@ -39,32 +43,87 @@ _SPOKEN = (
     "t.role <> 'note' AND t.id NOT IN (SELECT g.id FROM turn g WHERE g.space = :space AND g.tombstone IS NOT NULL)"
 )
 """Turns that are neither notes nor forgotten, by indexes alone."""
+_OF_NAME = "(SELECT id FROM session WHERE space = :space AND name = ?)"
 _LOOK_BACK = 1000
 
 
+@dataclass(frozen=True)
+class Given:
+    """A turn that a client sent, with what is computed from it, once and best before the transaction."""
+
+    turn: NewTurn
+
+    @cached_property
+    def hash(self) -> bytes:
+        return evidence_hash(self.turn)
+
+    @cached_property
+    def terms(self) -> list[str] | None:
+        """The terms that it is found by; None for a note, which is found through its atom, which says the same."""
+        return None if self.turn.role == "note" else word_index.terms_of_turn(self.turn.content, self.turn.name)
+
+
+_AHEAD = 10
+"""Last turns of a call whose terms are computed ahead: of a whole history that comes again, most are stored."""
+
+
+def given(new: Sequence[NewTurn]) -> list[Given]:
+    """Return turns with what would keep others waiting if it were computed in the transaction."""
+    turns = [Given(turn) for turn in new]
+    for turn in turns[-_AHEAD:]:
+        turn.terms  # noqa: B018
+    return turns
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A session as a transaction finds it: its number and next position, and the last turn of the space."""
+
+    number: int
+    position: int
+    last_turn: int
+    any_forgotten: bool
+
+
+def _find(tx: Transaction, session: str) -> Iterator[Any]:
+    """Ask for a session. Read the rows late: over a network, what is asked before that is answered with them."""
+    return tx.each(
+        "SELECT s.id, (SELECT coalesce(max(t.position), -1) + 1 FROM turn t WHERE t.space = :space"
+        f" AND t.session = s.id), coalesce(n.last, 0), {digests.ANY} FROM (SELECT 1) one"
+        " LEFT JOIN session s ON s.space = :space AND s.name = ?"
+        " LEFT JOIN number n ON n.space = :space AND n.kind = 'turn'",
+        session,
+    )
+
+
+def _made(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session:
+    """Return a session that was asked for; a new one is inserted."""
+    ((number, position, last_turn, any_forgotten),) = rows
+    return _Session(tx.make_session(session) if number is None else number, position, last_turn, bool(any_forgotten))
+
+
 def append(
-    tx: Transaction, session: str, new: Sequence[NewTurn], *, now: datetime, vectors: Vectors | None = None
+    tx: Transaction, session: str, new: Sequence[Given], *, now: datetime, vectors: Vectors | None = None
 ) -> Appended:
     tx.make_space()
-    session_no = tx.make_session(session)
-    hashes = [evidence_hash(turn) for turn in new]
-    lacking, gone = _not_yet_stored(tx, session_no, new, hashes)
-    forgotten = digests.forgotten_turns(tx, session, [new[i] for i in lacking])
+    asked = _find(tx, session)
+    lacking, gone = _not_yet_stored(tx, session, new)
+    found = _made(tx, session, asked)
+    again = [new[i].turn for i in lacking]
+    forgotten = digests.forgotten_turns(tx, session, again) if found.any_forgotten else set[int]()
     fresh = [i for place, i in enumerate(lacking) if place not in forgotten]
-    added, digests_of = [new[i] for i in fresh], [hashes[i] for i in fresh]
-    stored = insert(tx, session, added, now=now, hashes=digests_of, number=session_no)
+    stored = _insert(tx, session, [new[i] for i in fresh], found, now=now)
     if stored:
         if vectors is not None:
             tx.index.put_vectors("turn", [number_of(turn.id, "t") for turn in stored], vectors, rows=fresh)
-        word_index.make_due(tx, vectors)
         write_journal(tx, stored, now=now)
-        tx.touch(f"session:{session}")
+        word_index.touch(tx, f"session:{session}", vectors=vectors)
     return Appended(stored=stored, duplicates=len(new) - len(lacking) - gone, forgotten=len(forgotten) + gone)
 
 
 def count_forgotten(tx: Transaction, session: str, new: Sequence[NewTurn]) -> int:
     """Return how many of these turns `append` would leave out because they were forgotten."""
-    lacking, gone = _not_yet_stored(tx, tx.session(session) or 0, new, [evidence_hash(turn) for turn in new])
+    lacking, gone = _not_yet_stored(tx, session, [Given(turn) for turn in new])
     return gone + len(digests.forgotten_turns(tx, session, [new[i] for i in lacking]))
 
 
@@ -74,44 +133,51 @@ def insert(
     new: Sequence[NewTurn],
     *,
     now: datetime,
-    hashes: Sequence[bytes],
-    number: int | None = None,
     told: dict[str, Any] | None = None,
 ) -> list[Turn]:
-    """Insert turns with their terms at the end of their session, whose number the caller may know.
-
-    A note also has its atom's fields.
-    """
+    """Insert turns with their terms at the end of their session. A note also has its atom's fields."""
     if not new:
         return []
-    session_no = tx.make_session(session) if number is None else number
-    # Asked first and read second: over a network both are answered at once.
-    position = tx.each(
-        "SELECT coalesce(max(position), -1) + 1 FROM turn WHERE space = :space AND session = ?", session_no
+    return _insert(
+        tx, session, [Given(turn) for turn in new], _made(tx, session, _find(tx, session)), now=now, told=told
     )
-    first_id = tx.next("turn", len(new))
-    ((first_position,),) = position
+
+
+def _insert(
+    tx: Transaction,
+    session: str,
+    new: Sequence[Given],
+    at: _Session,
+    *,
+    now: datetime,
+    told: dict[str, Any] | None = None,
+) -> list[Turn]:
+    if not new:
+        return []
+    first_id = at.last_turn + 1
+    tx.set_last("turn", at.last_turn + len(new))
     learned = from_ms(to_ms(now))
     stored = [
         Turn(
             id=f"t{first_id + place}",
             session=session,
-            position=first_position + place,
+            position=at.position + place,
             role=turn.role,
             name=turn.name,
             content=turn.content,
             said_at=learned if turn.said_at is None else from_ms(to_ms(turn.said_at)),
             learned_at=learned,
-            sha256=digest.hex(),
+            sha256=one.hash.hex(),
         )
-        for place, (turn, digest) in enumerate(zip(new, hashes, strict=True))
+        for place, one in enumerate(new)
+        for turn in (one.turn,)
     ]
     tx.insert_all(
         "turn",
         [
             {
                 "id": id,
-                "session": session_no,
+                "session": at.number,
                 "position": row.position,
                 "role": turn.role,
                 "name": turn.name,
@@ -120,28 +186,27 @@ def insert(
                 "said_at": to_ms(row.said_at),
                 "dated": turn.said_at is not None and not turn.guessed,
                 "learned_at": to_ms(now),
-                "sha256": digest,
+                "sha256": one.hash,
                 "told": None if told is None else json.dumps(told),
             }
-            for id, (row, turn, digest) in enumerate(zip(stored, new, hashes, strict=True), start=first_id)
+            for id, (row, one) in enumerate(zip(stored, new, strict=True), start=first_id)
+            for turn in (one.turn,)
         ],
     )
-    spoken = [turn for turn in stored if turn.role != "note"]  # a note is found through its atom, which says the same
-    found = (None if turn.role == "note" else word_index.terms_of_turn(turn.content, turn.name) for turn in stored)
-    tx.index.put_terms("turn", list(enumerate(found, start=first_id)))
-    review.note(tx, {row.id: turn.held for row, turn in zip(stored, new, strict=True)}, now=now)
-    for turn in spoken:
-        evidence_rows.note_citations(tx, turn.id, turn.content)
+    tx.index.put_terms("turn", [(id, one.terms) for id, one in enumerate(new, start=first_id)])
+    review.note(tx, {row.id: one.turn.held for row, one in zip(stored, new, strict=True)}, now=now)
+    for turn in stored:
+        if turn.role != "note":
+            evidence_rows.note_citations(tx, turn.id, turn.content)
     return stored
 
 
-def _not_yet_stored(
-    tx: Transaction, session: int, new: Sequence[NewTurn], hashes: Sequence[bytes]
-) -> tuple[list[int], int]:
+def _not_yet_stored(tx: Transaction, session: str, new: Sequence[Given]) -> tuple[list[int], int]:
     """Return the indexes in `new` of turns that the session lacks, and how many others are forgotten."""
-    rows = _since_first(tx, session, new, hashes)
+    given = [(one.turn.client_id, one.hash) for one in new]
+    held = _held(tx, session, given)
+    rows = _since_first(tx, session, given)
     known = [(client_id, bytes(digest)) for client_id, digest, *_ in reversed(rows)]
-    given = [(turn.client_id, digest) for turn, digest in zip(new, hashes, strict=True)]
     if any(purged for *_, purged in rows):  # of those there is but what their hash was made to
         key = digests.key_of(tx)
         plain = {place for place, (*_, purged) in enumerate(reversed(rows)) if purged is None}
@@ -152,7 +217,6 @@ def _not_yet_stored(
         start, repeated = _repeated(known, [(id, digests.husk_hash(key, digest)) for id, digest in given])
     else:
         start, repeated = _repeated(known, given)
-    held = _held(tx, session, given)
     seen: set[tuple[str | None, bytes]] = set()
     fresh: list[int] = []
     gone = 0
@@ -172,19 +236,19 @@ def _not_yet_stored(
     return fresh, gone
 
 
-def _since_first(tx: Transaction, session: int, new: Sequence[NewTurn], hashes: Sequence[bytes]) -> list[Any]:
+def _since_first(tx: Transaction, session: str, given: Sequence[tuple[str | None, bytes]]) -> list[Any]:
     """Return the last turns of a session, newest first, from the first one that may be the first of the new ones.
 
     None where all have ids, by which they are known.
     """
-    if all(turn.client_id is not None for turn in new):
+    if all(client_id is not None for client_id, _ in given):
         return []
-    last = "FROM turn WHERE space = :space AND session = ? AND role <> 'note' ORDER BY position DESC LIMIT ?"
-    many = len(new) + _LOOK_BACK
+    last = f"FROM turn WHERE space = :space AND session = {_OF_NAME} AND role <> 'note' ORDER BY position DESC LIMIT ?"
+    many = len(given) + _LOOK_BACK
     first = tx.get(
         f"SELECT min(position) FROM (SELECT position, client_id, sha256, purged_at {last}) l"
         " WHERE purged_at IS NOT NULL OR (client_id IS NOT DISTINCT FROM ? AND sha256 = ?)",
-        *(session, many, new[0].client_id, hashes[0]),
+        *(session, many, *given[0]),
     )
     if first is None:
         return []
@@ -210,12 +274,12 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, in
 
 
 def _held(
-    tx: Transaction, session: int, given: Sequence[tuple[str | None, bytes]]
+    tx: Transaction, session: str, given: Sequence[tuple[str | None, bytes]]
 ) -> Callable[[tuple[str | None, bytes]], Literal["here", "forgotten"] | None]:
     """Return a function that maps a given turn with an id to its state in the session; None if the session lacks it."""
     rows = tx.among(
         "SELECT client_id, sha256, purged_at IS NOT NULL, tombstone IS NOT NULL FROM turn WHERE space = :space"
-        " AND session = ? AND client_id IN ({})",
+        f" AND session = {_OF_NAME} AND client_id IN ({{}})",
         [id for id, _ in given if id is not None],
         session,
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from mcp_memory.core.types import CanvasRow, Record
+from mcp_memory.core.types import CanvasRow, NewTurn, Record
 from mcp_memory.store.sql import atoms as atom_rows
 from mcp_memory.store.sql import canvases as canvas_rows
 from mcp_memory.store.sql import entities as entity_rows
@@ -31,7 +31,7 @@ from mcp_memory.store.sql import review as quarantine_rows
 from mcp_memory.store.sql import savings as saving_rows
 from mcp_memory.store.sql import turns as turn_rows
 from mcp_memory.store.sql.transaction import Engine, reads, reads_home, writes, writes_home
-from mcp_memory.store.values import Claim, NewChunk, OffloadedResult
+from mcp_memory.store.values import Appended, Claim, NewChunk, OffloadedResult, Vectors
 
 __all__ = ["SqlVerbs"]
 
@@ -40,7 +40,12 @@ class SqlVerbs(Engine, Protocol):
     """A store over SQL. An engine adds the four methods that run a function in one transaction, and its own verbs."""
 
     # turns
-    append_turns = writes(turn_rows.append)
+    def append_turns(
+        self, space: str, /, session: str, new: Sequence[NewTurn], *, now: datetime, vectors: Vectors | None = None
+    ) -> Appended:
+        given = turn_rows.given(new)  # before the transaction, for which others would wait
+        return self.write(space, turn_rows.append, session, given, now=now, vectors=vectors)
+
     turns = reads(turn_rows.by_ids)
     session_turns = reads(turn_rows.of_session)
     last_turns = reads(turn_rows.last)
