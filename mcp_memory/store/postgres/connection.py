@@ -12,11 +12,13 @@ from functools import cache
 from typing import Any
 
 import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
 from psycopg.types.numeric import NumericBinaryLoader
 
 from mcp_memory.store.sql.transaction import Value
 
-__all__ = ["PostgresConnection", "equip"]
+__all__ = ["Binary", "PostgresConnection", "equip"]
 
 _ESCAPE = "\U0010fffe"
 """A noncharacter, which no text should have; one that has it is escaped as well."""
@@ -24,6 +26,10 @@ _ESCAPE = "\U0010fffe"
 _TO_ESCAPE = re.compile(f"[\0{_ESCAPE}]")
 _ESCAPED = re.compile(f"{_ESCAPE}([01])")
 _MARK = re.compile(r"'(?:[^']|'')*'|\?|%|\bCROSS JOIN\b")
+
+
+class Binary(bytes):
+    """A value in the binary form of its type, which the statement tells: `?::halfvec`."""
 
 
 class PostgresConnection:
@@ -64,7 +70,7 @@ def _translated(sql: str) -> bytes:
 
 
 def _given(value: Value) -> Value:
-    if isinstance(value, str) and _TO_ESCAPE.search(value):
+    if isinstance(value, str) and ("\0" in value or _ESCAPE in value):
         return _TO_ESCAPE.sub(lambda found: f"{_ESCAPE}{int(found[0] == _ESCAPE)}", value)
     return int(value) if isinstance(value, bool) else value
 
@@ -76,6 +82,13 @@ def _row(row: Sequence[Any]) -> tuple[Any, ...]:
         else value
         for value in row
     )
+
+
+class _BinaryDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Binary) -> Binary:
+        return obj
 
 
 class _WholeNumber(NumericBinaryLoader):
@@ -92,5 +105,6 @@ def equip(con: psycopg.Connection[Any]) -> None:
     Behind a pooler each transaction may run on another connection, where the same name may mean another statement.
     """
     con.adapters.register_loader("numeric", _WholeNumber)
+    con.adapters.register_dumper(Binary, _BinaryDumper)
     if con.execute("SELECT pg_backend_pid()").fetchone() != (con.info.backend_pid,):
         con.prepare_threshold = None

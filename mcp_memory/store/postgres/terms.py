@@ -6,11 +6,13 @@ to 70 times as slow), and the terms of one space are never met in another.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from mcp_memory.language.words import TERMS_VERSION
+from mcp_memory.store.postgres.connection import Binary
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
 from mcp_memory.store.sql.word_index import RULE, terms_of_row
@@ -21,30 +23,38 @@ if TYPE_CHECKING:
 
 __all__ = ["delete", "hashed", "outdated", "passing", "put", "renew", "stale", "with_all"]
 
+_BIGINT = 20  # the number of this type in every database
+
 _RENEWED: tuple[tuple[Layer, str], ...] = (("atom", "r.text, NULL"), ("turn", "r.content, r.name"))
 """The layers that are renewed here, and what their terms are taken from; results are indexed again by `put_chunks`."""
 
 
 def hashed(space: int, terms: Iterable[str]) -> list[int]:
     """Return the keys of terms in a space, in the order of the terms."""
+    return [int.from_bytes(key, "big", signed=True) for key in _keys(space, terms)]
+
+
+def _keys(space: int, terms: Iterable[str]) -> list[bytes]:
     salt = str(space).encode() + b"\0"
-    return [
-        int.from_bytes(
-            blake2b(salt + term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big", signed=True
-        )
-        for term in terms
-    ]
+    return [blake2b(salt + term.encode("utf-8", "surrogatepass"), digest_size=8).digest() for term in terms]
+
+
+def _array(keys: Sequence[bytes]) -> Binary:
+    """Return keys as an array of bigint: dimensions, no NULL, type, length, first index, and each key with its size."""
+    if not keys:
+        return Binary(struct.pack(">3i", 0, 0, _BIGINT))
+    size = struct.pack(">i", 8)
+    return Binary(struct.pack(">5i", 1, 0, _BIGINT, len(keys), 1) + size + size.join(keys))
 
 
 def put(tx: PostgresTransaction, layer: Layer, rows: Sequence[tuple[int, Sequence[str] | None]]) -> None:
     """Index rows, given as (number, terms); None for one that is not to be found by its words."""
-    indexed = [(number, hashed(tx.space, set(found))) for number, found in rows if found is not None]
-    keys = ",".join(f'"{{{",".join(map(str, of_row))}}}"' for _, of_row in indexed)
-    tx.run(  # one statement for all: each would take longer than its row
-        f"INSERT INTO {layer}_terms (space, id, version, keys)"
-        " SELECT :space, n.id, ?, n.keys::bigint[] FROM unnest(?::bigint[], ?::text[]) n (id, keys)"
-        " ON CONFLICT (space, id) DO UPDATE SET version = excluded.version, keys = excluded.keys",
-        *(TERMS_VERSION, f"{{{','.join(str(number) for number, _ in indexed)}}}", f"{{{keys}}}"),
+    indexed = [(number, _array(_keys(tx.space, set(found)))) for number, found in rows if found is not None]
+    tx.run_rows(  # together: each statement would take longer than its row
+        f"INSERT INTO {layer}_terms (space, id, version, keys) VALUES {{}} ON CONFLICT (space, id)"
+        " DO UPDATE SET version = excluded.version, keys = excluded.keys",
+        f"(:space, ?, {TERMS_VERSION}, ?::bigint[])",
+        indexed,
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mcp_memory.store.postgres.connection import Binary
 from mcp_memory.store.postgres.terms import passing
 from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.filters import is_plain
@@ -108,14 +109,18 @@ def put(
 
 def put_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
     """See `sql.Index.put_stored`."""
+    import numpy as np
+
     tables = _ensure(tx, layer, identity, data.shape[1])
     there = f" AND NOT EXISTS (SELECT 1 FROM {tables.own} v WHERE v.space = r.space AND v.id = r.id)"
-    vectors = ",".join(f'"[{",".join(map(str, row))}]"' for row in data.tolist())
-    tx.run(  # one statement for all: each would take longer than its row
-        f"INSERT INTO {tables.shared} (space, id, embedding) SELECT r.space, r.id, n.embedding::halfvec"
-        f" FROM unnest(?::bigint[], ?::text[]) n (id, embedding) JOIN {layer} r ON r.space = :space AND r.id = n.id"
+    vectors = np.zeros(len(data), [("dimensions", ">i2"), ("unused", ">i2"), ("numbers", ">f2", data.shape[1])])
+    vectors["dimensions"], vectors["numbers"] = data.shape[1], data
+    tx.run_rows(  # together: each statement would take longer than its row
+        f"INSERT INTO {tables.shared} (space, id, embedding) SELECT r.space, r.id, n.embedding"
+        f" FROM (VALUES {{}}) n (id, embedding) JOIN {layer} r ON r.space = :space AND r.id = n.id"
         f" WHERE r.tombstone IS NULL{there if tables.own else ''} ON CONFLICT DO NOTHING",
-        *(f"{{{','.join(map(str, numbers))}}}", f"{{{vectors}}}"),
+        "(?::bigint, ?::halfvec)",
+        [(number, Binary(vector.tobytes())) for number, vector in zip(numbers, vectors, strict=True)],
     )
 
 

@@ -55,7 +55,7 @@ NOW = "CAST(1000 * unixepoch('now', 'subsec') AS BIGINT)"
 
 _AT_ONCE = 500
 _MOST_DIGITS = 18
-_ROWS = 10  # that one statement inserts; a statement for each number of rows is prepared
+_ROWS = 50  # that one statement inserts: engines keep it prepared for each number of rows
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
@@ -192,6 +192,15 @@ class HomeTransaction:
         text, order = _layout(sql)
         self.connection.executemany(text, (self._ordered(order, row) for row in rows))
 
+    def run_rows(self, sql: str, values: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Run a statement with `VALUES {}` for the rows, each of which it has as `values`, such as `(:space, ?)`.
+
+        Runs in batches, and ignores rows that are returned.
+        """
+        for start in range(0, len(rows), _ROWS):
+            share = rows[start : start + _ROWS]
+            self.run(sql.format(", ".join([values] * len(share))), *(value for row in share for value in row))
+
     def insert(self, table: str, **values: Value) -> None:
         self.run(_insert(table, tuple(values)), *values.values())
 
@@ -268,10 +277,10 @@ class Transaction(HomeTransaction):
 
     def insert_all(self, table: str, rows: Sequence[Mapping[str, Value]]) -> None:
         """Insert rows of this space, all with the same columns."""
-        for start in range(0, len(rows), _ROWS):
-            share = rows[start : start + _ROWS]
-            values = [value for row in share for value in row.values()]
-            self.run(_insert(table, ("space", *rows[0]), len(share)), *values)
+        if rows:
+            columns = ("space", *rows[0])
+            sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {{}}"
+            self.run_rows(sql, _values(columns), [tuple(row.values()) for row in rows])
 
     def session(self, name: str) -> int | None:
         """Return the number of a session, None if it has no rows."""
@@ -334,9 +343,13 @@ def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
 
 
 @cache
-def _insert(table: str, columns: tuple[str, ...], rows: int = 1) -> str:
-    values = ", ".join(":space" if column == "space" else "?" for column in columns)
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([f'({values})'] * rows)}"
+def _insert(table: str, columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {_values(columns)}"
+
+
+@cache
+def _values(columns: tuple[str, ...]) -> str:
+    return f"({', '.join(':space' if column == 'space' else '?' for column in columns)})"
 
 
 # --- verbs ------------------------------------------------------------------------------------------
