@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.adapt import Dumper
@@ -18,7 +20,7 @@ from psycopg.types.numeric import NumericBinaryLoader
 
 from mcp_memory.store.sql.transaction import Value
 
-__all__ = ["Binary", "PostgresConnection", "equip"]
+__all__ = ["Binary", "Known", "PostgresConnection", "equip", "known_to"]
 
 _ESCAPE = "\U0010fffe"
 """A noncharacter, which no text should have; one that has it is escaped as well."""
@@ -84,6 +86,25 @@ def _row(row: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was read on a connection and need not be asked for again: after a failover the connection is a new one.
+
+    `spaces`: their numbers by name. `tables`: where vectors are, and how many numbers each has, by layer and model.
+    """
+
+    spaces: dict[str, int] = field(default_factory=dict[str, int])
+    tables: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict[tuple[str, str], tuple[str, int]])
+
+
+_known = WeakKeyDictionary[psycopg.Connection[Any], Known]()
+
+
+def known_to(con: psycopg.Connection[Any]) -> Known:
+    """Return what a connection knows; nothing that lasts behind a pooler, where it may be another one each time."""
+    return _known.get(con) or Known()
+
+
 class _BinaryDumper(Dumper):
     format = Format.BINARY
 
@@ -106,5 +127,7 @@ def equip(con: psycopg.Connection[Any]) -> None:
     """
     con.adapters.register_loader("numeric", _WholeNumber)
     con.adapters.register_dumper(Binary, _BinaryDumper)
-    if con.execute("SELECT pg_backend_pid()").fetchone() != (con.info.backend_pid,):
+    if con.execute("SELECT pg_backend_pid()").fetchone() == (con.info.backend_pid,):
+        _known[con] = Known()
+    else:
         con.prepare_threshold = None

@@ -146,8 +146,10 @@ class PostgresDatabase:
                     con.execute("COMMIT", prepare=False)
                 self._commits.answered(mark)
                 return result
-            except errors.ReadOnlySqlTransaction as error:  # the server became a standby: a new connection may find
-                con.close()  # the primary
+            except (errors.ReadOnlySqlTransaction, errors.UndefinedTable) as error:
+                # The server became a standby, and a new connection may find the primary; or a model's vectors were
+                # dropped, whose tables it would not know.
+                con.close()
                 raise psycopg.OperationalError(str(error)) from None
             except BaseException as error:
                 _roll_back(con)

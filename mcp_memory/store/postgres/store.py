@@ -75,7 +75,13 @@ class PostgresStore(SqlVerbs):
     def read(
         self, space: str, work: Callable[Concatenate[PostgresTransaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        return self._db.read(lambda con: work(self._reading(con, space), *args, **kwargs))
+        def read(con: Connection) -> T:
+            tx = self._reading(con, space)
+            result = work(tx, *args, **kwargs)
+            tx.verify()
+            return result
+
+        return self._db.read(read)
 
     def _reading(self, con: Connection, space: str) -> PostgresTransaction:
         return PostgresTransaction(con, space, writing=False, uploads=Uploads(self._objects))
@@ -87,7 +93,9 @@ class PostgresStore(SqlVerbs):
 
         def write(con: Connection) -> tuple[T, PostgresTransaction]:
             tx = PostgresTransaction(con, space, writing=True, uploads=uploads)
-            return work(tx, *args, **kwargs), tx
+            result = work(tx, *args, **kwargs)
+            tx.verify()
+            return result, tx
 
         try:
             result, tx = self._db.write(write)

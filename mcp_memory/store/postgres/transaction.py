@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.store.postgres import terms, vectors
-from mcp_memory.store.postgres.connection import PostgresConnection
+from mcp_memory.store.postgres.connection import PostgresConnection, known_to
 from mcp_memory.store.postgres.objects import Part, Uploads
 from mcp_memory.store.postgres.schema import EVERY
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
@@ -25,6 +25,7 @@ __all__ = ["PostgresTransaction", "home_transaction"]
 logger = logging.getLogger(__name__)
 
 _RESULTS = "refs/"
+_SPACES = 10_000  # whose numbers a connection knows
 
 
 def home_transaction(con: psycopg.Connection[Any]) -> HomeTransaction:
@@ -51,21 +52,38 @@ class PostgresTransaction(Transaction):
         HomeTransaction.__init__(self, PostgresConnection(con))
         self.con = con
         self.name = space
-        self.space = self._number("FOR NO KEY UPDATE" if writing else "")
+        lock = "FOR NO KEY UPDATE" if writing else ""
+        spaces = known_to(con).spaces
+        self._asked = self._ask(lock)
+        self.space = spaces.get(space) or self._number()
         if writing and not self.space:  # two that make the same space wait for each other
             self.run("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", f"mcp-memory space {space}")
-            self.space = self._number("FOR NO KEY UPDATE")
+            self._asked = self._ask(lock)
+            self.space = self._number()
+        if self.space and len(spaces) < _SPACES:
+            spaces[space] = self.space
         self.files = SpaceObjects(self, uploads)
         self.index = SpaceKeys(self)
 
-    def _number(self, lock: str) -> int:
-        """Return the number of the space, 0 while it has no rows, and let the transaction see its rows alone."""
-        number: int | None = self.get(
+    def _ask(self, lock: str) -> Iterator[Any]:
+        """Ask for the number of the space, and let the transaction see its rows alone."""
+        return self.each(
             f"SELECT id, set_config('mcp_memory.space', id::text, true) FROM space WHERE name = ? {lock}", self.name
         )
-        if number is None:  # one transaction may read several spaces, one after the other
-            self._enter(0)
-        return number or 0
+
+    def _number(self) -> int:
+        """Return the number that was asked for, 0 while the space has no rows."""
+        for number, _ in self._asked:
+            return number
+        self._enter(0)  # one transaction may read several spaces, one after the other
+        return 0
+
+    def verify(self) -> None:
+        """Have the transaction tried again if its space had another number than the connection knew."""
+        for number, _ in self._asked:
+            if number != self.space:
+                self.con.close()
+                raise psycopg.OperationalError("the space has another number now")
 
     def _enter(self, number: int) -> None:
         """Let the rest of the transaction see the rows of this space alone; `schema` has the policy."""
@@ -163,7 +181,7 @@ class SpaceKeys:
     def put_vectors(
         self, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
     ) -> None:
-        vectors.put(self._tx, layer, numbers, new, rows=rows)
+        vectors.put_new(self._tx, layer, numbers, new, rows=rows)
 
     def put_stored(self, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
         vectors.put_stored(self._tx, layer, numbers, identity, data)

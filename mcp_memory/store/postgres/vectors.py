@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.postgres.connection import Binary
+from mcp_memory.store.postgres.connection import Binary, known_to
 from mcp_memory.store.postgres.terms import passing
 from mcp_memory.store.sql import queues
 from mcp_memory.store.sql.filters import is_plain
@@ -40,6 +40,7 @@ __all__ = [
     "nearest",
     "of_rows",
     "put",
+    "put_new",
     "put_stored",
     "stored",
     "unembedded",
@@ -107,20 +108,43 @@ def put(
     put_stored(tx, layer, numbers, new.identity, quantised(new.data if rows is None else new.data[list(rows)]))
 
 
-def put_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
-    """See `sql.Index.put_stored`."""
+def put_new(
+    tx: PostgresTransaction, layer: Layer, numbers: Sequence[int], new: Vectors, *, rows: Sequence[int] | None = None
+) -> None:
+    """Do what `put` does, for rows that this transaction has inserted."""
+    data = quantised(new.data if rows is None else new.data[list(rows)])
+    tables, name = known_to(tx.con).tables, (layer, new.identity)
+    if name not in tables:
+        found = _ensure(tx, layer, new.identity, data.shape[1])
+        tables[name] = found.shared, found.dimensions
+    shared, dimensions = tables[name]
+    if dimensions != data.shape[1]:
+        raise other_dimensions(new.identity, data.shape[1], dimensions)
+    tx.run_rows(
+        f"INSERT INTO {shared} (space, id, embedding) VALUES {{}} ON CONFLICT DO NOTHING",
+        "(:space, ?, ?::halfvec)",
+        list(zip(numbers, _halfvecs(data), strict=True)),
+    )
+
+
+def _halfvecs(data: NDArray[np.int8]) -> list[Binary]:
     import numpy as np
 
-    tables = _ensure(tx, layer, identity, data.shape[1])
-    there = f" AND NOT EXISTS (SELECT 1 FROM {tables.own} v WHERE v.space = r.space AND v.id = r.id)"
     vectors = np.zeros(len(data), [("dimensions", ">i2"), ("unused", ">i2"), ("numbers", ">f2", data.shape[1])])
     vectors["dimensions"], vectors["numbers"] = data.shape[1], data
+    return [Binary(vector.tobytes()) for vector in vectors]
+
+
+def put_stored(tx: Transaction, layer: Layer, numbers: Sequence[int], identity: str, data: NDArray[np.int8]) -> None:
+    """See `sql.Index.put_stored`."""
+    tables = _ensure(tx, layer, identity, data.shape[1])
+    there = f" AND NOT EXISTS (SELECT 1 FROM {tables.own} v WHERE v.space = r.space AND v.id = r.id)"
     tx.run_rows(  # together: each statement would take longer than its row
         f"INSERT INTO {tables.shared} (space, id, embedding) SELECT r.space, r.id, n.embedding"
         f" FROM (VALUES {{}}) n (id, embedding) JOIN {layer} r ON r.space = :space AND r.id = n.id"
         f" WHERE r.tombstone IS NULL{there if tables.own else ''} ON CONFLICT DO NOTHING",
         "(?::bigint, ?::halfvec)",
-        [(number, Binary(vector.tobytes())) for number, vector in zip(numbers, vectors, strict=True)],
+        list(zip(numbers, _halfvecs(data), strict=True)),
     )
 
 
