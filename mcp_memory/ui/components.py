@@ -28,9 +28,13 @@ __all__ = [
 
 
 def address(path: str, /, **query: object) -> str:
-    """Return an address of this interface; each part of `path` is escaped by the caller with `part`, values here."""
+    """Return an address of this interface; each part of `path` is escaped by the caller with `part`, values here.
+
+    A place in the page (`#…`) may follow the path.
+    """
     given = {name: str(value) for name, value in query.items() if value not in (None, "")}
-    return f"{path}?{urlencode(given, errors='replace')}" if given else path
+    path, mark, place = path.partition("#")
+    return f"{path}?{urlencode(given, errors='replace')}{mark}{place}" if given else f"{path}{mark}{place}"
 
 
 def part(text: str) -> str:

@@ -19,7 +19,7 @@ WORDS: dict[str, str] = {
     "frame.review": "Review",
     "frame.savings": "Savings",
     "frame.live": "Live",
-    "frame.home": "Home",
+    "frame.home": "Upkeep",
     "frame.more": "More",
     "frame.not_found": "Not found",
     "frame.no_page": "There is no page {path}.",
@@ -148,7 +148,7 @@ WORDS: dict[str, str] = {
     "persona.old": "This is version {version}.",
     "persona.current": "Show the current page",
     "persona.proof": "Proof",
-    "persona.proof_about": "Each line with the statements it names. A statement leads to the words it is based on.",
+    "persona.proof_about": "Open a line: it shows the statements it names, and the words that each is based on.",
     "persona.unproven": "names no statement",
     "persona.versions": "Versions",
     "persona.version": "Version {version}",
@@ -429,7 +429,7 @@ WORDS: dict[str, str] = {
     "review.released": "released",
     "review.kept": "kept in quarantine",
     # home
-    "home.title": "Home",
+    "home.title": "Settings and upkeep",
     "home.contents": "What this space holds",
     "home.space": "Space",
     "home.other_space": "Another space",
@@ -597,7 +597,8 @@ WORDS: dict[str, str] = {
     "savings.title": "Savings",
     "savings.all": "Since the beginning",
     "savings.counts": "This page counts the tokens that this memory saved and spent in your sessions. Your provider "
-    "bills the sessions themselves, and that bill is not known here.",
+    "bills the sessions themselves, and that bill is not known here. Money is known only for the calls that this "
+    "memory makes itself: the price of your agent's model is not known here.",
     "savings.nothing": "Nothing was saved yet. Once an agent offloads large results, a few lines stand in for each.",
     "savings.tokens": "{count} token|{count} tokens",
     "savings.net_saved": "saved, less what was spent.",
@@ -625,7 +626,8 @@ WORDS: dict[str, str] = {
     "savings.table": "Tokens on the last day|Tokens on each of the last {count} days. What later calls saved counts on "
     "the day on which the result came.",
     "savings.by_session": "Sessions of the last {count} day|Sessions of the last {count} days",
-    "savings.session_table": "Tokens that each session saved and spent, the newest first",
+    "savings.session_table": "Tokens that each session saved and spent, the newest first. A session without a link has "
+    "neither turns nor tool results here any more.",
     "savings.session": "Session",
     "savings.last": "Last",
     "savings.day": "Day",

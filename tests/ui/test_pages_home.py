@@ -65,6 +65,13 @@ async def test_what_was_forgotten_can_be_undone_and_erased(memory: Memory) -> No
     assert "Type PURGE to go on" in purge.words
 
 
+async def test_forgotten_words_are_folded_away_for_those_who_may_bring_them_back(memory: Memory) -> None:
+    told = await memory.remember("The safe is behind the stove.")
+    await memory.forget([told.atom.id])
+    assert "The safe is behind the stove." in text(await home_page(memory))
+    assert "stove" not in text(await home_page(memory, right="read"))
+
+
 async def test_what_was_brought_back_has_no_forms(memory: Memory) -> None:
     await memory.forget(["t1"])
     await memory.forget(undo="x1")

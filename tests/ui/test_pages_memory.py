@@ -56,10 +56,10 @@ async def test_the_memory_shows_persona_scenes_and_statements(memory: Memory) ->
 
 async def test_a_reader_without_rights_sees_the_same_and_no_form_that_changes_anything(memory: Memory) -> None:
     page = await reading(memory, "/")
-    assert [one.action for one in forms(page)] == ["/"]
+    assert [one.action for one in forms(page)] == ["/#statements"]
     assert "Maya's left knee hurts." in text(page)
     may = [one.action for one in forms(await at(memory, "/", right="write"))]
-    assert may == ["/", "/do/remember"]
+    assert may == ["/#statements", "/do/remember"]
 
 
 async def test_statements_are_filtered_by_kind_entity_and_time(memory: Memory) -> None:

@@ -44,6 +44,11 @@ async def test_hits_have_the_share_of_each_signal_as_bars_that_are_folded_away(m
     assert any(bar.startswith(("words0.", "meaning0.")) for bar in bars)
 
 
+async def test_hits_say_who_said_them_and_when(memory: Memory) -> None:
+    assert "t1you2026-11-20" in text(await at(memory, "/search?q=river"))
+    assert "a22026-11-20" in text(await at(memory, "/search?q=left+knee"))
+
+
 async def test_the_page_says_how_the_question_was_read_and_leads_to_what_recall_would_bring(memory: Memory) -> None:
     page = await at(memory, "/search?q=does+her+knee+hurt")
     assert ", ".join((await memory.explain("does her knee hurt")).words) in text(page)

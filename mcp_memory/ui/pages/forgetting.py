@@ -18,7 +18,7 @@ from mcp_memory.ui.words import t
 if TYPE_CHECKING:
     from mcp_memory.store.values import Tombstone
 
-__all__ = ["forget", "kinds_of", "tombstone"]
+__all__ = ["forget", "kinds_of", "tombstone", "words_box"]
 
 _LISTED = 200
 _SHOWN, _CHARS = 50, 300
@@ -48,12 +48,12 @@ async def tombstone(view: View) -> Page:
                 )
             ),
             *_still(await view.memory.still_said(id) if is_open else ()),
-            *((_undo(view, found), await _words(view, id)) if is_open else ()),
+            *((_undo(view, found), await words_box(view, id)) if is_open else ()),
         ),
     )
 
 
-async def _words(view: View, tombstone: str) -> Element | None:
+async def words_box(view: View, tombstone: str) -> Element | None:
     """Return the forgotten words in a closed box, only for a reader with the right to bring them back."""
     if not view.may("admin"):
         return None

@@ -37,7 +37,7 @@ async def home(view: View) -> Page:
         here="home",
         body=ui.body(
             ui.columns(_contents(view, status), _health(view, status, await _found(view) if checked else None)),
-            keeping.forgotten(view, await memory.tombstones()),
+            await keeping.forgotten(view, await memory.tombstones()),
             ui.columns(keeping.retention(await memory.retention()), keeping.export(view, memory.space)),
             keeping.backups(view, await memory.backups()) if view.is_owner and memory.has_files else None,
             *([_tokens(view, await memory.tokens()), _disk(status), _connected(status)] if view.is_owner else []),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.text import size
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.pages.forgetting import words_box
 from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
@@ -19,15 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["backups", "export", "forgotten", "retention"]
 
 _TOMBSTONES = 50
+_WORDED = 20
 _IDS = 8
 _PURGE = "purge"
 """The id of the form for what is ticked."""
 
 
-def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
-    """Return the forgotten items, the last first, with buttons that bring them back, and the form that erases some."""
+async def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
+    """Return the forgotten items, the last first, with buttons that bring them back, and the form that erases some.
+
+    Whoever may bring them back can open the words of the last ones.
+    """
     found = sorted(tombstones, key=lambda one: int(one.id[1:]), reverse=True)
     shown = found[:_TOMBSTONES]
+    words = {one.id: await words_box(view, one.id) for one in [one for one in shown if _is_open(one)][:_WORDED]}
     can_erase = view.is_owner and any(_is_open(one) for one in shown)
     purge = can_erase and ui.form(
         view,
@@ -39,7 +45,9 @@ def forgotten(view: View, tombstones: Sequence[Tombstone]) -> Element:
     )
     return ui.section(
         t("forgotten.title"),
-        ui.rows(_tombstone(view, one) for one in shown) if shown else ui.empty(t("forgotten.none")),
+        ui.rows((_tombstone(view, one), words.get(one.id)) for one in shown)
+        if shown
+        else ui.empty(t("forgotten.none")),
         el("p", t("forgotten.more", count=len(found) - len(shown))) if len(found) > len(shown) else None,
         el("details", el("summary", t("forgotten.erase")), purge) if purge else None,
         id="forgotten",

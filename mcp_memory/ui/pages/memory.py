@@ -27,6 +27,8 @@ __all__ = ["KINDS", "overview", "persona", "scene"]
 KINDS = get_args(Kind)
 _WAITING = 100
 _LISTED = 30
+_STATEMENTS = "/#statements"
+"""Where the list of statements begins, so that a filter does not lead to the top of the page."""
 _FILTERS = ("kind", "entity", "scene", "since", "until", "as_of", "ended")
 
 
@@ -117,7 +119,7 @@ def _statements(view: View, listed: StatementPage | str) -> Element:
         t("memory.statements"),
         form,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
-        ui.pager("/", listed.cursor, t("memory.more"), **given),
+        ui.pager(_STATEMENTS, listed.cursor, t("memory.more"), **given),
         el("p", el("small", t("memory.legend"))),
         beside=total,
         id="statements",
@@ -141,9 +143,9 @@ def _filters(view: View) -> Element:
         ui.tick(t("memory.ended"), "ended", checked="ended" in query),
         el("input", type="hidden", name="scene", value=query["scene"]) if query.get("scene") else None,
         el("button", t("memory.show")),
-        ui.link("/", t("memory.show_all")) if any(query.get(name) for name in _FILTERS) else None,
+        ui.link(_STATEMENTS, t("memory.show_all")) if any(query.get(name) for name in _FILTERS) else None,
         method="get",
-        action="/",
+        action=_STATEMENTS,
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, revealed
-from mcp_memory.core.types import Atom, PersonaVersion, Scene
+from mcp_memory.core.types import Atom, PersonaVersion, Scene, Turn
 from mcp_memory.store.citations import cited
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
@@ -17,6 +17,8 @@ from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory.evidence import ProvenLine
+
+_AROUND = 60  # characters around a quote
 
 __all__ = ["ended_of", "persona", "scene_names"]
 
@@ -45,9 +47,10 @@ async def persona(view: View) -> Page:
         body.append(await _compared(view))
     body.append(ui.section(t("persona.page"), markdown(text, scenes=names, ended=ended, title="Persona", top=2)))
     if claims := [line for line in lines if line.is_claim]:
-        body.append(
-            ui.section(t("persona.proof"), el("p", t("persona.proof_about")), *map(_proof, claims), id="evidence")
-        )
+        first = {atom.evidence for line in claims for atom in line.atoms}
+        turns = {turn.id: turn for turn in await memory.turns(sorted(first))}
+        proofs = (_proof(line, turns) for line in claims)
+        body.append(ui.section(t("persona.proof"), el("p", t("persona.proof_about")), *proofs, id="evidence"))
     if versions:
         body.append(_versions(versions))
     return Page(title=t("persona.title"), here="memory", body=tuple(body))
@@ -63,17 +66,22 @@ def _which(versions: Sequence[PersonaVersion], chosen: PersonaVersion | None, *,
     return el("p", t("persona.listed" if anything else "persona.none"))
 
 
-def _proof(line: ProvenLine) -> Element:
-    """Return a line with the statements that it names; each leads on to the words it is based on."""
+def _proof(line: ProvenLine, turns: Mapping[str, Turn]) -> Element:
+    """Return a line with the statements that it names, each with the words that it is based on first."""
     if line.atoms:
         ended = [" ", ui.badge(t("shared.ended"), "warn")] if any(atom.valid_to for atom in line.atoms) else None
         return el(
             "details",
             el("summary", revealed(line.text.strip(" -*")), ended, dir="auto"),
-            ui.rows(map(ui.statement_row, line.atoms)),
+            ui.rows(_proven(atom, turns.get(atom.evidence)) for atom in line.atoms),
         )
     unproven = None if line.scenes else [" ", ui.badge(t("persona.unproven"), "warn")]
     return el("p", inline(line.text.strip(" -*")), unproven, dir="auto")
+
+
+def _proven(atom: Atom, turn: Turn | None) -> list[Element]:
+    quote = ui.quoted(turn, [atom.span], around=_AROUND, of=atom.id) if turn else None
+    return [ui.statement_row(atom), *([quote] if quote else [])]
 
 
 async def _compared(view: View) -> Element:

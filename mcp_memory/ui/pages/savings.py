@@ -20,7 +20,6 @@ from mcp_memory.ui.words import t
 __all__ = ["savings"]
 
 _SPANS = (7, 30, 90, 365)
-_WEEK = 7
 _SESSIONS = 100
 
 
@@ -29,8 +28,8 @@ async def savings(view: View) -> Page:
     span = _span(view)
     ledger = await view.memory.ledger()
     days = await view.memory.savings_by_day(days=span)
-    sessions = await view.memory.savings_by_session(days=_WEEK)
-    known = {one.session for one in await view.memory.sessions(limit=_SESSIONS)}
+    sessions = await view.memory.savings_by_session(days=span)
+    known = await _known(view, sessions)
     knows_models = view.is_owner or view.right == "admin"
     return Page(
         title=t("savings.title"),
@@ -39,10 +38,17 @@ async def savings(view: View) -> Page:
             el("p", t("savings.counts")),
             ui.columns(_totals(ledger), _models(view, ledger) if knows_models else None),
             _by_day(days, span, knows_models),
-            _by_session(sessions, known) if sessions else None,
+            _by_session(sessions, known, span) if sessions else None,
             _calls(ledger["model"]["ever"]) if knows_models else None,
         ),
     )
+
+
+async def _known(view: View, sessions: Sequence[SessionSavings]) -> set[str]:
+    """Return the sessions that have a page: those with turns, or with results of tools."""
+    known = {one.session for one in await view.memory.sessions(limit=_SESSIONS)}
+    others = [one.session for one in sessions if one.session not in known]
+    return known | {name for name in others if await view.memory.records(session=name, limit=1)}
 
 
 def _span(view: View) -> int:
@@ -141,8 +147,8 @@ def _money(cost: float | None) -> str:
     return "–" if cost is None else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
-def _by_session(sessions: Sequence[SessionSavings], known: Collection[str]) -> Element:
-    """Return what the sessions of the last week saved and spent; a session is a link where its turns are known."""
+def _by_session(sessions: Sequence[SessionSavings], known: Collection[str], span: int) -> Element:
+    """Return what the sessions of the last days saved and spent; a session is a link where it has a page."""
     head = [t("savings.session"), t("savings.last"), t("savings.saved"), t("savings.spent"), t("savings.net_column")]
     lines = (
         (
@@ -156,7 +162,7 @@ def _by_session(sessions: Sequence[SessionSavings], known: Collection[str]) -> E
         )
         for one in sessions
     )
-    title = t("savings.by_session", count=_WEEK)
+    title = t("savings.by_session", count=span)
     return ui.section(title, ui.table(t("savings.session_table"), head, lines, numbers=(2, 3, 4)))
 
 

@@ -6,7 +6,7 @@ Without a layer the first page of a search is explained; with one its hits can b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import anyio
@@ -140,9 +140,10 @@ async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[A
     beside_it = cast("MemoryResults", found["beside"])
     most = max((part.points for row in explained.shown for part in row.parts), default=0.0)
     words = set(explained.words)
+    said = await _said(view, [row.id for row in (*explained.shown, *explained.missed, *explained.left_out)])
 
     def rows(listed: Iterable[ExplainedRow]) -> Element:
-        return ui.rows(_row(row, words, most) for row in listed)
+        return ui.rows(_row(row, words, most, said.get(row.id, ())) for row in listed)
 
     return [
         ui.note(explained.note) if explained.note else None,
@@ -157,11 +158,21 @@ async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[A
     ]
 
 
-def _row(row: ExplainedRow, words: set[str], most: float) -> list[Node | None]:
+async def _said(view: View, ids: Sequence[str]) -> dict[str, tuple[Node | None, ...]]:
+    """Return who said each of these rows, and when; of a statement its source, unless it is the user, and its dates."""
+    turns = await view.memory.turns([id for id in ids if id[0] == "t"])
+    atoms = await view.memory.statements_by_id([id for id in ids if id[0] == "a"])
+    return {turn.id: (ui.speaker(turn), ui.moment(turn.said_at)) for turn in turns} | {
+        atom.id: (ui.moment(atom.valid_from, day=True), ui.name_of_source(atom.source)) for atom in atoms
+    }
+
+
+def _row(row: ExplainedRow, words: set[str], most: float, said: Iterable[Node | None]) -> list[Node | None]:
     return [
         el("p", ui.link(f"/{row.id}", ui.marked(row.text, _places(row.text, words))), class_="said", dir="auto"),
         ui.gap(
             el("span", row.id, class_="id"),
+            said,
             ui.badge(t("shared.held"), "warn") if row.held else None,
             el("span", revealed(row.left_out)) if row.left_out else None,
         ),

@@ -176,7 +176,8 @@ function submit(form, button) {
   const given = new FormData(form);
   if (button?.name) given.append(button.name, button.value);
   const query = new URLSearchParams([...given].filter(([, value]) => value !== ""));
-  open(`${resolve(form.getAttribute("action") ?? "").split("?")[0]}?${query}`);
+  const [path, place] = resolve(form.getAttribute("action") ?? "").split("#", 2);
+  open(`${path.split("?")[0]}?${query}${place ? `#${place}` : ""}`);
 }
 
 // --- the reader -------------------------------------------------------------------------------------
