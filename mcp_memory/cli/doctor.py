@@ -26,11 +26,13 @@ from mcp_memory import __version__
 from mcp_memory.cli.terminal import model_name, one_line, plural, with_nearest
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, unknown_variables
-from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks.endpoint import health
+from mcp_memory.models.client_llm import ClientLLM
 from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.metered import make_llm, make_others
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
 from mcp_memory.service.upkeep.rebuild import Agreement, agreement
@@ -66,6 +68,7 @@ def examine(**overrides: Any) -> Iterator[Check]:
         return
     yield _settings(settings)
     yield from _telemetry()
+    yield from _clients(settings)
     yield _home(settings.home)
     yield _disk(settings.home)
     yield _hooks(settings.home)
@@ -112,6 +115,21 @@ def _telemetry() -> Iterator[Check]:
         found = "OTEL_* names a collector, and the extra that sends spans is not installed"
         next_step = "Install memory-pyramid[otel], or unset the variable; nothing is sent meanwhile."
         yield Check("telemetry", "warn", found, next_step)
+
+
+def _clients(settings: Settings) -> Iterator[Check]:
+    """Look for the clients that are set as models. Whether they are signed in shows only when they are asked."""
+    try:
+        models = [make_llm(settings), *make_others(settings).values()]
+    except InvalidInput as error:
+        yield Check("client", "fail", str(error), "Mend the setting and run doctor again.")
+        return
+    for model in models:
+        if isinstance(model, ClientLLM):
+            try:
+                yield Check("client", "ok", f"{model.name} is {model.program()}")
+            except ModelFailed as error:
+                yield Check("client", "warn", str(error), "Turns are kept meanwhile, and read afterwards.")
 
 
 def _home(home: Path) -> Check:

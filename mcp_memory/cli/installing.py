@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import command_settings, place, say
+from mcp_memory.cli.base import command_settings, place, say, settings
 from mcp_memory.cli.terminal import WIDTH, columns, json_text, one_line, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.text import safe_name
 
 if TYPE_CHECKING:
     from mcp_memory.integrations.clients.plan import ConfigChange, ConfigPart
+    from mcp_memory.integrations.clients.programs import ClientProgram
     from mcp_memory.integrations.clients.server_check import Greeting
 
 NAME = "memory"
@@ -248,6 +249,41 @@ def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...]
         click.echo(visible(f"Its memory is the space {space!r}: mcp-memory --space {shlex.quote(space)} status"))
     same = [*([] if name == NAME else ["--name", name]), *(["--project", str(project)] if project else [])]
     click.echo(visible(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
+    if not yes and not any(line.startswith("MCP_MEMORY_LLM=") for line in env):
+        _offer_to_read(of)
+
+
+def _offer_to_read(of: ClientProgram) -> None:
+    """Ask whether the client may read the conversations: at a terminal, and once for a home, as either answer is kept.
+
+    Nothing is asked where `llm` is set.
+    """
+    from mcp_memory.integrations.clients import plan
+    from mcp_memory.models.client_llm import CLIENTS, PREFIX
+
+    if of.name not in CLIENTS or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return
+    try:
+        chosen = settings()
+    except McpMemoryError:  # the server and `doctor` report it
+        return
+    if "llm" in chosen.model_fields_set:
+        return
+    say(
+        f"\nNo model reads your conversations yet. {of.title} can do it in the background, signed in as you: it turns "
+        "new turns into statements, scenes and a persona. This uses your account there, up to "
+        f"{chosen.llm_daily_tokens:,} tokens a day. It runs without tools, servers and hooks."
+    )
+    try:
+        agreed = click.confirm(f"May {of.title} read them?", default=False)
+    except click.Abort:
+        click.echo()
+        return
+    config = chosen.home / "config.toml"
+    config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    change = plan.with_setting(config, "llm", f"{PREFIX}{of.name}" if agreed else "none")
+    plan.carry_out([change])
+    say(visible(f"{'Reading is on' if agreed else 'Reading stays off'}. To change that, set llm in {config}."))
 
 
 def _check_installed_once(parts: list[ConfigPart]) -> None:

@@ -279,16 +279,6 @@ def client_of(name: str) -> _Client:
     return client
 
 
-def found(client: _Client, environ: Mapping[str, str]) -> str | None:
-    """Return the path of the client's program; None where it is not installed."""
-    return shutil.which(client.program, path=_path(environ))
-
-
-def missing(client: _Client) -> str:
-    """Return what to say where the client is not installed."""
-    return f"{client.title} was not found. Install it so that `{client.program}` is on the PATH, or set llm to none."
-
-
 class ClientLLM:
     """Asks a client. `name` is the setting; `home` the memory's, over whose processes one question is asked at a time.
 
@@ -303,6 +293,16 @@ class ClientLLM:
         self._gate = threading.Lock()
         self._closed = False
         self._runs = set[ClientRun]()
+
+    def program(self) -> str:
+        """Return the path of the client's program. Raises ModelFailed where it is not installed."""
+        title, program = self._client.title, self._client.program
+        path = shutil.which(program, path=_path(os.environ))
+        if path is None:
+            raise ModelFailed(
+                f"{title} was not found. Install it so that `{program}` is on the PATH, or set llm to none."
+            )
+        return path
 
     def close(self) -> None:
         """End the client with all its children, if it is at work, and start it no more."""
@@ -324,9 +324,7 @@ class ClientLLM:
 
     def _ask(self, prompt: ModelPrompt, timeout: float, folder: Path) -> Completion:
         client, user = self._client, dict(os.environ)
-        program = found(client, user)
-        if program is None:
-            raise ModelFailed(missing(client))
+        program = self.program()
         system = "\n\n".join(one.text for one in prompt.messages if one.role == "system")
         told = _told(prompt.messages, without_system=client.takes_system)
         _write(folder / "prompt", told)

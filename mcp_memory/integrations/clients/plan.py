@@ -118,6 +118,14 @@ def removed(part: ConfigPart) -> ConfigChange:
     return ConfigChange(found, less.encode())
 
 
+def with_setting(config: Path, name: str, value: str) -> ConfigChange:
+    """Plan to add a setting of ours that is not there yet to the `config.toml` of a home. Raises as `installed`."""
+    found = config_file.look(config)
+    config_file.check_writable(found)
+    text = config_file.text_of(found.data, config)
+    return ConfigChange(found, f"{name} = {json.dumps(value)}\n{text}".encode())
+
+
 def carry_out(changes: Iterable[ConfigChange]) -> None:
     """Write all of them or, where one fails, none: those before it are put back."""
     done: list[ConfigChange] = []

@@ -250,6 +250,28 @@ def test_at_a_terminal_whose_memory_it_is_to_be_is_asked_once(
     assert "Which memory" not in run("install", "gemini", "--yes").output
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal")
+@pytest.mark.parametrize(("answer", "llm"), [("y", "client:codex"), ("", "none")])
+def test_at_a_terminal_whether_the_client_may_read_conversations_is_asked_once_and_the_answer_kept(
+    run: Run, tmp_path: Path, answer: str, llm: str
+) -> None:
+    home = tmp_path / ".mcp-memory"
+    question = "May Codex read them? [y/N]:"
+    shown = at_a_terminal("install", "codex", folder=tmp_path, typed=f"shared\ny\n{answer}\n")
+    assert question in shown
+    assert "This uses your account there, up to 300,000 tokens a day." in on_one_line(shown)
+    assert (home / "config.toml").read_text() == f'llm = "{llm}"\n'
+    run("uninstall", "codex", "--yes")
+    assert question not in at_a_terminal("install", "codex", folder=tmp_path, typed="shared\ny\n")
+
+
+def test_nobody_is_asked_whether_the_client_may_read_without_a_terminal(run: Run, tmp_path: Path) -> None:
+    for client in ("claude-code", "codex", "gemini"):
+        assert "read them?" not in run("install", client, stdin="y\n").output
+    assert not (tmp_path / ".mcp-memory").exists()
+
+
 def at_a_terminal(*arguments: str, folder: Path, typed: str) -> str:
     """Return what the command line shows to somebody at a terminal, who typed ahead."""
     import pty
