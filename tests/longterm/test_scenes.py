@@ -221,6 +221,15 @@ def test_statements_stand_below_their_times_in_order_with_what_has_to_be_known_o
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [("周立去了博物馆。", "2026-05-04:"), ("周立在2026年5月4日那一周爬山。", "2026-05-04 – 2026-05-10:")],
+)
+def test_the_surname_zhou_names_no_week(life: Life, text: str, time: str) -> None:
+    life.learn(text, valid_from=datetime(2026, 5, 4, tzinfo=UTC))
+    assert f"<statements>\n{time}\n(a1) {text}" in life.asked()
+
+
 def test_a_long_statement_is_shown_to_its_end(life: Life) -> None:
     life.learn(f"Maya {'says so and ' * 60}ends here.")
     assert "ends here." in life.asked()
