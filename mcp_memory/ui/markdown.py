@@ -209,7 +209,10 @@ class _Page:
         ids = [found[0] for found in _IN_GROUP.finditer(group) if found[0][0] == "a"]
         if ids and all(id in self.ended for id in ids):
             struck = [node for node in words.nodes[words.cited :] if node != ""]
-            words.nodes[words.cited :] = [el("del", struck), *nodes]
+            first = struck[0] if struck and isinstance(struck[0], str) else ""
+            bare = first.lstrip(_PUNCTUATION)  # what is stripped belongs to the words before
+            before = first[: len(first) - len(bare)]
+            words.nodes[words.cited :] = [before, el("del", [bare, *struck[bool(first) :]]), *nodes]
         else:
             words.nodes += nodes
         words.cited = len(words.nodes)
@@ -268,6 +271,7 @@ def _is_inside(lines: Sequence[str], at: int, indent: int) -> bool:
     return bool(lines[at - 1].strip()) and not any(pattern.match(line) for pattern in begins)
 
 
+_PUNCTUATION = " \n.,;:!?…。，；、)）]"
 _GROUPED = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]{1,200}\]\])"
 _IN_GROUP = re.compile(r"\[\[[^\[\]\n]{1,200}\]\]|(?<![\w\[])a[0-9]{1,18}(?!\w)")
 _TOKEN = re.compile(

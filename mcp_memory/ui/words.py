@@ -217,7 +217,7 @@ WORDS: dict[str, str] = {
     "item.when_wrong": "What was wrong",
     "item.when_never": "it was never true",
     "item.when_changed": "it was true, and changed",
-    "item.changed_on": "Changed on (if you know)",
+    "item.changed_on": "Changed on",
     "item.fact_value": "Fact: {fact}",
     "item.ask_value": "The memory also keeps this fact: {fact}. Your text no longer names that value. Write the new "
     "value below, or leave it empty to end the fact.",

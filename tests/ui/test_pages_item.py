@@ -83,6 +83,13 @@ async def test_a_correction_can_be_undone_from_the_pages_of_both_statements(memo
     assert all(form.action != "/do/undo_correction" for form in forms(await at(memory, "/a1")))
 
 
+async def test_a_fact_that_a_correction_repeats_is_once_in_its_history(memory: Memory) -> None:
+    since = (await memory.atom("a1")).valid_from.isoformat()
+    await memory.remember("Maya lives in Lisbon, in Graça.", supersedes=["a1"], valid_from=since)
+    assert (await memory.atom("a3")).fact
+    assert "History of this fact" not in text(await at(memory, "/a3"))
+
+
 async def test_a_statement_that_was_wrong_from_the_start_says_that_it_was_never_true(memory: Memory) -> None:
     since = (await memory.atom("a1")).valid_from.isoformat()
     await memory.remember("Maya lives in Porto.", supersedes=["a1"], valid_from=since)

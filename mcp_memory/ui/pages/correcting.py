@@ -12,7 +12,7 @@ from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
-__all__ = ["ask_value", "correct", "undo"]
+__all__ = ["ask_value", "correct", "undo", "without_repeated"]
 
 
 def correct(view: View, atom: Atom) -> Iterator[Element]:
@@ -55,6 +55,16 @@ def _form(
 def _value(fact: Fact, value: str) -> Element:
     label = t("item.fact_value", fact=revealed(f"{fact.entity} · {fact.relation}"))
     return ui.field(label, "value", revealed(value))
+
+
+def without_repeated(facts: Sequence[Fact]) -> list[Fact]:
+    """Return facts without those that a correction repeated with the same value from the same moment on."""
+    kept = {(one.entity, one.relation, one.value, one.valid_from) for one in facts if one.valid_to != one.valid_from}
+    return [
+        one
+        for one in facts
+        if one.valid_to != one.valid_from or (one.entity, one.relation, one.value, one.valid_from) not in kept
+    ]
 
 
 async def undo(view: View, correction: Atom, replaced: Sequence[Atom]) -> Element | None:

@@ -13,6 +13,7 @@ from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import Fact, StatementPage
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
+from mcp_memory.ui.pages.correcting import without_repeated
 from mcp_memory.ui.pictures import graph, timeline
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
@@ -27,7 +28,7 @@ _CHANGES = 12
 async def entity(view: View) -> Page:
     """Everything about one name, today or as of `as_of` (a date) or `day` (of the slider, counted from the first)."""
     name, memory = view.parts["name"], view.memory
-    facts = await memory.facts_about(name)
+    facts = without_repeated(await memory.facts_about(name))
     as_of = _as_of(view, facts)
     listed = await memory.statements(
         entity=name,

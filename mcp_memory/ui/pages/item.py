@@ -42,7 +42,7 @@ async def statement(view: View) -> Page:
     evidence = [Evidence(turn=atom.evidence, span=atom.span, quote=""), *atom.also]
     turns = {one.turn.id: one.turn for one in why.quotes if one.turn}
     fact = next((one.fact for one in (atom, *why.replaces) if one.fact), None)
-    facts = await memory.facts_about(fact.entity) if fact else []
+    facts = correcting.without_repeated(await memory.facts_about(fact.entity)) if fact else []
     newer = why.replaced_by[:1]
     return Page(
         title=t("item.statement", id=id),

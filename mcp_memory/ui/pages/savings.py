@@ -37,7 +37,7 @@ async def savings(view: View) -> Page:
         body=ui.body(
             el("p", t("savings.counts")),
             ui.columns(_totals(ledger), _models(view, ledger) if knows_models else None),
-            _by_day(days, span, knows_models),
+            _by_day(days, span, knows_models and any(day.model_tokens for day in days)),
             _by_session(sessions, known, span) if sessions else None,
             _calls(ledger["model"]["ever"]) if knows_models else None,
         ),
@@ -155,7 +155,7 @@ def _by_session(sessions: Sequence[SessionSavings], known: Collection[str], span
             ui.link(f"/session/{ui.part(one.session)}", ui.words_of(one.session))
             if one.session in known
             else ui.words_of(one.session),
-            ui.moment(one.at),
+            ui.moment(one.at, day=True),
             ui.count(one.saved),
             ui.count(one.spent),
             ui.count(one.saved - one.spent),
