@@ -138,6 +138,21 @@ def test_the_checks_are_these(run: Run, small_home: Path) -> None:
     )  # fmt: skip
 
 
+def test_doctor_looks_for_the_client_that_is_the_model(
+    run: Run, small_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_MEMORY_LLM", "client:gemini")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, found = checks(run, small_home)
+    (check,) = found["client"]
+    assert (code, check["state"]) == (0, "warn")
+    assert check["found"].startswith("Gemini CLI was not found. Install it")
+    (tmp_path / "gemini").touch(mode=0o755)
+    assert checks(run, small_home)[1]["client"][0]["found"] == f"client:gemini is {tmp_path / 'gemini'}"
+    monkeypatch.setenv("MCP_MEMORY_LLM", "client:cursor")
+    assert "client:codex" in checks(run, small_home)[1]["client"][0]["found"]
+
+
 @pytest.mark.parametrize(("installed", "state"), [(True, "ok"), (False, "warn")])
 def test_doctor_says_that_spans_leave_the_machine(
     run: Run, small_home: Path, installed: bool, state: str, monkeypatch: pytest.MonkeyPatch

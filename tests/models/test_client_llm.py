@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from pydantic import BaseModel
 
@@ -398,6 +399,22 @@ def test_a_client_gets_more_time_than_a_server_unless_it_is_set(home: Path) -> N
     assert (
         load_settings({"MCP_MEMORY_LLM": "client:codex", "MCP_MEMORY_LLM_TIMEOUT": "90"}, home=home).llm_timeout == 90
     )
+
+
+@pytest.mark.slow
+async def test_when_a_server_stops_in_the_middle_of_an_answer_the_job_is_given_back(made: Make, home: Path) -> None:
+    client = made("claude-code")
+    client.says(hangs=True)
+    settings = Settings(home=home, embedder="none", llm="client:claude-code", idle_seconds=0)
+    async with open_memory(settings) as memory:
+        await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto, since the spring of 2019.")])
+        await memory.flush()
+        await anyio.to_thread.run_sync(until, client.running.exists)
+    await anyio.to_thread.run_sync(until, lambda: ended(client))
+    async with open_memory(settings, distil=False) as memory:
+        pyramid = (await memory.status())["pyramid"]
+    assert [job for job in pyramid["works"] if job["state"] == "parked"] == []
+    assert pyramid["waiting"]["turns"] == 1
 
 
 async def test_past_a_cap_no_client_is_started(made: Make, home: Path) -> None:
