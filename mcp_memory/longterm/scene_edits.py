@@ -268,7 +268,7 @@ class _PageDrafts:
         return {*self.pages, *self.gone}
 
     def take(self, edit: RequestedEdit) -> None:
-        match edit.action or self._meant(edit):
+        match self._meant(edit):
             case "create":
                 self._create(edit)
             case "update":
@@ -282,15 +282,17 @@ class _PageDrafts:
                 if (scene := self._own(edit.slug or edit.title)) is not None:
                     self._remove(scene, one_line(edit.reason, _REASON) or "no longer wanted")
 
-    def _meant(self, edit: RequestedEdit) -> SceneAction | Literal["append"]:
-        """Return what an edit does that does not say it."""
+    def _meant(self, edit: RequestedEdit) -> str:
+        """Return what an edit does, where it does not say so, or changes lines under another name."""
+        if edit.action in ("merge", "delete"):
+            return edit.action
+        if edit.lines and not edit.from_:
+            return "update"
         scene = find_scene(self.given.scenes, edit.slug or edit.title)
-        if edit.from_:
-            return "merge"
-        if scene is None:
-            return "update" if edit.lines else "create"
+        if edit.action or edit.from_ or scene is None:
+            return edit.action or ("merge" if edit.from_ else "create")
         is_whole = scene.slug in self.given.shown and not set(scene.atoms).isdisjoint(cited(edit.body))
-        return "update" if is_whole or edit.lines or not edit.body.strip() else "append"
+        return "update" if is_whole or not edit.body.strip() else "append"
 
     def _create(self, edit: RequestedEdit) -> None:
         name = edit.slug or edit.title

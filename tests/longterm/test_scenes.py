@@ -580,6 +580,15 @@ def test_a_body_with_nothing_of_the_page_that_was_shown_is_added_to_it(life: Lif
     assert life.scene("one").body == "A (a1).\n\nB (a2).\n\n## More\n\nMore of A (a1)."
 
 
+@pytest.mark.parametrize("action", ["", "create", "update", "append"])
+def test_lines_are_changed_whatever_a_model_calls_it(life: Life, action: str) -> None:
+    (a,) = life.learn("A is so.")
+    life.answer(create("one", f"A ({a})."))
+    life.learn("B is so.")
+    life.answer({"action": action, "slug": "one", "lines": ["1+| B (a2)."], "body": "", "from": []})
+    assert life.scene("one").body == "A (a1).\nB (a2)."
+
+
 def test_a_page_may_get_another_title_and_keeps_its_slug(life: Life) -> None:
     (a,) = life.learn("A is so.")
     life.answer(create("one", f"A ({a})."))
