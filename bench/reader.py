@@ -24,7 +24,7 @@ from mcp_memory.shortterm.summary_stage import SUMMARIES
 
 __all__ = ["Reader"]
 
-_TURN = re.compile(r'<turn id="(t\d+)"[^>]*>\n?(.*?)\n?</turn>', re.DOTALL)
+_TURN = re.compile(r"^<(t\d+) [^>\n]*> (.*?)(?=\n<(?:t\d+ |day>|session>|/turns>))", re.DOTALL | re.MULTILINE)
 _TOLD = re.compile(r"I \w+[^.!?\n]*[.!?]")
 _PAGE = re.compile(r'<page slug="([^"]+)" title="([^"]*)"[^>]*>\n(.*?)\n</page>', re.DOTALL)
 _PAGE_CHARS = 1_500
@@ -53,24 +53,8 @@ class Reader:
 def extract(question: str) -> Any:
     new: list[tuple[str, str]] = _TURN.findall(question[question.rindex("<turns>") :])
     told: list[tuple[str, str]] = [(id, said) for id, content in new for said in _TOLD.findall(content)]
-    return {
-        "scenes": [
-            {
-                "name": "somebody tells of themselves",
-                "atoms": [
-                    {
-                        "turn": id,
-                        "quote": said,
-                        "text": said,
-                        "kind": "persona",
-                        "priority": 75,
-                        "entities": list[str](),
-                    }
-                    for id, said in told
-                ],
-            }
-        ]
-    }
+    notes = [{"turn": id, "quote": said, "text": said, "kind": "persona"} for id, said in told]
+    return {"notes": notes}
 
 
 def merge(question: str) -> Any:

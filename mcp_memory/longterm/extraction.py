@@ -1,8 +1,10 @@
 """L1, extraction: reads the next turns of a session once, and stores durable statements as drafts of atoms.
 
-One question for each batch of turns. Drafts, names of entities and the session's cursor are committed together. A batch
-is the next turns with content, with some earlier turns as background; the same positions always give the same batch.
-Turns go to the model as data behind tags that nothing in them can close; very long ones are cut in the middle.
+One question for each batch of turns. Drafts, names of entities and the cursors of the sessions are committed together.
+A batch is the next turns with content of one session, with some earlier turns as background; where there is room left,
+short sessions near it that wait too. The same positions always give the same batch. The question shows current
+statements that the turns may repeat or end, so that it is not asked twice what they mean. Turns go to the model as data
+behind tags that nothing in them can close; very long ones are cut in the middle.
 
 `statements` reads the reply, `grounding` checks each statement, `names` and `times` resolve who and when.
 """
@@ -14,38 +16,46 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TypeAlias
 
 from pydantic import BaseModel
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Turn
+from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, names_table, with_told
 from mcp_memory.longterm.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity
+from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.turns import own_words, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Backlog, Extraction, Work
+from mcp_memory.store.values import Backlog, Extraction, Filters, Work
 
-__all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "ExtractionBasis", "TurnBatch"]
+__all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "ExtractionBasis", "SessionPart", "TurnBatch"]
 
-MAX_ATOMS = 20
+MAX_ATOMS = 40
 _REPLY_TOKENS = 6_000
-_SCENE_CHARS = 80
 
 
-class ExtractionBasis(BaseModel):
-    """The positions of a batch in its session, the second not in it."""
+class SessionPart(BaseModel):
+    """Turns of a session from position `start` up to `stop`, without it."""
 
     session: str
     start: int
     stop: int
+
+
+class ExtractionBasis(BaseModel):
+    """The turns of a batch, oldest session first, and the current atoms shown beside them."""
+
+    parts: list[SessionPart]
+    held: list[str] = []
 
 
 # --- asking -----------------------------------------------------------------------------------------
@@ -53,31 +63,77 @@ class ExtractionBasis(BaseModel):
 
 def plan(desk: SearchContext, *, session: str | None, smaller: int) -> ExtractionBasis | None:
     """Return the batch that begins where the session was read to; None where nothing was said since."""
-    waits = None if session is None else _backlog(desk, session)
-    if waits is None:
+    waiting = {one.session: one for one in desk.store.backlog(desk.space)}
+    first = waiting.pop(session or "", None)
+    if first is None:
         return None
     most = max(1, desk.settings.batch_turns >> smaller)
-    end = waits.start + _MOST_READ
-    batch = read_batch(desk.store, desk.space, waits.session, waits.start, end, most=most)
-    return (
-        ExtractionBasis(session=waits.session, start=waits.start, stop=batch.stop) if batch.stop > waits.start else None
-    )
+    batches = [_next_batch(desk, first, most)]
+    if not smaller:  # else a session that no model can read would keep others from being read
+        batches += _short_sessions(desk, first, waiting.values(), most - len(batches[0].turns), batches[0].characters)
+    batches.sort(key=lambda batch: (batch.turns[0].said_at if batch.turns else desk.now, batch.parts[0].session))
+    parts = [part for batch in batches for part in batch.parts if part.stop > part.start]
+    turns = [turn for batch in batches for turn in batch.turns]
+    return ExtractionBasis(parts=parts, held=_near_statements(desk, turns)) if parts else None
+
+
+def _next_batch(desk: SearchContext, waits: Backlog, most: int) -> TurnBatch:
+    part = SessionPart(session=waits.session, start=waits.start, stop=waits.start + _MOST_READ)
+    return read_batch(desk.store, desk.space, [part], most=most)
+
+
+def _short_sessions(
+    desk: SearchContext, first: Backlog, others: Iterable[Backlog], room: int, characters: int
+) -> Iterator[TurnBatch]:
+    """Yield whole sessions that have ended and fit into the question too, those nearest in time first."""
+    ended = desk.now - timedelta(seconds=desk.settings.idle_seconds)
+    for waits in sorted(others, key=lambda one: (abs(one.last - first.last), one.session)):
+        if waits.turns > room or (waits.last > ended and waits.flush <= waits.start):
+            continue
+        batch = _next_batch(desk, waits, room)
+        if characters + batch.characters <= MAX_CHARS:
+            room, characters = room - len(batch.turns), characters + batch.characters
+            yield batch
+
+
+_HELD = 16  # statements shown beside the turns
+_HELD_FOR_A_TURN = 3
+_HELD_CHARS = 200
+
+
+def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
+    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else the nearest."""
+    current = Filters(unheld=True)
+    few = desk.store.list_atoms(desk.space, filters=current, limit=_HELD + 1)
+    if len(few) <= _HELD:
+        return sorted((atom.id for atom in few), key=_number)
+    points: Counter[str] = Counter()
+    for turn in turns:
+        if turn.role == "user":
+            text = own_words(turn.content)[:BACKGROUND_CHARS]
+            hits = desk.search(desk.space, "atom", text, embed=desk.of_query, filters=current, limit=_HELD_FOR_A_TURN)
+            points.update({hit.id: _HELD_FOR_A_TURN - place for place, hit in enumerate(hits)})
+    return sorted((id for id, _ in points.most_common(_HELD)), key=_number)
+
+
+def _number(id: str) -> int:
+    return int(id[1:])
 
 
 def question(desk: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extracted] | None:
     """Return the model's question about the batch; None if all of it is noise."""
-    batch = _read_batch(desk, basis)
+    batch = _read_basis(desk, basis)
     if not batch.turns:
         return None
-    waits = _backlog(desk, basis.session)
     names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
+    held = [atom for atom in desk.store.atoms(desk.space, basis.held) if atom.valid_to is None]
     return ModelQuestion(
         purpose="extract",
         messages=prompt(
             "extract",
             people=_people(names),
             known=names_table(names),
-            scene=one_line(waits.scene if waits else "", _SCENE_CHARS) or "none yet",
+            held="\n".join(map(_held_line, held)) or "nothing",
             background=shown(batch.background, background=True),
             turns=shown(batch.turns),
             most=str(MAX_ATOMS),
@@ -87,13 +143,13 @@ def question(desk: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extra
     )
 
 
-def _backlog(desk: SearchContext, session: str) -> Backlog | None:
-    return next(iter(desk.store.backlog(desk.space, session=session)), None)
+def _held_line(atom: Atom) -> str:
+    text = fenced(one_line(atom.text, _HELD_CHARS), *_TAGS)
+    return f"{atom.id} {date_of(atom.valid_from, atom.text)}: {text}"
 
 
-def _read_batch(desk: SearchContext, basis: ExtractionBasis) -> TurnBatch:
-    background = desk.settings.background_turns
-    return read_batch(desk.store, desk.space, basis.session, basis.start, basis.stop, background=background)
+def _read_basis(desk: SearchContext, basis: ExtractionBasis) -> TurnBatch:
+    return read_batch(desk.store, desk.space, basis.parts, background=desk.settings.background_turns)
 
 
 def _people(names: Names) -> str:
@@ -121,30 +177,22 @@ def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extrac
     Raises InvalidInput if nothing is valid because quotes are missing, or all is in a language that no speaker used. A
     job that failed before is accepted with whatever it gives, so that a weak model does not block a session forever.
     """
-    batch = _read_batch(desk, basis)
+    batch = _read_basis(desk, basis)
     names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
-    statements = [atom for scene in reply.scenes for atom in scene.atoms] if reply else []
+    statements = reply.notes if reply else []
     names = with_told(names, desk.store, desk.space, [one.text for one in statements])
-    judged = [(one, grounded(one, batch, names, basis.session)) for one in statements]
+    judged = [(one, grounded(one, batch, names, shown=basis.held)) for one in statements]
     if work.attempts == 0:
         _demand(judged, batch)
     kept, refused = _sorted_out(judged)
-    named = [name for scene in reply.scenes if (name := one_line(scene.name, _SCENE_CHARS))] if reply else []
-    outcome = {
-        "turns": batch.read,
-        "skipped": batch.skipped,
-        "atoms": len(kept),
-        "refused": len(refused),
-        "scenes": len(named),
-    }
+    outcome = {"turns": batch.read, "skipped": batch.skipped, "atoms": len(kept), "refused": len(refused)}
     desk.store.commit(
         desk.space,
         work.id,
         Extraction(
-            upto=basis.stop,
+            upto={part.session: part.stop for part in basis.parts},
             drafts=[one.atom for one in kept],
             aliases=_aliases(statements, names),
-            scene=named[-1] if named else "",
         ),
         outcome=outcome,
         now=desk.now,
@@ -240,21 +288,37 @@ class TurnBatch:
     background: Sequence[Turn]
     read: int
     skipped: int
-    stop: int
-    """The position after the last turn that is passed."""
+    parts: Sequence[SessionPart]
+    """The positions that are passed, session by session."""
+
+    @property
+    def characters(self) -> int:
+        return sum(len(_shortened(turn)) for turn in self.turns)
 
 
 def read_batch(
-    store: Store, space: str, session: str, start: int, stop: int, *, most: int | None = None, background: int = 0
+    store: Store, space: str, parts: Sequence[SessionPart], *, most: int | None = None, background: int = 0
 ) -> TurnBatch:
-    """Return the batch between two positions, or with `most` its first `most` turns that are not small talk."""
-    back = max(0, start - _LOOK_BACK)
-    before = [turn for turn, held in _turns(store, space, session, back, start) if turn.role in _TALK and not held]
+    """Return the batch of these parts; with `most` each ends after so many turns that are not small talk."""
+    batches = [_read_part(store, space, part, most=most, background=background) for part in parts]
+    return TurnBatch(
+        turns=[turn for batch in batches for turn in batch.turns],
+        background=[turn for batch in batches for turn in batch.background],
+        read=sum(batch.read for batch in batches),
+        skipped=sum(batch.skipped for batch in batches),
+        parts=[part for batch in batches for part in batch.parts],
+    )
+
+
+def _read_part(store: Store, space: str, part: SessionPart, *, most: int | None, background: int) -> TurnBatch:
+    back = max(0, part.start - _LOOK_BACK)
+    earlier = _turns(store, space, part.session, back, part.start)
+    before = [turn for turn, held in earlier if turn.role in _TALK and not held]
     said = list(before)
     new: list[Turn] = []
     read = skipped = characters = 0
-    end = start
-    for turn, held in _turns(store, space, session, start, stop):
+    end = part.start
+    for turn, held in _turns(store, space, part.session, part.start, part.stop):
         if turn.role in _TALK:
             noise = held or small_talk_kind(turn.content, said[-1] if said else None) is not None
             size = len(_shortened(turn))
@@ -271,7 +335,8 @@ def read_batch(
     if background:
         pairs = zip(before, [None, *before], strict=False)
         telling = [turn for turn, prior in pairs if small_talk_kind(turn.content, prior) is None][-background:]
-    return TurnBatch(turns=new, background=telling, read=read, skipped=skipped, stop=end)
+    passed = SessionPart(session=part.session, start=part.start, stop=end)
+    return TurnBatch(turns=new, background=telling, read=read, skipped=skipped, parts=[passed])
 
 
 def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[tuple[Turn, bool]]:
@@ -288,18 +353,28 @@ def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Ite
 # --- as a model reads them --------------------------------------------------------------------------
 
 
+_TAGS = ("turns?", "background", "known", "held", "people", "question", "day", "session", r"t\d+")
+
+
 def shown(turns: Sequence[Turn], *, background: bool = False) -> str:
-    """Return turns as the question shows them, each with its id, speaker and time."""
-    return "\n".join(_shown(turn, background=background) for turn in turns) or "none"
+    """Return turns as the question shows them: their day where it changes, and each with its id and speaker."""
+    lines: list[str] = []
+    day = session = None
+    for turn in turns:
+        if turn.session != session and session is not None:
+            lines.append("<session>another conversation</session>")
+        if (turn.session, turn.said_at.date()) != (session, day):
+            lines.append(f"<day>{turn.said_at:%Y-%m-%d %A}</day>")
+        session, day = turn.session, turn.said_at.date()
+        lines.append(_shown(turn, background=background))
+    return "\n".join(lines) or "none"
 
 
 def _shown(turn: Turn, *, background: bool) -> str:
     # Without its id a turn of the background cannot be cited.
-    id = "" if background else f' id="{turn.id}"'
-    at = f"{turn.said_at.isoformat(timespec='minutes')} {turn.said_at:%A}"
+    id = "turn" if background else turn.id
     text = _cut(own_words(turn.content), BACKGROUND_CHARS) if background else _shortened(turn)
-    text = fenced(text, "turns?", "background", "known", "question")
-    return f'<turn{id} by="{speaker(turn)}" at="{at}">\n{text}\n</turn>'
+    return f"<{id} {speaker(turn)}> {fenced(text, *_TAGS)}"
 
 
 def speaker(turn: Turn) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["GroundedAtom", "Refusal", "grounded", "locate"]
 
 LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}
-CONFIDENCE = {"stated": 0.9, "implied": 0.6}
+STATED, IMPLIED = 0.9, 0.6  # confidence
 MAX_TEXT = 600
 _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
@@ -75,8 +75,10 @@ class Refusal:
     unquoted: bool = False
 
 
-def grounded(statement: ExtractedStatement, batch: TurnBatch, names: Names, session: str) -> GroundedAtom | Refusal:
-    """Return a statement as it can be stored, or why it cannot."""
+def grounded(
+    statement: ExtractedStatement, batch: TurnBatch, names: Names, *, shown: Collection[str] = ()
+) -> GroundedAtom | Refusal:
+    """Return a statement as it can be stored, or why it cannot. It may end the current atoms that were `shown`."""
     text = one_line(statement.text, MAX_TEXT + 1)
     if not any(character.isalnum() for character in text):
         return Refusal(reason="it says nothing")
@@ -99,14 +101,15 @@ def grounded(statement: ExtractedStatement, batch: TurnBatch, names: Names, sess
         kind=statement.kind,
         text=dated(text, turn.said_at),
         priority=statement.priority,
-        confidence=CONFIDENCE[statement.certainty],
-        session=session,
+        confidence=IMPLIED if statement.implied else STATED,
+        session=turn.session,
         valid_from=times.since,
         valid_to=times.until,
         entity=fact[0] if fact else None,
         relation=fact[1] if fact else None,
         value=fact[2] if fact else None,
-        single_valued=bool(fact) and _is_single_valued(fact[1]) and statement.certainty == "stated",
+        supersedes=tuple(dict.fromkeys(id for id in map(str.lower, statement.ends) if id in shown)),
+        single_valued=bool(fact) and _is_single_valued(fact[1]) and not statement.implied,
         source=most_trusted(_voice(one, span) for one, span in words),
         evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],

@@ -16,7 +16,7 @@ draft waits until that is an atom.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
@@ -39,7 +39,7 @@ from mcp_memory.store.values import Draft, Merging, NewAtom
 from mcp_memory.suspicion import flags
 
 __all__ = [
-    "MergeContext", "MergeReply", "MergeTarget", "Resolution", "resolve_merge", "resolved_atom", "same_statement",
+    "Decision", "MergeContext", "MergeReply", "MergeTarget", "Resolution", "resolve_merge", "resolved_atom", "same_statement",
 ]  # fmt: skip
 
 
@@ -364,6 +364,8 @@ class MergeContext:
     drafts: Mapping[str, Draft]
     held: Mapping[str, MergeTarget]
     near: Mapping[str, Sequence[str]]
+    known: Mapping[str, Collection[str]]
+    """What the extraction of each draft was shown, and the other drafts that it made."""
     said_at: Mapping[str, datetime]
     """When the turns were said that they rest on."""
 

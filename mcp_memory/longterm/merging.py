@@ -12,9 +12,10 @@ and months do not count: they are the parts that change.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,7 +27,14 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
-from mcp_memory.longterm.merge_resolution import MergeContext, MergeReply, MergeTarget, resolve_merge, same_statement
+from mcp_memory.longterm.merge_resolution import (
+    Decision,
+    MergeContext,
+    MergeReply,
+    MergeTarget,
+    resolve_merge,
+    same_statement,
+)
 from mcp_memory.longterm.search import Search, SearchContext
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
@@ -114,7 +122,8 @@ def near_statements(desk: SearchContext, drafts: Sequence[Draft]) -> dict[str, l
             meaning = near.meaning(near.cosine_to(around[other]))
             similarity[other] = background.similarity(new[draft.id], new[other], meaning)
         ranked = sorted(similarity, key=lambda one: (-similarity[one], one))
-        compared[draft.id] = [one for one in ranked if similarity[one] >= _NEAR][:MOST]
+        alike = [one for one in ranked if similarity[one] >= _NEAR][:MOST]
+        compared[draft.id] = list(dict.fromkeys([*draft.atom.supersedes, *alike]))
     return compared
 
 
@@ -295,7 +304,9 @@ def _is_clear(shown: MergeContext, draft: str) -> bool:
 
 
 def _to_compare(shown: MergeContext, draft: str) -> list[str]:
-    return [other for other in shown.near[draft] if other in shown.held or same_statement(shown, other) is None]
+    """Return what a draft resembles, without what its extraction was shown: that it adds to this was decided there."""
+    unsure = [other for other in shown.near[draft] if other not in shown.known[draft]]
+    return [other for other in unsure if other in shown.held or same_statement(shown, other) is None]
 
 
 def question(desk: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeReply] | None:
@@ -317,14 +328,22 @@ def question(desk: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeReply
 def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply | None) -> Applied:
     """Commit the resolutions of the drafts. Raises InvalidInput if a reply mentions none of them."""
     shown = _shown(desk, basis)
-    decisions = reply.decisions if reply is not None else []
+    decisions = list(reply.decisions) if reply is not None else []
     if decisions and not any(decision.draft in shown.drafts for decision in decisions):
         known = ", ".join(shown.drafts)
         raise InvalidInput(f"No decision names a new statement. Put its id into `draft`: one of {known}.")
+    decided = {decision.draft for decision in decisions}
+    decisions += [_ending(draft) for draft in shown.drafts.values() if draft.id not in decided]
     merged, done = resolve_merge(shown, decisions)
     vectors = desk.of_rows([merging.atom.text for merging in merged if merging.atom is not None])
     desk.store.commit(desk.space, work.id, Merge(merged=merged, vectors=vectors), outcome=done.outcome, now=desk.now)
     return done
+
+
+def _ending(draft: Draft) -> Decision:
+    """Return the decision that the extraction of a draft made: which atoms it ends."""
+    action = "update" if draft.atom.supersedes else "add"
+    return Decision(draft=draft.id, action=action, targets=[*draft.atom.supersedes], reason="told anew")
 
 
 # --- the question -----------------------------------------------------------------------------------
@@ -346,7 +365,14 @@ def _shown(desk: SearchContext, basis: MergeBasis) -> MergeContext:
         drafts=drafts,
         held=held,
         near={id: [other for other in basis.near.get(id, ()) if other in there] for id in drafts},
+        known={id: _known(desk, draft, drafts.values()) for id, draft in drafts.items()},
     )
+
+
+def _known(desk: SearchContext, draft: Draft, others: Iterable[Draft]) -> set[str]:
+    """Return the atoms that the extraction of a draft was shown, and the other drafts that it made."""
+    basis = json.loads(desk.store.job(desk.space, draft.job).basis)
+    return {*basis.get("held", ()), *(other.id for other in others if other.job == draft.job)}
 
 
 def _held_line(held: MergeTarget) -> str:

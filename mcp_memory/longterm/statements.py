@@ -1,9 +1,9 @@
 """L1: statements as they come in: those of an extraction reply, and explicit ones (`remember`).
 
-Every field of the reply's schema is required, in the best order for reasoning: the words first, then what follows from
-them. Parsing tolerates the many ways in which models miss it: names of other systems, numbers as words, a single value
-for a list, nothing where nothing is meant. Unreadable values become the least specific value; `grounding` checks
-whether they are valid.
+The fields of a note stand in the best order for reasoning: the words first, then what follows from them. Those without
+use are left out: a reply costs more than a question, word for word. Parsing tolerates the many ways in which models
+miss the schema: names of other systems, numbers as words, a single value for a list, nothing where nothing is meant.
+Unreadable values become the least specific value; `grounding` checks whether they are valid.
 
 An explicit statement needs no model. It is certain (confidence 1), and an explicit instruction always applies (priority
 −1, as upstream marks a global rule).
@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.secrets.masking import mask_values, states_secret
@@ -76,14 +76,15 @@ def _priority(value: Any) -> int | None:
     return max(-1, min(100, round(amount * 100 if share else amount)))
 
 
-def _certainty(value: Any) -> Literal["stated", "implied"]:
-    text = _text(value).lower()
+def _is_implied(certainty: Any) -> bool:
+    text = _text(certainty).lower()
     number = re.fullmatch(r"[01](?:\.\d+)?", text)
-    return "stated" if text in _STATED | {""} or (number and float(text) >= 0.75) else "implied"
+    return not (text in _STATED | {""} or (number and float(text) >= 0.75))
 
 
 Text = Annotated[str, BeforeValidator(_text)]
 Moment = Annotated[str | None, BeforeValidator(_or_none)]
+_NAMES = WithJsonSchema({"type": "array", "items": {"type": "string"}})
 
 
 def _renamed(data: Any, names: Mapping[str, str]) -> Any:
@@ -98,15 +99,16 @@ class NamedEntity(BaseModel):
     """The subject of a statement: a person or thing. `also`: further names for it in the turns."""
 
     name: Text
-    also: Annotated[list[Text], BeforeValidator(_listed)]
+    also: Annotated[list[Text], BeforeValidator(_listed)] = []
 
     @model_validator(mode="before")
     @classmethod
     def _read(cls, data: Any) -> Any:
         if not isinstance(data, dict):
-            return {"name": data, "also": []}
+            name, *also = _text(data).split(" = ")
+            return {"name": name, "also": also}
         renamed = _renamed(data, {"aliases": "also", "alias": "also", "same_as": "also", "entity": "name"})
-        return {"name": "", "also": [], **renamed}
+        return {"name": "", **renamed}
 
 
 class Triple(BaseModel):
@@ -147,39 +149,45 @@ def _quoted(value: Any, turn: Any) -> list[dict[str, Any]]:
 
 
 class ExtractedStatement(BaseModel):
-    """One atom, as the model would have it."""
+    """One atom, as the model would have it. `ends`: ids of the current atoms that it takes the place of."""
+
+    model_config = ConfigDict(populate_by_name=True)
 
     turn: Text
     quote: Text
-    more: list[Quoted]
+    more: list[Quoted] = []
     text: Text
     kind: Annotated[Kind, BeforeValidator(_kind)]
-    priority: int
-    certainty: Annotated[Literal["stated", "implied"], BeforeValidator(_certainty)]
-    valid_from: Moment
-    valid_to: Moment
-    entities: Annotated[list[NamedEntity], BeforeValidator(_listed)]
-    fact: Annotated[Triple | None, BeforeValidator(_triple)]
+    priority: int = 75
+    implied: bool = False
+    valid_from: Moment = Field(None, alias="from")
+    valid_to: Moment = Field(None, alias="to")
+    entities: Annotated[list[NamedEntity], BeforeValidator(_listed), _NAMES] = Field([], alias="about")
+    fact: Annotated[Triple | None, BeforeValidator(_triple), _NAMES] = None
+    ends: Annotated[list[Text], BeforeValidator(_listed)] = []
 
     @model_validator(mode="before")
     @classmethod
     def _read(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
+        fields = cast("dict[str, Any]", _renamed(data, _OTHER_NAMES))
+        if not isinstance(data, dict) or "text" not in fields:
             return data
-        fields = dict.fromkeys(cls.model_fields) | cast("dict[str, Any]", _renamed(data, _OTHER_NAMES))
+        fields = dict.fromkeys(cls.model_fields) | fields
         kind, priority = _kind(fields["kind"]), _priority(fields["priority"])
         if priority is None or (priority < 0 and kind != "instruction"):
             priority = _PRIORITY[kind]
         words = [*_quoted(fields["quote"], fields["turn"]), *_quoted(fields["more"], None)]
         said = words[0] if words else {"turn": _first(fields["turn"]), "quote": ""}
-        return {**fields, **said, "more": words[1:], "kind": kind, "priority": priority}
+        implied = fields["implied"] is True or _is_implied(fields.pop("certainty", None))
+        return {**fields, **said, "more": words[1:], "kind": kind, "priority": priority, "implied": implied}
 
 
 _OTHER_NAMES = {
     "turn_id": "turn", "id": "turn", "source": "turn", "source_message_ids": "turn", "message_ids": "turn",
     "evidence": "quote", "source_quote": "quote", "content": "text", "statement": "text", "memory": "text",
-    "type": "kind", "category": "kind", "importance": "priority", "confidence": "certainty",
-    "start": "valid_from", "end": "valid_to", "triple": "fact", "facts": "fact",
+    "type": "kind", "category": "kind", "importance": "priority", "confidence": "certainty", "about": "entities",
+    "from": "valid_from", "start": "valid_from", "to": "valid_to", "end": "valid_to", "triple": "fact",
+    "facts": "fact", "supersedes": "ends", "replaces": "ends",
 }  # fmt: skip
 
 
@@ -187,24 +195,18 @@ def _first(value: Any) -> Any:
     return next(iter(_listed(value)), None)
 
 
-class Segment(BaseModel):
-    """Turns about one topic, and the statements in them worth keeping."""
-
-    name: Text
-    atoms: Annotated[list[ExtractedStatement], BeforeValidator(_listed)]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        fields = cast("dict[str, Any]", data)
-        if _is_statement(fields):
-            return {"name": "", "atoms": [fields]}
-        return {"name": "", **_renamed(fields, {"scene": "name", "scene_name": "name", **_LISTS})}
+_GROUPS = ("notes", "atoms", "memories", "statements", "scenes", "facts")
 
 
-_LISTS = {"memories": "atoms", "statements": "atoms", "facts": "atoms"}
+def _statements(value: Any) -> list[Any]:
+    """Return the statements of a reply; some models group them, for instance by topic."""
+    if isinstance(value, list):
+        return [one for part in cast("list[Any]", value) for one in _statements(part)]
+    if not isinstance(value, dict):
+        return [] if value is None else [value]
+    fields = cast("dict[str, Any]", value)
+    groups = [fields[name] for name in _GROUPS if name in fields]
+    return [fields] if _is_statement(fields) or not groups else _statements(groups)
 
 
 def _is_statement(fields: dict[str, Any]) -> bool:
@@ -213,19 +215,18 @@ def _is_statement(fields: dict[str, Any]) -> bool:
 
 
 class Extracted(BaseModel):
-    """The reply: the scenes of a batch in order, each with its atoms."""
+    """The reply: the statements of a batch worth keeping, in order."""
 
-    scenes: Annotated[list[Segment], BeforeValidator(_listed)]
+    notes: list[ExtractedStatement]
 
     @model_validator(mode="before")
     @classmethod
     def _read(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or "scenes" in data:
-            return cast("Any", data)
+        if not isinstance(data, dict):
+            return data
         fields = cast("dict[str, Any]", data)
-        if _is_statement(fields) or any(isinstance(fields.get(name), list) for name in ("atoms", *_LISTS)):
-            return {"scenes": [fields]}
-        return fields
+        known = _is_statement(fields) or any(name in fields for name in _GROUPS)
+        return {"notes": _statements(fields)} if known else fields
 
 
 MAX_CHARS = 2_000

@@ -11,11 +11,12 @@ The background thread runs due jobs with the configured model, for all spaces of
 space that has been due longest (`Store.claim_space`), so the threads of all processes share the spaces; runs one job of
 it; and releases it, due now if there was a job, else when time will make one due. The bell only wakes it.
 
-Extraction is due for a session after 5 turns of the user, after some silence, or on request; in a new space after 1,
-2 and 4, so that a new user sees results soon. (Upstream warms up in every session, which on short sessions doubles
-the calls.) Merging waits for some drafts, for one question serves many. Scenes are written when enough is new, and
-not too often; the persona when `trigger` says so. There is at most one question per five turns, after the first few:
-anything beyond waits. Requests (`flush`, or `eager`) do not wait.
+Extraction is due for a session when it has fallen silent and enough turns of the space are unread; what little there is
+otherwise is read after a day. It is due at once when one question is full, or on request. Each question repeats its
+instructions, so few large ones cost a fraction of many small ones, and until then the turns are found word for word.
+(Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, for one question
+serves many. Scenes are written when enough is new, and not too often; the persona when `trigger` says so. There is at
+most one question per ten turns, after the first few: anything beyond waits. Requests (`flush`, or `eager`) do not wait.
 
 Tasks have their own budget, since they make many results and few turns: at most one question per 25 records. Results
 with a poor summary wait until they fill a question; a canvas is reviewed when it has grown by as much, or its task is
@@ -370,10 +371,10 @@ class SchedulerThread:
         return True
 
 
-# The least input of a question. With 8, 10 and an hour, 130 turns of real talk took 47 questions.
+# The least input of a question.
 DRAFTS = 12
-NEW_ATOMS = 20
-TURNS_A_QUESTION, FIRST = 6, 6  # the promise is five; the first few and corrections come on top
+NEW_ATOMS = 30
+TURNS_A_QUESTION, FIRST = 11, 4  # the promise is ten; the first few and corrections come on top
 LATEST = timedelta(days=1)  # after which even one is
 RECORDS_A_QUESTION = 25
 REST = timedelta(hours=1)  # after which a task's results wait for no more
@@ -462,14 +463,16 @@ def _of_talk(
         return
     if len(new) >= 2 * NEW_ATOMS:  # a long backlog must not delay scenes of atoms extracted so far
         yield DueStage(stage="scenes", at=now)
-    enough = _enough(log, settings)
+    drafts = store.drafts(space, limit=DRAFTS)
+    if drafts:  # an extraction shows what is held
+        yield DueStage(stage="merge", at=now, waiting=drafts)
+    enough = sum(one.asked for one in waiting) >= _enough(log, settings)
     for one in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived
-        yield DueStage(stage="extract", session=one.session, at=now if eager else _ready(one, enough, settings, now))
-    if drafts := store.drafts(space, limit=DRAFTS):
+        ready = now if eager else _ready(one, settings, now, enough=enough)
+        yield DueStage(stage="extract", session=one.session, at=ready)
+    if drafts:
         at = now if eager else _gathered(drafts, states.get("merge"), log.get("extract"), now)
-        yield DueStage(stage="merge", at=now, waiting=() if at <= now else drafts)
-        if at > now:
-            yield DueStage(stage="merge", at=at)
+        yield DueStage(stage="merge", at=at)
     if (at := _scenes(store, space, settings, scenes, new, now, eager=eager)) is not None:
         yield DueStage(stage="scenes", at=at)
     if l3_persona.trigger(store, space, settings) is not None:
@@ -491,17 +494,19 @@ def _gathered(drafts: Sequence[Draft], state: StageState | None, extracted: Done
     return _after(extracted.last, LATEST, now)
 
 
+_FIRST_TURNS = 2  # of the user; a new user sees soon what a session gives
+
+
 def _enough(log: Mapping[Stage, Done], settings: Settings) -> int:
     """Return how many turns of the user are worth a question."""
-    asked = log["extract"].works if "extract" in log else 0
-    return min(2 ** min(asked, 10), settings.every_turns)
+    return settings.every_turns if "extract" in log else min(_FIRST_TURNS, settings.every_turns)
 
 
-def _ready(backlog: Backlog, enough: int, settings: Settings, now: datetime) -> datetime:
-    """Return when a session is read."""
-    if backlog.flush > backlog.start or backlog.asked >= enough or backlog.turns >= 2 * settings.batch_turns:
+def _ready(backlog: Backlog, settings: Settings, now: datetime, *, enough: bool) -> datetime:
+    """Return when a session is read; `enough` tells whether the unread turns of the space are worth a question."""
+    if backlog.flush > backlog.start or backlog.turns >= settings.batch_turns:
         return now
-    return _after(backlog.last, timedelta(seconds=settings.idle_seconds), now)
+    return _after(backlog.last, timedelta(seconds=settings.idle_seconds) if enough else LATEST, now)
 
 
 def _scenes(

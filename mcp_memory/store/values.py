@@ -260,8 +260,6 @@ class Backlog:
     """How many of them are the user's."""
     batches: int
     """How often turns of this session have been extracted."""
-    scene: str
-    """What the last extraction said the session was about."""
     last: datetime
     """When the newest was stored."""
     flush: int
@@ -316,10 +314,11 @@ Outcome = dict[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An extracted atom that waits to be merged with the stored ones; `d7`."""
+    """An extracted atom that waits to be merged with the stored ones; `d7`. `job` is the id of its extraction."""
 
     id: str
     atom: NewAtom
+    job: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,16 +353,15 @@ class SceneEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Output of L1's first half: drafts from the turns of a session before position `upto`.
+    """Output of L1's first half: drafts from the turns of sessions, each read before its position `upto`.
 
     `aliases` maps a name to further names of the same entity; a name that belongs to another entity stays there. The
-    user is the entity `user`. Without `scene`, the session's scene continues.
+    user is the entity `user`.
     """
 
-    upto: int
+    upto: Mapping[str, int]
     drafts: Sequence[NewAtom]
     aliases: Mapping[str, Sequence[str]]
-    scene: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ class ByHand:
         self.store.commit(
             SPACE,
             self.work("extract", session).id,
-            Extraction(upto=1, drafts=[drawn], aliases={}, scene=""),
+            Extraction(upto={session: 1}, drafts=[drawn], aliases={}),
             outcome={},
             now=self.now,
         )

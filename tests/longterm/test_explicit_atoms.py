@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,7 @@ async def test_a_correction_with_an_entity_and_a_kind_of_its_own_has_those(memor
 
 
 async def test_a_correction_keeps_the_fact_whose_entity_and_value_stand_in_it(memory: Memory) -> None:
-    fact = {"entity": "user", "relation": "sibling", "value": "Adaeze"}
+    fact: dict[str, Any] = {"entity": "user", "relation": "sibling", "value": "Adaeze"}
     await memory.remember("My sister Adaeze lands on 12 November", **fact)
     kept = (await memory.remember("My sister ADAEZE lands on 13 November", supersedes=["a1"])).atom.fact
     assert kept is not None
@@ -95,7 +96,7 @@ async def test_a_correction_keeps_the_fact_whose_entity_and_value_stand_in_it(me
 
 
 async def test_a_correction_drops_a_fact_and_entities_that_it_does_not_name(memory: Memory) -> None:
-    fact = {"entity": "user", "relation": "lives in", "value": "Bergen"}
+    fact: dict[str, Any] = {"entity": "user", "relation": "lives in", "value": "Bergen"}
     await memory.remember("Bergen is far from Ulm", entity="Bergen", relation="far from", value="Ulm")
     await memory.remember("Lives in Bergen", supersedes=["a1"], **fact)
     assert (await memory.atom("a2")).entities == ("Bergen", "user")
@@ -104,7 +105,7 @@ async def test_a_correction_drops_a_fact_and_entities_that_it_does_not_name(memo
 
 
 async def test_the_new_value_of_a_fact_takes_the_place_of_the_older_one_among_the_entities(memory: Memory) -> None:
-    fact = {"entity": "user", "relation": "lives in"}
+    fact: dict[str, Any] = {"entity": "user", "relation": "lives in"}
     await memory.remember("Bergen rains", entity="Bergen", relation="has", value="rain")
     await memory.remember("Lives in Bergen", supersedes=["a1"], value="Bergen", **fact)
     assert (await memory.atom("a2")).entities == ("Bergen", "user")

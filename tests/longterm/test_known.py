@@ -102,7 +102,7 @@ def test_an_entity_is_found_by_any_of_its_names(hand: ByHand) -> None:
     hand.store.commit(
         SPACE,
         hand.work("extract", "told").id,
-        Extraction(upto=1, drafts=[], aliases={"Anna Moreau": ["Annie"]}, scene=""),
+        Extraction(upto={"told": 1}, drafts=[], aliases={"Anna Moreau": ["Annie"]}),
         outcome={},
         now=hand.tick(),
     )

@@ -62,7 +62,7 @@ class Table:
         """Have a statement extracted, said a day after the one before; its words are its evidence."""
         self._day += timedelta(days=1)
         quote = f"“{text}” was said"
-        said_at = more.pop("said_at", self._day)
+        said_at, seen = more.pop("said_at", self._day), more.pop("seen", [])
         turn = self.store.append_turns(
             SPACE, "s", [NewTurn(role="user", content=quote, said_at=said_at)], now=NOW
         ).stored[0]
@@ -77,10 +77,11 @@ class Table:
             evidence=(evidence,),
         )
         atom = replace(atom, **more)
-        work = self.store.lease_job(SPACE, "extract", "s", "{}", holder="test", lease=timedelta(hours=1), now=NOW)
+        basis = json.dumps({"held": seen})
+        work = self.store.lease_job(SPACE, "extract", "s", basis, holder="test", lease=timedelta(hours=1), now=NOW)
         assert work is not None
         self.store.commit(
-            SPACE, work.id, Extraction(upto=turn.position + 1, drafts=[atom], aliases={}, scene=""), outcome={}, now=NOW
+            SPACE, work.id, Extraction(upto={"s": turn.position + 1}, drafts=[atom], aliases={}), outcome={}, now=NOW
         )
         return self.store.drafts(SPACE, limit=1_000)[-1].id
 
@@ -860,3 +861,23 @@ def test_drafts_that_another_process_merges_meanwhile_are_passed_over(table: Tab
     assert one is not None
     assert one.drafts == ids[1:]
     assert MERGE.plan(replace(table.desk, store=Overtaken(table.store, 2)), session=None, smaller=0) is None  # pyright: ignore
+
+
+# --- what the extraction decided --------------------------------------------------------------------
+
+
+def test_a_draft_ends_what_its_extraction_says_that_it_ends_and_nobody_is_asked(table: Table) -> None:
+    home = table.hold("Ines lives in Porto.")
+    table.draft("Ines lives in Braga since May 2026.", supersedes=(home.id,), seen=[home.id])
+    assert table.question() is None
+    assert [atom.text for atom in table.current()] == ["Ines lives in Braga since May 2026."]
+
+
+def test_what_the_extraction_was_shown_and_let_stand_is_not_asked_about_again(table: Table) -> None:
+    held = table.hold("Ines plays chess with her uncle Rui on Thursdays.")
+    table.draft("Ines plays chess with her uncle Rui in Braga.")
+    assert table.question() is not None
+    table.answer()
+    table.draft("Ines plays chess with her uncle Rui on Fridays.", seen=[one.id for one in table.current()])
+    assert table.question() is None
+    assert held.id in [one.id for one in table.current()]

@@ -298,7 +298,7 @@ def test_facts_of_whom_the_question_names_are_told_by_any_of_their_names(hand: B
     hand.tell("He has a desk at the bank", entity="Bob Stone", value="the bank", **works)
     work = hand.work("extract", "told").id
     names: dict[str, Sequence[str]] = {"Anna Moreau": ["Annie"]}
-    hand.store.commit(SPACE, work, Extraction(upto=2, drafts=[], aliases=names, scene=""), outcome={}, now=hand.tick())
+    hand.store.commit(SPACE, work, Extraction(upto={"told": 2}, drafts=[], aliases=names), outcome={}, now=hand.tick())
     line = f"- [{anna} · 2026-11-20] Anna Moreau · works for · the council"
     for question in ("Have you seen Anna Moreau?", "Have you seen Annie?"):
         assert line in recall(hand, question).dynamic.splitlines()

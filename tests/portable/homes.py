@@ -98,7 +98,7 @@ def extract(held: Memory) -> None:
     store.commit(
         space,
         take("extract", "talk"),
-        Extraction(upto=3, drafts=[atom], aliases={"Maya Lopez": ["Maya"]}, scene="moving"),
+        Extraction(upto={"talk": 3}, drafts=[atom], aliases={"Maya Lopez": ["Maya"]}),
         outcome={"turns": 3},
         now=CLOCK,
     )

@@ -107,10 +107,10 @@ def answer_to(asked: dict[str, Any], case: Case, said: str) -> dict[str, Any]:
     question = asked["question"]
     match asked["stage"]:
         case "extract":
-            (id,) = re.findall(rf'<turn id="(t\d+)"[^>]*>\n{re.escape(said)}', question) or [None]
+            (id,) = re.findall(rf"<(t\d+) [^>]*> {re.escape(said)}", question) or [None]
             text = case.words if case.way == "atom" else said.replace("I ", "The user ")
             note = {"turn": id, "quote": said, "text": text, "kind": "persona", "priority": 80, "certainty": "stated"}
-            return {"scenes": [{"name": "A lamp", "atoms": [note]}] if id else []}
+            return {"notes": [note] if id else []}
         case "scenes":
             ids = re.findall(r"\((a\d+)\)", question.partition("<statements>")[2])
             body = f"The user bought a lamp ({ids[0]})." if ids else ""

@@ -96,7 +96,7 @@ def extract(store: Store, *new: NewAtom, aliases: dict[str, Sequence[str]] | Non
     store.commit(
         "me",
         take(store, "extract", session).id,
-        Extraction(upto=1, drafts=new, aliases=aliases or {}, scene=""),
+        Extraction(upto={session: 1}, drafts=new, aliases=aliases or {}),
         outcome={},
         now=NOON,
     )
@@ -450,8 +450,8 @@ def test_a_draft_waits_as_it_was_extracted(store: Store) -> None:
         entities=("user", "Rome"),
     )
     other = drawn(store, "Likes tea")
-    assert extract(store, new, other) == [Draft(id="d1", atom=new), Draft(id="d2", atom=other)]
-    assert store.drafts("me", limit=1) == [Draft(id="d1", atom=new)]
+    assert extract(store, new, other) == [Draft(id="d1", atom=new, job="w1"), Draft(id="d2", atom=other, job="w1")]
+    assert store.drafts("me", limit=1) == [Draft(id="d1", atom=new, job="w1")]
     assert store.drafts("you") == []
     assert store.atoms_since("me", 0, limit=9) == []
 

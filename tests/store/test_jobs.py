@@ -67,12 +67,16 @@ def taken(store: Store, stage: Stage = "persona", session: str | None = None, **
     return work
 
 
-def read(store: Store, upto: int, *, session: str = "s", scene: str = "", now: datetime = NOON, **counts: int) -> None:
+def part(start: int, stop: int, session: str = "s") -> str:
+    return json.dumps({"parts": [{"session": session, "start": start, "stop": stop}]})
+
+
+def read(store: Store, upto: int, *, session: str = "s", now: datetime = NOON, **counts: int) -> None:
     work = taken(store, "extract", session, now=now)
     store.commit(
         "me",
         work.id,
-        Extraction(upto=upto, drafts=[], aliases={}, scene=scene),
+        Extraction(upto={session: upto}, drafts=[], aliases={}),
         outcome={"turns": upto, **counts},
         now=now,
     )
@@ -89,13 +93,9 @@ def write_page(store: Store, work: Work, text: str = "page", *, upto: int = 0, n
 
 def test_the_backlog_counts_what_users_and_assistants_said_since_the_cursor(store: Store) -> None:
     say(store, "user", "assistant", "user")
-    read(store, 1, scene="greeting a stranger")
+    read(store, 1)
     say(store, "user", now=minutes(3))
-    assert store.backlog("me") == [
-        Backlog(
-            session="s", start=1, turns=3, asked=2, batches=1, scene="greeting a stranger", last=minutes(3), flush=0
-        )
-    ]
+    assert store.backlog("me") == [Backlog(session="s", start=1, turns=3, asked=2, batches=1, last=minutes(3), flush=0)]
 
 
 def test_the_backlog_leaves_out_notes_forgotten_turns_and_what_tools_and_systems_said(store: Store) -> None:
@@ -154,15 +154,6 @@ def test_a_flush_of_a_session_without_turns_asks_for_nothing(store: Store) -> No
     assert store.spaces() == []
 
 
-def test_a_scene_goes_on_until_an_extraction_names_another(store: Store) -> None:
-    say(store, "user", "user", "user", "user")
-    scenes: list[str] = []
-    for upto, scene in ((1, "packing"), (2, ""), (3, "travelling")):
-        read(store, upto, scene=scene)
-        scenes += [waits.scene for waits in store.backlog("me")]
-    assert scenes == ["packing", "packing", "travelling"]
-
-
 # --- stages that were asked for ---------------------------------------------------------------------
 
 
@@ -207,12 +198,12 @@ def test_a_wish_for_a_stage_without_a_cursor_is_settled_too(store: Store) -> Non
 
 def test_a_work_that_is_taken_is_open_and_listed_until_it_is_done(store: Store) -> None:
     say(store, "user")
-    extract = taken(store, "extract", "s", basis='{"start": 0}', holder="h")
+    extract = taken(store, "extract", "s", basis=part(0, 1), holder="h")
     assert extract == Work(
         id="w1",
         stage="extract",
         session="s",
-        basis='{"start": 0}',
+        basis=part(0, 1),
         state="open",
         holder="h",
         until=NOON,
@@ -351,10 +342,10 @@ def test_giving_back_or_parking_what_is_gone_or_done_changes_nothing(store: Stor
 
 def test_a_plan_is_refused_once_another_has_read_those_turns(store: Store) -> None:
     say(store, "user", "assistant", "user")
-    planned = json.dumps({"session": "s", "start": 0, "stop": 3})
+    planned = part(0, 3)
     read(store, 2)
     assert take(store, "extract", "s", basis=planned) is None
-    assert take(store, "extract", "s", basis=json.dumps({"session": "s", "start": 2, "stop": 3})) is not None
+    assert take(store, "extract", "s", basis=part(2, 3)) is not None
 
 
 def test_a_plan_of_scenes_is_refused_once_another_has_told_those_atoms(store: Store) -> None:
@@ -545,7 +536,7 @@ class Life:
             return
         may = self.expected.may_take(plan, holder, self.now, eager=eager)
         work = self.stores[who].lease_job(
-            self.space, "extract", "s", basis=json.dumps({"start": plan[0], "stop": plan[1]}),
+            self.space, "extract", "s", basis=part(*plan),
             holder=holder, lease=LEASE, now=self.now, eager=eager,
         )  # fmt: skip
         assert (work is not None) == may
@@ -556,10 +547,10 @@ class Life:
             self.held[who].append(work)
 
     def commit(self, who: int, work: Work) -> None:
-        basis = json.loads(work.basis)
+        (basis,) = json.loads(work.basis)["parts"]
         current = self.expected.left is not None and self.expected.left.id == work.id
         try:
-            self.stores[who].commit(self.space, work.id, Extraction(upto=basis["stop"], drafts=[], aliases={}, scene=""), outcome={"turns": basis["stop"] - basis["start"]}, now=self.now)  # fmt: skip
+            self.stores[who].commit(self.space, work.id, Extraction(upto={"s": basis["stop"]}, drafts=[], aliases={}), outcome={"turns": basis["stop"] - basis["start"]}, now=self.now)  # fmt: skip
         except Conflict:
             assert not current
             return

@@ -84,5 +84,5 @@ def fill(home: Path, tmp_path: Path) -> None:
             evidence=(Evidence(turn=said.id, span=(0, 4), quote="obey"),),
         )
         store.commit(
-            "default", work.id, Extraction(upto=1, drafts=[draft], aliases={}, scene=""), outcome={}, now=CLOCK
+            "default", work.id, Extraction(upto={"h": 1}, drafts=[draft], aliases={}), outcome={}, now=CLOCK
         )

@@ -8,7 +8,7 @@ keys, because ids depend on earlier rows; the id of a statement is read from the
 it. A sentence may have several wordings, from the earliest knowledge to the final one. A question is answered by the
 rows that it shows, so that questions may come in any order:
 
-    extract   the notes on its turns
+    extract   the notes on its turns, without those that only repeat what is shown; of two that differ, the later
     merge     the decisions on its drafts; a draft without a decision is added
     scenes    the pages that change, each sentence in the last wording whose statements are shown; a page that is not
               shown in full gets the new sentences at its end
@@ -85,6 +85,7 @@ def _read(name: str) -> str:
 Wordings = str | list[str]
 """A sentence, or the ways to say it, the last that can be said being the best."""
 
+_ADD: Mapping[str, Any] = {"action": "add", "targets": [], "reason": "nothing that is held says it"}
 _KEY = re.compile(r"\{(\w+)\}")
 _CITATION = re.compile(r" \([^()]*\{\w+\}[^()]*\)")
 
@@ -97,7 +98,7 @@ class Replies:
         self._decisions: dict[str, dict[str, Any]] = replies("merge")
         self._scenes: dict[str, Any] = replies("scenes")
         self._persona: dict[str, Any] = replies("persona")
-        told = [*memories(), *(note for scene in self._notes for note in scene["notes"])]
+        told = [*memories(), *self._notes]
         self._words = {one["text"]: one["key"] for one in told}
         self._ids: dict[str, str] = {}
         self._bodies: dict[str, str] = {}
@@ -109,7 +110,7 @@ class Replies:
         shown = {key: id for key, id in self._ids.items() if _shows(question, id)}
         match stage:
             case "extract":
-                reply = self._extract(question)
+                reply = self._extract(question, shown)
             case "merge":
                 reply = self._merge(shown)
             case "scenes":
@@ -118,13 +119,20 @@ class Replies:
                 reply = self._page(shown)
         return None if reply is None else json.dumps(reply, ensure_ascii=False)
 
-    def _extract(self, question: str) -> Any:
-        scenes = [
-            {"name": scene["name"], "atoms": atoms}
-            for scene in self._notes
-            if (atoms := [_without_key(note) for note in scene["notes"] if _shows(question, note["turn"])])
+    def _extract(self, question: str, shown: Mapping[str, str]) -> Any:
+        new = {note["key"]: note for note in self._notes if _shows(question, note["turn"])}
+        notes = [
+            {**_without_key(note), "ends": [shown[target] for target in decided["targets"] if target in shown]}
+            for key, note in new.items()
+            if not self._is_said(key, decided := self._decisions.get(key, _ADD), shown, new)
         ]
-        return {"scenes": scenes} if scenes else None
+        return {"notes": notes} if new else None
+
+    def _is_said(self, key: str, decided: Mapping[str, Any], shown: Mapping[str, str], new: Mapping[str, Any]) -> bool:
+        """Tell whether something shown says what a note says, or a later note of the same question says it anew."""
+        if decided["action"] == "skip":
+            return shown.keys() >= set(decided["targets"])
+        return any(list(new).index(other) > list(new).index(key) for other in decided["targets"] if other in new)
 
     def _merge(self, shown: Mapping[str, str]) -> Any:
         drafts = {key: id for key, id in shown.items() if id.startswith("d")}
@@ -133,7 +141,7 @@ class Replies:
     def _decision(self, key: str, draft: str, shown: Mapping[str, str]) -> dict[str, Any]:
         written = self._decisions.get(key)
         if written is None or not shown.keys() >= set(written["targets"]):
-            return {"draft": draft, "action": "add", "targets": [], "reason": "nothing that is held says it"}
+            return {**_ADD, "draft": draft}
         return {**written, "draft": draft, "targets": [shown[target] for target in written["targets"]]}
 
     def _edits(self, shown: Mapping[str, str]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
@@ -86,20 +86,17 @@ def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
     )
 
 
-def extracted(tx: Transaction, job: int | None, *, upto: int, scene: str) -> None:
-    """Move the cursor of a job's session to position `upto`; without a scene name, the current scene continues.
-
-    Raises Conflict if the session was already read up to there.
-    """
-    session: int = tx.get("SELECT session FROM work WHERE space = :space AND id = ?", job)
-    moved = tx.get(
-        "INSERT INTO progress (space, session, position, batches, flush, scene) VALUES (:space, ?, ?, 1, 0, ?)"
-        " ON CONFLICT (space, session) DO UPDATE SET position = excluded.position, batches = progress.batches + 1,"
-        " scene = coalesce(excluded.scene, progress.scene) WHERE progress.position < excluded.position RETURNING 1",
-        *(session, upto, scene or None),
-    )
-    if moved is None:
-        raise Conflict(f"w{job} reads turns that were read already.")
+def extracted(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
+    """Move the cursors of sessions to these positions. Raises Conflict if one was already read up to there."""
+    for session, position in upto.items():
+        moved = tx.get(
+            "INSERT INTO progress (space, session, position, batches, flush) VALUES (:space, ?, ?, 1, 0)"
+            " ON CONFLICT (space, session) DO UPDATE SET position = excluded.position, batches = progress.batches + 1"
+            " WHERE progress.position < excluded.position RETURNING 1",
+            *(_session(tx, session), position),
+        )
+        if moved is None:
+            raise Conflict(f"w{job} reads turns that were read already.")
 
 
 # --- leasing and giving back ------------------------------------------------------------------------
@@ -126,7 +123,7 @@ def lease(
         resting = left.state == "parked" and not eager
         if anothers or resting:
             return None
-    if _has_moved_on(tx, stage, session_no, basis):
+    if _has_moved_on(tx, stage, basis):
         return None
     if left is not None:
         tx.run("DELETE FROM work WHERE space = :space AND id = ?", number_of(left.id, "w"))
@@ -184,18 +181,19 @@ def _prolonged(tx: Transaction, number: int, lease: timedelta) -> Work:
     return _found(tx, number)
 
 
-def _has_moved_on(tx: Transaction, stage: Stage, session: int | None, basis: str) -> bool:
+def _has_moved_on(tx: Transaction, stage: Stage, basis: str) -> bool:
     """Return whether another job committed between the planning of this basis and its lease.
 
-    After the lease this cannot happen: only the one open job of a stage moves the stage's position. The basis has that
-    position as `start` (extract), `drafts` (merge), `after` (scenes, summaries), `version` (persona) or `upto`
-    (canvas).
+    After the lease only the one open job of a stage moves the stage's position; a session that an extraction reads
+    beside its own may still be read by another job, and then the second one to commit is refused. The basis has the
+    position as the `start` of its `parts` (extract), `drafts` (merge), `after` (scenes, summaries), `version`
+    (persona) or `upto` (canvas).
     """
     planned: dict[str, Any] = json.loads(basis)
     match stage:
         case "extract":
-            at = tx.get("SELECT position FROM progress WHERE space = :space AND session = ?", session) or 0
-            return planned.get("start", at) < at
+            parts: list[dict[str, Any]] = planned.get("parts", [])
+            return any(part["start"] < _read_to(tx, part["session"]) for part in parts)
         case "merge":
             drafts = numbers_of(planned.get("drafts", ()), "d")
             left = tx.get(f"SELECT count(*) FROM draft WHERE space = :space AND id IN ({marks(drafts)})", *drafts)
@@ -209,6 +207,11 @@ def _has_moved_on(tx: Transaction, stage: Stage, session: int | None, basis: str
         case "canvas":
             at = looked_over(tx).get(planned.get("canvas"), 0)
             return planned.get("upto", at + 1) <= at
+
+
+def _read_to(tx: Transaction, session: str) -> int:
+    sql = "SELECT position FROM progress WHERE space = :space AND session = ?"
+    return tx.get(sql, _session(tx, session)) or 0
 
 
 def looked_over(tx: Transaction) -> dict[Any, int]:
@@ -329,8 +332,8 @@ def backlog(tx: Transaction, *, session: str | None = None, limit: int = 1_000) 
         "  AND t.role IN ('user', 'assistant')"
         "  AND t.id NOT IN (SELECT g.id FROM turn g WHERE g.space = :space AND g.tombstone IS NOT NULL)"
         f" WHERE s.space = :space {only} GROUP BY s.id, s.name ORDER BY newest DESC LIMIT ?)"
-        " SELECT u.name, coalesce(p.position, 0), u.turns, u.asked, coalesce(p.batches, 0), coalesce(p.scene, ''),"
-        "  t.learned_at, coalesce(p.flush, 0) FROM unread u"
+        " SELECT u.name, coalesce(p.position, 0), u.turns, u.asked, coalesce(p.batches, 0), t.learned_at,"
+        "  coalesce(p.flush, 0) FROM unread u"
         " LEFT JOIN progress p ON p.space = :space AND p.session = u.id"
         " JOIN turn t ON t.space = :space AND t.id = u.newest ORDER BY u.newest DESC",
         *(() if session is None else (tx.session(session),)),
@@ -343,11 +346,10 @@ def backlog(tx: Transaction, *, session: str | None = None, limit: int = 1_000) 
             turns=turns,
             asked=asked,
             batches=batches,
-            scene=scene,
             last=from_ms(last),
             flush=flush_to,
         )
-        for name, start, turns, asked, batches, scene, last, flush_to in rows
+        for name, start, turns, asked, batches, last, flush_to in rows
     ]
 
 

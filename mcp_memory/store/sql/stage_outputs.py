@@ -68,7 +68,7 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
 
 
 def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None:
-    jobs.extracted(tx, job, upto=extracted.upto, scene=extracted.scene)
+    jobs.extracted(tx, job, extracted.upto)
     entities.learn(tx, extracted.aliases)
     for draft in extracted.drafts:
         _check(draft)
@@ -77,10 +77,9 @@ def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None
 
 
 def drafts(tx: Transaction, *, limit: int = 100) -> list[Draft]:
-    rows = tx.all("SELECT id, atom FROM draft WHERE space = :space ORDER BY id")
-    waiting = ((number, _from_json(atom)) for number, atom in rows)
-    there = (Draft(id=f"d{number}", atom=atom) for number, atom in waiting
-             if evidence_rows.all_there(tx, atom.evidence))  # fmt: skip
+    rows = tx.all("SELECT id, work, atom FROM draft WHERE space = :space ORDER BY id")
+    waiting = (Draft(id=f"d{number}", atom=_from_json(atom), job=f"w{job}") for number, job, atom in rows)
+    there = (draft for draft in waiting if evidence_rows.all_there(tx, draft.atom.evidence))
     return [draft for draft, _ in zip(there, range(limit), strict=False)]
 
 

@@ -92,7 +92,7 @@ def drawn(store: Store, session: str, *drafts: NewAtom) -> list[str]:
     work = store.lease_job("me", "extract", session, "{}", holder="me", lease=timedelta(hours=1), now=NOON)
     assert work
     now = NOON + timedelta(days=1)
-    store.commit("me", work.id, Extraction(upto=1, drafts=drafts, aliases={}, scene=""), outcome={}, now=now)
+    store.commit("me", work.id, Extraction(upto={session: 1}, drafts=drafts, aliases={}), outcome={}, now=now)
     work = store.lease_job("me", "merge", None, "{}", holder="me", lease=timedelta(hours=1), now=NOON)
     assert work
     merged = [Merging(draft=one.id, atom=one.atom) for one in store.drafts("me")]

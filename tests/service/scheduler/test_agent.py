@@ -69,7 +69,7 @@ async def test_a_question_carries_its_rules_its_data_and_the_schema_of_its_reply
     assert (asked.next.stage, asked.waiting) == ("extract", 1)
     assert "I keep bees in Porto." in asked.next.question
     assert "quote" in asked.next.instructions
-    assert "scenes" in asked.next.reply_schema["properties"]
+    assert "notes" in asked.next.reply_schema["properties"]
 
 
 async def test_asking_again_gives_the_same_question(memory: Memory) -> None:
@@ -103,7 +103,7 @@ async def test_what_nobody_said_is_named_and_not_kept(memory: Memory) -> None:
     first = await memory.distill()
     assert first.next is not None
     notes = json.loads(answer(first))
-    notes["scenes"][0]["atoms"].append({"turn": "t1", "quote": "my yacht", "text": "The user has a yacht."})
+    notes["notes"].append({"turn": "t1", "quote": "my yacht", "text": "The user has a yacht."})
     done = await memory.distill(first.next.work_id, json.dumps(notes))
     assert len(done.kept) == 1
     assert "yacht" in done.refused[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -50,15 +51,14 @@ def now_due(store: Store, clock: FixedClock, **settings: int) -> list[DueStage]:
 
 
 def is_merge_asked(store: Store, clock: FixedClock) -> bool:
-    (merge,) = [one for one in now_due(store, clock) if one.stage == "merge"]
-    return not merge.waiting
+    return any(one.stage == "merge" and not one.waiting for one in now_due(store, clock))
 
 
 def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), session: str = SESSION) -> None:
     """Commit an extraction of all that the session holds, which drew these statements from its last turn."""
     last = store.last_turns(SPACE, session, limit=1)[0]
     (waits,) = store.backlog(SPACE, session=session)
-    basis = f'{{"session": "{session}", "start": {waits.start}, "stop": {last.position + 1}}}'
+    basis = json.dumps({"parts": [{"session": session, "start": waits.start, "stop": last.position + 1}]})
     work = store.lease_job(
         SPACE, "extract", session, basis, holder="h", lease=timedelta(hours=1), now=clock(), eager=True
     )
@@ -67,7 +67,7 @@ def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), sessi
     store.commit(
         SPACE,
         work.id,
-        Extraction(upto=last.position + 1, drafts=drafts, aliases={}, scene=""),
+        Extraction(upto={session: last.position + 1}, drafts=drafts, aliases={}),
         outcome={"turns": waits.turns},
         now=clock(),
     )
@@ -89,37 +89,54 @@ def merge(store: Store, clock: FixedClock) -> None:
     store.commit(SPACE, work.id, Merge(merged=merged), outcome={}, now=clock())
 
 
-def test_a_new_space_is_read_after_one_two_and_four_turns_of_the_user_and_then_after_five(
+SILENCE = {"seconds": 600}
+
+
+def test_a_session_is_read_when_it_falls_silent_if_ten_turns_of_the_user_are_unread(
     store: Store, clock: FixedClock
 ) -> None:
-    waited: list[int] = []
-    for _ in range(5):
-        exchanges = 0
-        while EXTRACT not in now_due(store, clock):
-            talk(store, clock, exchanges=1)
-            exchanges += 1
-        waited.append(exchanges)
-        extract(store, clock)
-    assert waited == [1, 2, 4, 5, 5]
-
-
-def test_a_new_session_of_a_warm_space_waits_for_five_turns_of_the_user(store: Store, clock: FixedClock) -> None:
-    for _ in range(4):
-        talk(store, clock, exchanges=1)
-        extract(store, clock)
-    talk(store, clock, exchanges=4, session="another")
-    assert now_due(store, clock) == []
-    talk(store, clock, exchanges=1, session="another")
-    assert now_due(store, clock) == [stage("extract", "another")]
-
-
-def test_after_ten_minutes_of_silence_the_rest_of_a_session_is_read(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock)
+    talk(store, clock, exchanges=9)
+    clock.advance(**SILENCE)
+    assert now_due(store, clock) == []
     talk(store, clock, exchanges=1)
+    assert now_due(store, clock) == []
     clock.advance(seconds=599)
     assert now_due(store, clock) == []
     clock.advance(seconds=1)
+    assert now_due(store, clock) == [EXTRACT]
+
+
+def test_turns_of_several_sessions_are_read_together(store: Store, clock: FixedClock) -> None:
+    talk(store, clock, exchanges=1)
+    extract(store, clock)
+    for number in range(5):
+        talk(store, clock, exchanges=2, session=f"short {number}")
+    clock.advance(**SILENCE)
+    assert [one.session for one in now_due(store, clock)] == [f"short {number}" for number in (4, 3, 2, 1, 0)]
+
+
+def test_the_first_session_is_read_when_it_falls_silent(store: Store, clock: FixedClock) -> None:
+    talk(store, clock, exchanges=2)
+    clock.advance(**SILENCE)
+    assert now_due(store, clock) == [EXTRACT]
+
+
+def test_a_few_turns_are_read_after_a_day(store: Store, clock: FixedClock) -> None:
+    talk(store, clock, exchanges=1)
+    extract(store, clock)
+    talk(store, clock, exchanges=1)
+    clock.advance(hours=23)
+    assert now_due(store, clock) == []
+    clock.advance(hours=1)
+    assert now_due(store, clock) == [EXTRACT]
+
+
+def test_a_session_that_fills_a_question_is_read_at_once(store: Store, clock: FixedClock) -> None:
+    talk(store, clock, exchanges=19)
+    assert now_due(store, clock) == []
+    talk(store, clock, exchanges=1)
     assert now_due(store, clock) == [EXTRACT]
 
 
@@ -134,18 +151,18 @@ def test_a_flushed_session_is_read_at_once_and_only_as_far_as_it_went_then(store
     assert now_due(store, clock) == []
 
 
-def test_there_is_at_most_one_question_for_five_turns_after_the_first_few_unless_it_is_asked_for(
+def test_there_is_at_most_one_question_for_ten_turns_after_the_first_few_unless_it_is_asked_for(
     store: Store, clock: FixedClock
 ) -> None:
     asked = 0
     for number in range(40):
         talk(store, clock, exchanges=1, session=f"s{number}")
-        clock.advance(hours=1)
+        clock.advance(days=1)
         for one in now_due(store, clock):
             if one.stage == "extract" and one in now_due(store, clock):
                 extract(store, clock, session=str(one.session))
                 asked += 1
-        assert asked <= FIRST + 2 * (number + 1) / 5 + 1
+        assert asked <= FIRST + 2 * (number + 1) / 10 + 1
     waiting = [one.session for one in store.backlog(SPACE)]
     assert waiting
     assert now_due(store, clock) == []
@@ -194,7 +211,7 @@ def test_merging_that_is_asked_for_does_not_wait(store: Store, clock: FixedClock
     assert is_merge_asked(store, clock)
 
 
-def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_day_and_not_too_often(
+def test_scenes_are_written_when_thirty_statements_are_new_or_one_has_waited_a_day_and_not_too_often(
     store: Store, clock: FixedClock
 ) -> None:
     def learn(number: int) -> None:
@@ -208,7 +225,7 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     def scenes_due() -> bool:
         return stage("scenes") in now_due(store, clock)
 
-    learn(19)
+    learn(29)
     assert not scenes_due()
     learn(1)
     assert scenes_due()
@@ -218,11 +235,11 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
         SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
     )
     assert not scenes_due()
-    learn(20)
+    learn(30)
     assert not scenes_due()  # so soon after the last
     clock.advance(seconds=900)
     assert scenes_due()
-    work = store.lease_job(SPACE, "scenes", None, '{"after": 20}', holder="h", lease=timedelta(hours=1), now=clock())
+    work = store.lease_job(SPACE, "scenes", None, '{"after": 30}', holder="h", lease=timedelta(hours=1), now=clock())
     assert work is not None
     store.commit(
         SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
