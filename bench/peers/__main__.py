@@ -117,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--writes", type=int, default=200, help="by two servers [default: %(default)s]")
     parser.add_argument("--only", action="append", metavar="NAME", help="measure this server; can be repeated")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the table between the marks of this page")
     options = parser.parse_args(arguments)
     if options.turns < len(QUESTIONS):
         parser.error(f"--turns has to be {len(QUESTIONS)} or more: each question has a message")
@@ -125,6 +126,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("\n".join(table(found)))
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if options.page:
+        before, _, rest = options.page.read_text(encoding="utf-8").partition("<!-- peers -->\n")
+        shown = "\n".join(table(found))
+        options.page.write_text(f"{before}<!-- peers -->\n\n{shown}\n\n<!-- end -->{rest.partition('<!-- end -->')[2]}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,13 +50,13 @@ class Candidate:
         return Wire(command_of(self.program, self.there, place), home=place, env=env)
 
     @contextmanager
-    def running(self, home: str) -> Iterator[Wire]:
+    def running(self, home: str) -> Generator[Wire]:
         with self.open(home) as wire:
             wire.initialize()
             yield wire
 
     @contextmanager
-    def trying(self, what: str) -> Iterator[None]:
+    def trying(self, what: str) -> Generator[None]:
         """Note a refusal as the reason that this server goes no further."""
         try:
             yield
