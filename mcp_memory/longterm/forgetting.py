@@ -104,10 +104,6 @@ def _named(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _s(several: Sequence[str]) -> str:
-    return "" if len(several) == 1 else "s"
-
-
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 

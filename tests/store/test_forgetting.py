@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -371,7 +372,7 @@ def _everything(store: Store, space: str, ids: Sequence[str]) -> str:
 # --- undoing a correction ---------------------------------------------------------------------------
 
 
-def live_in(store: Store, place: str, **more: object) -> str:
+def live_in(store: Store, place: str, **more: Any) -> str:
     return remember(
         store, f"Lives in {place}", entity="user", relation="lives_in", value=place, single_valued=True, **more
     )

@@ -84,9 +84,8 @@ async def test_a_correction_says_whether_it_was_never_true_or_changed_on_a_day(h
 
 
 async def test_a_correction_asks_for_the_value_of_a_fact_that_its_words_no_longer_state(home: Path) -> None:
-    fact = {"entity": "Tamsin", "relation": "lives in"}
     async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Oslo.", value="Oslo", **fact)
+        await browser.memory.remember("Tamsin lives in Oslo.", entity="Tamsin", relation="lives in", value="Oslo")
         form = {"text": "Tamsin lives in Bergen.", "supersedes": "a1", "when": "never", "value": "Oslo"}
         asked = await browser.do("remember", **form)
         assert "Tamsin · lives_in · Oslo" in asked.text

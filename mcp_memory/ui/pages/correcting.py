@@ -25,7 +25,7 @@ def correct(view: View, atom: Atom) -> Iterator[Element]:
 
 def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: Kind, when: str, day: str) -> Page:
     """Return the form again, for a new text that no longer has the value of the statement's fact."""
-    form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), asked=1)
+    form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), has_asked=True)
     question = t("item.ask_value", fact=revealed(f"{fact.entity} · {fact.relation} · {fact.value}"))
     return Page(
         title=t("item.correct_title", id=atom.id), here="memory", body=ui.body(ui.note(question, kind="warn"), form)
@@ -33,7 +33,15 @@ def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: Kind, when
 
 
 def _form(
-    view: View, atom: Atom, *, text: str, kind: Kind, when: str, day: str, value: Element | None, **more: object
+    view: View,
+    atom: Atom,
+    *,
+    text: str,
+    kind: Kind,
+    when: str,
+    day: str,
+    value: Element | None,
+    has_asked: bool = False,
 ) -> Element | None:
     return ui.form(
         view,
@@ -41,6 +49,7 @@ def _form(
         el("textarea", revealed(text), name="text", required=True, rows=3, dir="auto", id="correct",
            aria_label=t("item.correct_words")),
         value,
+        ui.hidden({"asked": 1} if has_asked else {}),
         ui.choice(t("item.when_wrong"), "when", [(one, t(f"item.when_{one}")) for one in ("never", "changed")], when),
         ui.field(t("item.changed_on"), "valid_from", day, kind="date"),
         ui.choice(t("memory.kind"), "kind", [(one, t(f"memory.kind_{one}")) for one in get_args(Kind)], kind),
@@ -48,7 +57,6 @@ def _form(
         needs="write",
         supersedes=atom.id,
         back=f"/{atom.id}",
-        **more,
     )  # fmt: skip
 
 

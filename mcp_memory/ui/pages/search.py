@@ -162,9 +162,12 @@ async def _said(view: View, ids: Sequence[str]) -> dict[str, tuple[Node | None, 
     """Return who said each of these rows, and when; of a statement its source, unless it is the user, and its dates."""
     turns = await view.memory.turns([id for id in ids if id[0] == "t"])
     atoms = await view.memory.statements_by_id([id for id in ids if id[0] == "a"])
-    return {turn.id: (ui.speaker(turn), ui.moment(turn.said_at)) for turn in turns} | {
-        atom.id: (ui.moment(atom.valid_from, day=True), ui.name_of_source(atom.source)) for atom in atoms
-    }
+    found: dict[str, tuple[Node | None, ...]] = {}
+    for turn in turns:
+        found[turn.id] = ui.speaker(turn), ui.moment(turn.said_at)
+    for atom in atoms:
+        found[atom.id] = ui.moment(atom.valid_from, day=True), ui.name_of_source(atom.source)
+    return found
 
 
 def _row(row: ExplainedRow, words: set[str], most: float, said: Iterable[Node | None]) -> list[Node | None]:
