@@ -5,8 +5,10 @@ is recorded at its time (half a minute apart within a session), and after each t
 server would; between sessions lies the silence that the set says. At the end everything that waits is done.
 `--home` keeps the store; with `--resume` it is only measured again, and no model is asked.
 
-Printed: atoms for 100 turns, quotes refused, calls and tokens for 100 turns, calls for 5 turns once the space is warm
-(after its first session), the share of stored atoms whose quotes stand in their turns, and what `verify` says.
+Printed: atoms for 100 turns, quotes refused, calls and tokens for 100 turns, calls for 10 turns once the space is warm
+(after its first session), the share of stored atoms whose quotes stand in their turns, and what `verify` says. Tokens
+are counted here (o200k), the schema of the reply with the question; "same prefix" is the share of the tokens read that
+stood at the beginning of an earlier question of that stage, which a provider's cache may serve.
 
 Then the questions whose evidence lies within those turns are asked of two lists of ten: turns alone
 (`conversation_search`), and atoms and turns together (`memory_search`). An atom counts for the turns that it rests on.
@@ -19,10 +21,12 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from os.path import commonprefix
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,7 +39,10 @@ from bench.sets import Haystack, Question, Session, read_set
 from bench.stats import Floats, mean_interval
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError, ModelFailed
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Atom, NewTurn
+from mcp_memory.models.llm import LLM, Completion, ModelPrompt, reply_schema
+from mcp_memory.models.metered import make_llm
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 
@@ -45,6 +52,37 @@ FIRST = 10
 BETWEEN = timedelta(seconds=30)
 LISTS = ("turns alone", "atoms and turns")
 MANY = 100_000
+
+
+class CountedLLM:
+    """A model whose tokens are counted, by stage."""
+
+    def __init__(self, llm: LLM) -> None:
+        self.name = llm.name
+        self._llm = llm
+        self._count = token_counter("o200k_base").count
+        self._before: dict[str, list[str]] = {}
+        self.tokens: dict[str, Counter[str]] = {}
+
+    def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
+        said = self._llm.ask(prompt, timeout=timeout)
+        shape = prompt.shape.__name__
+        text = json.dumps(reply_schema(prompt.shape)) + "".join(message.text for message in prompt.messages)
+        same = max((len(commonprefix([text, one])) for one in self._before.get(shape, ())), default=0)
+        self._before.setdefault(shape, []).append(text)
+        counts = {"calls": 1, "read": self._count(text), "written": self._count(said.text)}
+        self.tokens.setdefault(shape, Counter()).update(counts, same=self._count(text[:same]))
+        return said
+
+    def lines(self, turns: int) -> list[str]:
+        """Return the bill, the whole first."""
+        whole = sum(self.tokens.values(), Counter[str]())
+        bills = {"tokens of all stages": whole, **self.tokens}
+        return [
+            f"{name}: {one['calls']} calls, {one['read']:,} read + {one['written']:,} written, for 100 turns "
+            f"{100 * (one['read'] + one['written']) / turns:,.0f}; same prefix {100 * one['same'] / max(1, one['read']):.0f} %"
+            for name, one in bills.items()
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +140,7 @@ async def _work(memory: Memory) -> int:
     before = sum(one["calls"] for one in (await memory.status())["model"]["ever"])
     while True:
         try:
-            if not await anyio.to_thread.run_sync(parts.scheduler.step, parts.model):
+            if not await anyio.to_thread.run_sync(parts.scheduler.run, parts.model):
                 break
         except ModelFailed as failure:  # its work is parked, and others may be due
             print(f"failed: {failure}", file=sys.stderr)
@@ -139,7 +177,6 @@ async def _ids(memory: Memory, haystack: Haystack) -> dict[str, str]:
 def _figures(turns: int, lived: Lived, status: dict[str, Any], grounded: tuple[int, int]) -> list[str]:
     done = status["pyramid"]["done"]
     calls = sum(one["calls"] for one in lived.calls)
-    read, written = (sum(one[name] for one in lived.calls) for name in ("prompt_tokens", "completion_tokens"))
     drawn, refused = done["extract"].get("atoms", 0), done["extract"].get("refused", 0)
     counts = status["counts"]
     lines = [
@@ -147,14 +184,13 @@ def _figures(turns: int, lived: Lived, status: dict[str, Any], grounded: tuple[i
         f"atoms drawn {drawn} ({100 * drawn / turns:.1f} for 100 turns), refused {refused}",
         f"held true {counts['current']}, past {counts['atoms'] - counts['current']}, facts {counts['facts']}, "
         f"entities {counts['entities']}, scenes {counts['scenes']}",
-        f"calls {calls} ({100 * calls / turns:.1f} for 100 turns, {5 * calls / turns:.2f} for 5)",
-        f"tokens {read:,} read and {written:,} written ({100 * (read + written) / turns:,.0f} for 100 turns)",
+        f"calls {calls} ({100 * calls / turns:.1f} for 100 turns)",
         f"grounded {grounded[0]} of {grounded[1]} quotes ({100 * grounded[0] / max(1, grounded[1]):.1f} %)",
     ]
     if lived.warm_turns:
         lines.append(
             f"after the first session {lived.warm_calls} calls for {lived.warm_turns} turns, "
-            f"{5 * lived.warm_calls / lived.warm_turns:.2f} for 5"
+            f"{10 * lived.warm_calls / lived.warm_turns:.2f} for 10"
         )
     return lines + [
         f"  {one['purpose']:<8} {one['calls']:>4} calls, {one['failed']} failed, {one['prompt_tokens']:,} + "
@@ -202,7 +238,9 @@ async def _run(given: argparse.Namespace) -> None:
             llm_hourly_tokens=50_000_000,
             distil=False,
         )
-        async with open_memory(settings, now=clock) as memory:
+        model = make_llm(settings)
+        counted = None if model is None else CountedLLM(model)
+        async with open_memory(settings, now=clock, llm=counted) as memory:
             if given.resume:
                 clock.moment = max(one.last for one in await memory.sessions()) + timedelta(hours=3)
                 calls = (await memory.status())["model"]["ever"]
@@ -211,6 +249,8 @@ async def _run(given: argparse.Namespace) -> None:
                 lived = await live(memory, haystack, clock)
             status = await memory.status()
             print("\n".join(_figures(len(lived.ids), lived, status, await _grounded(memory))))
+            if counted is not None:
+                print("\n".join(counted.lines(len(lived.ids))))
             if haystack.questions:
                 shares = await compare(memory, haystack, lived.ids, clock)
                 print("\n".join(_table(haystack.questions, shares)))

@@ -39,7 +39,8 @@ from mcp_memory.store.values import Draft, Merging, NewAtom
 from mcp_memory.suspicion import flags
 
 __all__ = [
-    "Decision", "MergeContext", "MergeReply", "MergeTarget", "Resolution", "resolve_merge", "resolved_atom", "same_statement",
+    "Decision", "MergeContext", "MergeReply", "MergeTarget", "Resolution", "resolve_merge", "resolved_atom",
+    "same_statement",
 ]  # fmt: skip
 
 

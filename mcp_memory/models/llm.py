@@ -106,7 +106,7 @@ class LiteLLM:
         try:
             if self._knows_schemas:
                 try:
-                    return self._said(self._complete(litellm, prompt, timeout, response_format=prompt.shape))
+                    return self._said(self._complete(litellm, prompt, timeout, response_format=_format_of(prompt.shape)))
                 except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
                     if isinstance(error, litellm.ContextWindowExceededError | litellm.ContentPolicyViolationError):
                         raise
@@ -159,6 +159,35 @@ class LiteLLM:
             wait_s=_retry_after(error),
             billed=status == 408,
         )
+
+
+def reply_schema(shape: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a reply, without what the prompt says anyway: titles, defaults, what a class is for."""
+    return _bare(shape.model_json_schema())
+
+
+def _bare(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_bare(part) for part in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    parts = cast("dict[str, Any]", schema)
+    is_object = parts.get("type") == "object"
+    left_out = ("title", "default", "description") if is_object else ("title", "default")
+    members = ("properties", "$defs")  # their keys are names, such as a field that is called `title`
+    return {
+        key: {name: _bare(value) for name, value in part.items()} if key in members else _bare(part)
+        for key, part in parts.items()
+        if key in members or key not in left_out
+    }
+
+
+def _format_of(shape: type[BaseModel]) -> dict[str, Any]:
+    """Return the request for a reply of this shape. A strict schema would ask for every field, needed or not."""
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": shape.__name__, "schema": reply_schema(shape), "strict": False},
+    }
 
 
 def import_litellm() -> Any:

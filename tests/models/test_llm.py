@@ -53,7 +53,7 @@ def test_the_messages_and_the_schema_go_out_and_the_text_and_its_tokens_come_bac
     ]
     assert (sent["model"], sent["max_tokens"], sent["temperature"]) == ("m", 50, 0)
     schema = sent["response_format"]["json_schema"]
-    assert (schema["name"], schema["strict"], list(schema["schema"]["properties"])) == ("Colour", True, ["colour"])
+    assert (schema["name"], schema["strict"], list(schema["schema"]["properties"])) == ("Colour", False, ["colour"])
 
 
 def test_an_endpoint_that_refuses_schemas_is_asked_without_from_then_on(llm: LiteLLM, endpoint: Endpoint) -> None:

@@ -10,6 +10,7 @@ from mcp_memory.core.progress import Tell, untold
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
+from mcp_memory.models.llm import reply_schema
 from mcp_memory.service.memory.evidence import EvidenceVerbs
 from mcp_memory.service.memory.verbs import in_thread, of_store
 from mcp_memory.store.protocol import Store
@@ -237,5 +238,5 @@ def _question(asked: LeasedJob) -> WorkQuestion:
         stage=asked.job.stage,
         instructions=instructions.text,
         question=question.text,
-        reply_schema=asked.question.reply.model_json_schema(),
+        reply_schema=reply_schema(asked.question.reply),
     )
