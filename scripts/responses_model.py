@@ -65,8 +65,8 @@ def serving_responses(model: ResponsesModel) -> Generator[ResponsesModel]:
 
 
 def _stream(sentence: str) -> bytes:
-    content = [{"type": "output_text", "text": sentence, "annotations": []}]
-    item = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
+    content: list[dict[str, Any]] = [{"type": "output_text", "text": sentence, "annotations": []}]
+    item: dict[str, Any] = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
     usage = {
         "input_tokens": 300,
         "input_tokens_details": {"cached_tokens": 0},
