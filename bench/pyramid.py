@@ -68,7 +68,7 @@ class CountedLLM:
         said = self._llm.ask(prompt, timeout=timeout)
         shape = prompt.shape.__name__
         text = json.dumps(reply_schema(prompt.shape)) + "".join(message.text for message in prompt.messages)
-        same = max((len(commonprefix([text, one])) for one in self._before.get(shape, ())), default=0)
+        same = max((len(_shared_start(text, one)) for one in self._before.get(shape, ())), default=0)
         self._before.setdefault(shape, []).append(text)
         counts = {"calls": 1, "read": self._count(text), "written": self._count(said.text)}
         self.tokens.setdefault(shape, Counter()).update(counts, same=self._count(text[:same]))
@@ -80,9 +80,14 @@ class CountedLLM:
         bills = {"tokens of all stages": whole, **self.tokens}
         return [
             f"{name}: {one['calls']} calls, {one['read']:,} read + {one['written']:,} written, for 100 turns "
-            f"{100 * (one['read'] + one['written']) / turns:,.0f}; same prefix {100 * one['same'] / max(1, one['read']):.0f} %"
+            f"{100 * (one['read'] + one['written']) / turns:,.0f}; "
+            f"same prefix {100 * one['same'] / max(1, one['read']):.0f} %"
             for name, one in bills.items()
         ]
+
+
+def _shared_start(one: str, other: str) -> str:
+    return commonprefix([one, other])  # noqa: RUF071  character by character is what is wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

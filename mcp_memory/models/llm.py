@@ -106,7 +106,9 @@ class LiteLLM:
         try:
             if self._knows_schemas:
                 try:
-                    return self._said(self._complete(litellm, prompt, timeout, response_format=_format_of(prompt.shape)))
+                    return self._said(
+                        self._complete(litellm, prompt, timeout, response_format=_format_of(prompt.shape))
+                    )
                 except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
                     if isinstance(error, litellm.ContextWindowExceededError | litellm.ContentPolicyViolationError):
                         raise
