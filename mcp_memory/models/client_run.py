@@ -2,7 +2,7 @@
 
 Between this process and the program stands a guard: this file, run as a script. It holds one end of a pipe. When the
 other end closes, for whatever reason, it kills the program's process group (on Windows its process tree) and deletes
-the folder. A child that has left the group is not killed. Standard library only: the guard starts in some 20 ms.
+the folder. A child that has left the group is not killed. Standard library only, so that the guard is small (12 MB).
 
 A folder holds the file `prompt`, which is the program's standard input; `out` and `err`, what it prints; and `work`,
 the empty folder that it runs in.
