@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import EmbeddedStore, Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.values import Filters, Vectors
+from mcp_memory.store.values import Filters, NewAtom, Vectors
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -65,3 +66,24 @@ def test_compacting_changes_no_answer(embedded: EmbeddedStore) -> None:
         assert answers() == before
     free, size = embedded.free_bytes()
     assert (free, size > 0, embedded.problems()) == (0, True, [])
+
+
+def test_a_correction_and_its_undoing_that_the_database_lost_come_back_with_their_files(home: Path) -> None:
+    def told(text: str, **more: Any) -> str:
+        new = NewAtom(kind="persona", text=text, priority=80, confidence=1.0, session="s", valid_from=NOW, **more)
+        return store.add_atom("me", new, now=NOW).atom.id
+
+    store = open_store(home)
+    wrong = told("Lives in Bergen", entity="user", relation="lives_in", value="Bergen", single_valued=True)
+    store.snapshot(home / "before.db")
+    fixed = told("Lives in Oslo", entity="user", relation="lives_in", value="Oslo", supersedes=(wrong,))
+    store.forget("me", [fixed], reason="", how="correction", now=NOW)
+    store.close()
+    for path in home.glob("memory.db*"):
+        path.unlink()
+    (home / "before.db").rename(home / "memory.db")
+    store = open_store(home)
+    assert [(atom.id, atom.valid_to) for atom in store.atoms("me", [wrong, fixed])] == [(wrong, None)]
+    assert [(one.value, one.valid_to) for one in store.facts("me", filters=Filters(ended=True))] == [("Bergen", None)]
+    assert [(one.ids, one.how) for one in store.tombstones("me")] == [([fixed], "correction")]
+    store.close()

@@ -184,6 +184,13 @@ async def test_what_ended_since_a_scene_was_written_is_on_its_page(memory: Memor
     assert "no longer: Maya lives in Lisbon." in text(await at(memory, "/scene/the-knee"))
 
 
+async def test_the_proof_of_the_persona_has_the_words_that_each_line_is_based_on(memory: Memory) -> None:
+    page = await at(memory, "/persona")
+    assert "my left knee hurts" in [text_of(one) for one in elements(page) if one.tag == "mark"]
+    assert {"/a2", "/t2?for=a2"} <= set(links(page))
+    assert "Proof" not in text(await at(memory, "/persona?old=1&new=2"))
+
+
 @pytest.mark.parametrize("address", ["/scene/the-knee", "/scene/the-knee?version=2", "/persona?version=1"])
 async def test_a_sentence_whose_statement_has_ended_is_marked_as_such(memory: Memory, address: str) -> None:
     assert "no longer true" not in text(await at(memory, address))

@@ -43,10 +43,11 @@ async def persona(view: View) -> Page:
     text = chosen.text if chosen else "\n".join(line.text for line in lines)
     ended = ended_of(await memory.statements_by_id(cited(text)))
     body = [_which(versions, chosen, anything=any(line.is_claim for line in lines))]
-    if {"old", "new"} & view.query.keys():
+    is_compared = bool({"old", "new"} & view.query.keys())
+    if is_compared:
         body.append(await _compared(view))
     body.append(ui.section(t("persona.page"), markdown(text, scenes=names, ended=ended, title="Persona", top=2)))
-    if claims := [line for line in lines if line.is_claim]:
+    if not is_compared and (claims := [line for line in lines if line.is_claim]):
         first = {atom.evidence for line in claims for atom in line.atoms}
         turns = {turn.id: turn for turn in await memory.turns(sorted(first))}
         proofs = (_proof(line, turns) for line in claims)
@@ -81,7 +82,9 @@ def _proof(line: ProvenLine, turns: Mapping[str, Turn]) -> Element:
 
 def _proven(atom: Atom, turn: Turn | None) -> list[Element]:
     quote = ui.quoted(turn, [atom.span], around=_AROUND, of=atom.id) if turn else None
-    return [ui.statement_row(atom), *([quote] if quote else [])]
+    held = [" ", ui.badge(t("shared.ended"), "warn")] if atom.valid_to else None
+    stated = el("p", ui.link(f"/{atom.id}", ui.words_of(atom.text)), held, class_="said")
+    return [stated, *([quote] if quote else [])]
 
 
 async def _compared(view: View) -> Element:
