@@ -26,9 +26,10 @@ __all__ = ["Reader"]
 
 _TURN = re.compile(r"^<(t\d+) [^>\n]*> (.*?)(?=\n<(?:t\d+ |day>|session>|/turns>))", re.DOTALL | re.MULTILINE)
 _TOLD = re.compile(r"I \w+[^.!?\n]*[.!?]")
-_PAGE = re.compile(r'<page slug="([^"]+)" title="([^"]*)"[^>]*>\n(.*?)\n</page>', re.DOTALL)
+_PAGE = re.compile(r'<page slug="([^"]+)"[^>]*>\n(.*?)\n</page>', re.DOTALL)
 _PAGE_CHARS = 1_500
-_STATEMENT = re.compile(r"^\(?(a\d+)\)?[^:\n]*: (.+)$", re.MULTILINE)
+_STATEMENT = re.compile(r"^\((a\d+)\) (?:\[[^\]\n]*\] )?(.+)$", re.MULTILINE)
+_LINE = re.compile(r"^(\d+)\| (- .+)$", re.MULTILINE)
 
 
 class Reader:
@@ -66,16 +67,15 @@ def scenes(question: str) -> Any:
     held: list[tuple[str, str]] = _STATEMENT.findall(_within("statements", question))
     told = [(id, text) for id, text in held if " [until " not in text]
     ended = set(re.findall(r"^\((a\d+)\)", _within("ended", question), re.MULTILINE))
-    edits: list[dict[str, str]] = [
+    edits: list[dict[str, Any]] = [
         edit for page in _PAGE.findall(_within("pages", question)) if (edit := _without(ended, *page))
     ]
-    if told and ("may get a new page" in question or "It is getting full" in question):
-        edits.append(_page("create", f"from-{told[0][0]}", f"From {told[0][0]}", [f"- {t} ({id})" for id, t in told]))
+    if told and "only where two are merged" not in question and "Too many stand" not in question:
+        edits.append(_page(f"from-{told[0][0]}", f"From {told[0][0]}", [f"- {t} ({id})" for id, t in told]))
         told = []
     return {
         "edits": edits,
-        "dropped": [{"atom": id, "reason": "there is no room"} for id, _ in told],
-        "persona_update": "",
+        "dropped": [f"{id}: there is no room" for id, _ in told],
     }
 
 
@@ -83,25 +83,22 @@ def _within(tag: str, question: str) -> str:
     return question[question.rindex(f"<{tag}>\n") : question.rindex(f"</{tag}>")]
 
 
-def _without(ended: set[str], slug: str, title: str, body: str) -> dict[str, str] | None:
+def _without(ended: set[str], slug: str, text: str) -> dict[str, Any] | None:
     """Return the edit of a page that tells what has ended, None where it tells nothing of that."""
-    lines = [line for line in body.splitlines() if line.startswith("- ")]
-    kept = [line for line in lines if not ended & set(re.findall(r"\((a\d+)\)", line))]
-    if len(kept) == len(lines):
-        return None
-    return _page("update", slug, title, kept) if kept else {"action": "delete", "slug": slug, "reason": "it ended"}
+    lines: list[tuple[str, str]] = _LINE.findall(text)
+    over = [number for number, line in lines if ended & set(re.findall(r"\((a\d+)\)", line))]
+    if len(over) == len(lines):
+        return {"action": "delete", "slug": slug, "reason": "it ended"}
+    return {"slug": slug, "lines": [f"{number}|" for number in over]} if over else None
 
 
-def _page(action: str, slug: str, title: str, lines: list[str]) -> dict[str, str]:
-    body = "\n".join(lines)
-    return {
-        "action": action, "slug": slug, "title": title, "summary": "What was told.", "body": body, "reason": "new",
-    }  # fmt: skip
+def _page(slug: str, title: str, lines: list[str]) -> dict[str, str]:
+    return {"slug": slug, "title": title, "summary": "What was told.", "body": "\n".join(lines)}
 
 
 def persona(question: str) -> Any:
     slugs = re.findall(r'<scene slug="([^"]+)"', question)
-    kept = re.findall(r"^- .+$", question[question.index("<page>") : question.index("</page>")], re.MULTILINE)
+    kept = [line for _, line in _LINE.findall(question[question.index("<page>") : question.index("</page>")])]
     lines = [*kept, *(f"- There is a page of it ([[{slug}]])" for slug in slugs)]
     told, room = list[str](), _PAGE_CHARS
     for line in dict.fromkeys(lines):
