@@ -32,7 +32,7 @@ async def until(memory: Memory, wanted: Callable[[dict[str, Any]], bool]) -> dic
 
 
 async def test_a_turn_becomes_a_statement_without_being_asked_for(home: Path) -> None:
-    async with open_memory(home=home, embedder="none", llm=Reader()) as memory:
+    async with open_memory(home=home, embedder="none", llm=Reader(), batch_turns=1) as memory:
         await memory.record_turns(SAID, session="s")
         status = await until(memory, lambda status: status["counts"]["current"] == 1)
         assert status["pyramid"]["answered_by"] == "reader/1"
@@ -58,7 +58,7 @@ async def test_a_model_that_takes_its_time_is_in_nobodys_way(home: Path) -> None
             answer.wait(30)
             return super().ask(prompt, timeout=timeout)
 
-    async with open_memory(home=home, embedder="none", llm=Slow()) as memory:
+    async with open_memory(home=home, embedder="none", llm=Slow(), batch_turns=1) as memory:
         await memory.record_turns(SAID, session="s")
         await anyio.to_thread.run_sync(asked.wait, 20)
         with anyio.fail_after(20):
@@ -71,7 +71,7 @@ async def test_a_model_that_takes_its_time_is_in_nobodys_way(home: Path) -> None
 
 async def test_a_pause_stops_the_background_and_its_end_lets_it_go_on(home: Path) -> None:
     clock, reader = FixedClock(), Reader()
-    async with open_memory(home=home, embedder="none", llm=reader, now=clock) as memory:
+    async with open_memory(home=home, embedder="none", llm=reader, now=clock, batch_turns=1) as memory:
         await memory.pause("enough for today")
         await memory.record_turns(SAID, session="s")
         status = await until(memory, lambda status: status["pyramid"]["paused"] is not None)
@@ -103,7 +103,7 @@ async def test_a_space_that_nobody_has_open_is_read_too(home: Path) -> None:
     async with open_memory(home=home, embedder="none", llm=Reader(), distil=False) as memory:
         for space in ("left", "alone"):
             await memory.in_space(space).record_turns(SAID, session="s")
-    async with open_memory(home=home, embedder="none", llm=Reader()) as memory:
+    async with open_memory(home=home, embedder="none", llm=Reader(), batch_turns=1) as memory:
         for space in ("left", "alone"):
             await until(memory.in_space(space), lambda status: status["counts"]["current"] == 1)
 
@@ -116,14 +116,14 @@ async def test_what_fails_at_one_space_keeps_no_other_from_being_read(home: Path
                 raise fault
             return super().ask(prompt, timeout=timeout)
 
-    async with open_memory(home=home, embedder="none", llm=Choosy()) as memory:
+    async with open_memory(home=home, embedder="none", llm=Choosy(), batch_turns=1) as memory:
         await memory.in_space("broken").record_turns(SAID, session="s")
         await memory.record_turns([NewTurn(role="user", content="I play chess.")], session="s")
         await until(memory, lambda status: status["counts"]["current"] == 1)
 
 
 async def test_nothing_is_claimed_while_models_are_paused(home: Path) -> None:
-    async with open_memory(home=home, embedder="none", llm=Reader(), distil=False) as memory:
+    async with open_memory(home=home, embedder="none", llm=Reader(), distil=False, batch_turns=2) as memory:
         parts = memory._parts  # pyright: ignore[reportPrivateUsage]
         assert parts.model is not None
         thread = SchedulerThread(parts.store, lambda _: parts.scheduler, parts.model, parts.settings)
