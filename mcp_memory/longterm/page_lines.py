@@ -20,7 +20,7 @@ from mcp_memory.core.types import ATTRIBUTION, Atom
 from mcp_memory.longterm.times import date_of
 from mcp_memory.store.citations import cited, tidy, without
 
-__all__ = ["SAID", "STATEMENT", "LineChanges", "dated_statements", "lean", "numbered", "patched"]
+__all__ = ["SAID", "STATEMENT", "LineChanges", "dated_statements", "numbered", "patched"]
 
 SAID = 0.8
 """The least confidence of what was literally said; what is implied has less."""
@@ -142,12 +142,3 @@ def _span(label: str) -> tuple[int, int]:
 def _followed_by_a_gap(text: str) -> Iterator[bool]:
     lines = text.splitlines()
     return (not after.strip() for line, after in zip(lines, [*lines[1:], "-"], strict=True) if line.strip())
-
-
-def lean(schema: dict[str, Any]) -> None:
-    """Take out of a reply's JSON schema what its question says anyway: titles, defaults, and what the class is for."""
-    schema.pop("title", None)
-    schema.pop("description", None)
-    for field in schema.get("properties", {}).values():
-        field.pop("title", None)
-        field.pop("default", None)

@@ -14,14 +14,14 @@ from datetime import datetime, timedelta
 from difflib import unified_diff
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.page_lines import SAID, STATEMENT, LineChanges, dated_statements, lean, numbered, patched
+from mcp_memory.longterm.page_lines import SAID, STATEMENT, LineChanges, dated_statements, numbered, patched
 from mcp_memory.longterm.scenes import (
     USER,
     ended_atoms,
@@ -379,8 +379,6 @@ class PersonaBasis(BaseModel):
 
 class PersonaReply(BaseModel):
     """Lines of the page that change, or the whole page in Markdown; and what is new on it."""
-
-    model_config = ConfigDict(json_schema_extra=lean)
 
     lines: LineChanges = Field(default_factory=list[str])
     page: str = ""

@@ -21,7 +21,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Atom, Scene, SceneAction
 from mcp_memory.language.words import fold, languages_of
-from mcp_memory.longterm.page_lines import LineChanges, lean, patched
+from mcp_memory.longterm.page_lines import LineChanges, patched
 from mcp_memory.longterm.scenes import MERGED_INTO, USER, find_scene, free_slug, slug_of
 from mcp_memory.longterm.verification.trust import attributed
 from mcp_memory.models.llm import without_fence
@@ -94,7 +94,7 @@ _NEXT_DROPPED = re.compile(r"[;；\n]\s*(?=\W?a\d)")
 class RequestedEdit(BaseModel):
     """Lines of a page that change; a page whole; what to add to one; or one that should go."""
 
-    model_config = ConfigDict(populate_by_name=True, json_schema_extra=lean)
+    model_config = ConfigDict(populate_by_name=True)
 
     slug: Text = ""
     lines: LineChanges = Field(default_factory=list[str])
@@ -109,8 +109,6 @@ class RequestedEdit(BaseModel):
 
 class SceneReply(BaseModel):
     """The resolution of the pages."""
-
-    model_config = ConfigDict(json_schema_extra=lean)
 
     edits: list[RequestedEdit] = Field(default_factory=list[RequestedEdit])
     dropped: list[Annotated[str, BeforeValidator(_dropped)]] = Field(default_factory=list[str])
