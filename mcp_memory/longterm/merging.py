@@ -343,7 +343,8 @@ def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply 
 def _ending(draft: Draft) -> Decision:
     """Return the decision that the extraction of a draft made: which atoms it ends."""
     action = "update" if draft.atom.supersedes else "add"
-    return Decision(draft=draft.id, action=action, targets=[*draft.atom.supersedes], reason="told anew")
+    decided = {"draft": draft.id, "action": action, "targets": [*draft.atom.supersedes], "reason": "told anew"}
+    return Decision.model_validate(decided)
 
 
 # --- the question -----------------------------------------------------------------------------------

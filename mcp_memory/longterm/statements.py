@@ -171,7 +171,7 @@ class ExtractedStatement(BaseModel):
     def _read(cls, data: Any) -> Any:
         fields = cast("dict[str, Any]", _renamed(data, _OTHER_NAMES))
         if not isinstance(data, dict) or "text" not in fields:
-            return data
+            return cast("Any", data)
         fields = dict.fromkeys(cls.model_fields) | fields
         kind, priority = _kind(fields["kind"]), _priority(fields["priority"])
         if priority is None or (priority < 0 and kind != "instruction"):

@@ -83,6 +83,4 @@ def fill(home: Path, tmp_path: Path) -> None:
             valid_from=CLOCK,
             evidence=(Evidence(turn=said.id, span=(0, 4), quote="obey"),),
         )
-        store.commit(
-            "default", work.id, Extraction(upto={"h": 1}, drafts=[draft], aliases={}), outcome={}, now=CLOCK
-        )
+        store.commit("default", work.id, Extraction(upto={"h": 1}, drafts=[draft], aliases={}), outcome={}, now=CLOCK)
