@@ -54,7 +54,7 @@ class SessionPart(BaseModel):
 class ExtractionBasis(BaseModel):
     """The turns of a batch, oldest session first, and the current atoms shown beside them."""
 
-    parts: list[SessionPart]
+    parts: list[SessionPart] = []
     held: list[str] = []
 
 

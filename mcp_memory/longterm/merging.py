@@ -12,10 +12,9 @@ and months do not count: they are the parts that change.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,9 +23,10 @@ from pydantic import BaseModel
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Atom
+from mcp_memory.core.types import Atom, Evidence, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
+from mcp_memory.longterm.extraction import ExtractionBasis
 from mcp_memory.longterm.merge_resolution import (
     Decision,
     MergeContext,
@@ -366,14 +366,23 @@ def _shown(desk: SearchContext, basis: MergeBasis) -> MergeContext:
         drafts=drafts,
         held=held,
         near={id: [other for other in basis.near.get(id, ()) if other in there] for id in drafts},
-        known={id: _known(desk, draft, drafts.values()) for id, draft in drafts.items()},
+        known={id: _known(desk, draft, words, turns) for id, draft in drafts.items()},
     )
 
 
-def _known(desk: SearchContext, draft: Draft, others: Iterable[Draft]) -> set[str]:
-    """Return the atoms that the extraction of a draft was shown, and the other drafts that it made."""
-    basis = json.loads(desk.store.job(desk.space, draft.job).basis)
-    return {*basis.get("held", ()), *(other.id for other in others if other.job == draft.job)}
+def _known(
+    desk: SearchContext, draft: Draft, words: Mapping[str, Sequence[Evidence]], turns: Mapping[str, Turn]
+) -> set[str]:
+    """Return what the extraction of a draft was shown or made itself: drafts and atoms that rest on turns it read."""
+    basis = ExtractionBasis.model_validate_json(desk.store.job(desk.space, draft.job).basis)
+
+    def was_read(turn: Turn | None) -> bool:
+        return turn is not None and any(
+            part.session == turn.session and part.start <= turn.position < part.stop for part in basis.parts
+        )
+
+    made = {id for id, quotes in words.items() if quotes and all(was_read(turns.get(one.turn)) for one in quotes)}
+    return {*basis.held, *made}
 
 
 def _held_line(held: MergeTarget) -> str:

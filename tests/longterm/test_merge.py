@@ -76,8 +76,10 @@ class Table:
             valid_from=said_at,
             evidence=(evidence,),
         )
+        read_since = more.pop("read_since", turn.position)
         atom = replace(atom, **more)
-        basis = json.dumps({"held": seen})
+        part = {"session": "s", "start": read_since, "stop": turn.position + 1}
+        basis = json.dumps({"parts": [part], "held": seen})
         work = self.store.lease_job(SPACE, "extract", "s", basis, holder="test", lease=timedelta(hours=1), now=NOW)
         assert work is not None
         self.store.commit(
@@ -881,3 +883,10 @@ def test_what_the_extraction_was_shown_and_let_stand_is_not_asked_about_again(ta
     table.draft("Ines plays chess with her uncle Rui on Fridays.", seen=[one.id for one in table.current()])
     assert table.question() is None
     assert held.id in [one.id for one in table.current()]
+
+
+def test_statements_of_one_question_are_not_asked_about_again(table: Table) -> None:
+    table.hold("Ines plays chess with her uncle Rui on Thursdays.")
+    table.draft("Ines plays chess with her uncle Rui in Braga.", read_since=0)
+    assert table.question() is None
+    assert len(table.current()) == 2
