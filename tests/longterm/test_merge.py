@@ -60,32 +60,36 @@ class Table:
 
     def draft(self, text: str, **more: Any) -> str:
         """Have a statement extracted, said a day after the one before; its words are its evidence."""
+        return self.drafts(text, **more)[0]
+
+    def drafts(self, *texts: str, seen: Sequence[str] = (), **more: Any) -> list[str]:
+        """Have statements extracted from one turn by one question, which showed the atoms that are `seen`."""
         self._day += timedelta(days=1)
-        quote = f"“{text}” was said"
-        said_at, seen = more.pop("said_at", self._day), more.pop("seen", [])
-        turn = self.store.append_turns(
-            SPACE, "s", [NewTurn(role="user", content=quote, said_at=said_at)], now=NOW
-        ).stored[0]
-        evidence = Evidence(turn=turn.id, span=(0, len(quote)), quote=quote)
-        atom = NewAtom(
-            kind="persona",
-            text=text,
-            priority=70,
-            confidence=0.9,
-            session="s",
-            valid_from=said_at,
-            evidence=(evidence,),
-        )
-        read_since = more.pop("read_since", turn.position)
-        atom = replace(atom, **more)
-        part = {"session": "s", "start": read_since, "stop": turn.position + 1}
-        basis = json.dumps({"parts": [part], "held": seen})
+        quotes = [f"“{text}” was said" for text in texts]
+        said_at = more.pop("said_at", self._day)
+        new = NewTurn(role="user", content="".join(quotes), said_at=said_at)
+        turn = self.store.append_turns(SPACE, "s", [new], now=NOW).stored[0]
+        atoms: list[NewAtom] = []
+        for text, quote in zip(texts, quotes, strict=True):
+            start = turn.content.index(quote)
+            evidence = Evidence(turn=turn.id, span=(start, start + len(quote)), quote=quote)
+            atom = NewAtom(
+                kind="persona",
+                text=text,
+                priority=70,
+                confidence=0.9,
+                session="s",
+                valid_from=said_at,
+                evidence=(evidence,),
+            )
+            atoms.append(replace(atom, **more))
+        stop = turn.position + 1
+        basis = json.dumps({"parts": [{"session": "s", "start": turn.position, "stop": stop}], "held": [*seen]})
         work = self.store.lease_job(SPACE, "extract", "s", basis, holder="test", lease=timedelta(hours=1), now=NOW)
         assert work is not None
-        self.store.commit(
-            SPACE, work.id, Extraction(upto={"s": turn.position + 1}, drafts=[atom], aliases={}), outcome={}, now=NOW
-        )
-        return self.store.drafts(SPACE, limit=1_000)[-1].id
+        extraction = Extraction(upto={"s": stop}, drafts=atoms, aliases={})
+        self.store.commit(SPACE, work.id, extraction, outcome={}, now=NOW)
+        return [draft.id for draft in self.store.drafts(SPACE, limit=1_000)[-len(texts) :]]
 
     def hold(self, text: str, **more: Any) -> Atom:
         """Have a statement held, drawn from a turn like any other."""
@@ -885,8 +889,10 @@ def test_what_the_extraction_was_shown_and_let_stand_is_not_asked_about_again(ta
     assert held.id in [one.id for one in table.current()]
 
 
-def test_statements_of_one_question_are_not_asked_about_again(table: Table) -> None:
-    table.hold("Ines plays chess with her uncle Rui on Thursdays.")
-    table.draft("Ines plays chess with her uncle Rui in Braga.", read_since=0)
+def test_statements_of_one_question_are_not_compared_with_each_other(table: Table) -> None:
+    first, _ = table.drafts(
+        "Ines plays chess with her uncle Rui on Thursdays.", "Ines plays chess with her uncle Rui in Braga."
+    )
+    table.apply(MergeBasis(drafts=[first]), None)
     assert table.question() is None
     assert len(table.current()) == 2
