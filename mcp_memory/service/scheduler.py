@@ -376,6 +376,7 @@ DRAFTS = 12
 NEW_ATOMS = 30
 TURNS_A_QUESTION, FIRST = 11, 4  # the promise is ten; the first few and corrections come on top
 LATEST = timedelta(days=1)  # after which even one is
+_LATEST_SCENES = timedelta(days=7)  # the same for pages that stand; what is in none of them is found by search
 RECORDS_A_QUESTION = 25
 REST = timedelta(hours=1)  # after which a task's results wait for no more
 _ALL = 10_000  # rows that are counted
@@ -531,7 +532,8 @@ def _scenes(
         return start if start > now or is_stale(store, space) else None
     if eager or len(new) >= NEW_ATOMS:
         return start
-    return max(start, _after(new[0].learned_at, LATEST, now))
+    latest = LATEST if state is None else _LATEST_SCENES
+    return max(start, _after(new[0].learned_at, latest, now))
 
 
 # --- tasks ------------------------------------------------------------------------------------------

@@ -211,7 +211,7 @@ def test_merging_that_is_asked_for_does_not_wait(store: Store, clock: FixedClock
     assert is_merge_asked(store, clock)
 
 
-def test_scenes_are_written_when_thirty_statements_are_new_or_one_has_waited_a_day_and_not_too_often(
+def test_scenes_are_written_when_thirty_statements_are_new_or_one_has_waited_a_week_and_not_too_often(
     store: Store, clock: FixedClock
 ) -> None:
     def learn(number: int) -> None:
@@ -245,7 +245,7 @@ def test_scenes_are_written_when_thirty_statements_are_new_or_one_has_waited_a_d
         SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
     )
     learn(1)
-    clock.advance(hours=23)
+    clock.advance(days=6)
     assert not scenes_due()
-    clock.advance(hours=2)
+    clock.advance(days=1)
     assert scenes_due()
