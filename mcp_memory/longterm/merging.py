@@ -57,6 +57,8 @@ MOST = 5
 # and 6, Chinese 38 and 0. Facts and names, which a draft brings and these did not, find more: a changed city,
 # employer or friend.
 _NEAR = 0.6
+_NEAR_UNSEEN = 0.9
+"""The same where the extraction was shown the nearest atoms and could have said that it repeats or ends them."""
 _MOST_MEANING = 0.5
 _UNKNOWN_MEANING = 0.35  # of what has no vector yet: a quarter of the words suffices then
 _HINT = 0.15  # a name that few mention, a relation that may have several values
@@ -122,7 +124,8 @@ def near_statements(desk: SearchContext, drafts: Sequence[Draft]) -> dict[str, l
             meaning = near.meaning(near.cosine_to(around[other]))
             similarity[other] = background.similarity(new[draft.id], new[other], meaning)
         ranked = sorted(similarity, key=lambda one: (-similarity[one], one))
-        alike = [one for one in ranked if similarity[one] >= _NEAR][:MOST]
+        least = _NEAR_UNSEEN if _extraction(desk, draft).held else _NEAR
+        alike = [one for one in ranked if similarity[one] >= least][:MOST]
         compared[draft.id] = list(dict.fromkeys([*draft.atom.supersedes, *alike]))
     return compared
 
@@ -374,7 +377,7 @@ def _known(
     desk: SearchContext, draft: Draft, words: Mapping[str, Sequence[Evidence]], turns: Mapping[str, Turn]
 ) -> set[str]:
     """Return what the extraction of a draft was shown or made itself: drafts and atoms that rest on turns it read."""
-    basis = ExtractionBasis.model_validate_json(desk.store.job(desk.space, draft.job).basis)
+    basis = _extraction(desk, draft)
 
     def was_read(turn: Turn | None) -> bool:
         return turn is not None and any(
@@ -405,6 +408,10 @@ def _line(id: str, atom: Atom | NewAtom, told: str = "") -> str:
 def _said(text: str, fact: str) -> str:
     told = one_line(text, _WIDTH) + (f" (fact: {one_line(fact, 200)})" if fact else "")
     return fenced(told, "held", "new")
+
+
+def _extraction(desk: SearchContext, draft: Draft) -> ExtractionBasis:
+    return ExtractionBasis.model_validate_json(desk.store.job(desk.space, draft.job).basis)
 
 
 MERGE = StageDefinition(name="merge", basis=MergeBasis, reply=MergeReply, plan=plan, question=question, apply=apply)
