@@ -112,11 +112,12 @@ def near_statements(desk: SearchContext, drafts: Sequence[Draft]) -> dict[str, l
     for draft in drafts:
         near = around[draft.id]
         similarity: dict[str, float] = {}
+        compared_before = bool(_extraction(desk, draft).held)
         for atom in near.found:
             cosine = near.cosines.get(atom.id)
             # A statement that gives another value for the same is near enough, whatever its words are.
             slot = slot_score(draft.atom.text, atom.text, cosine=cosine if near.known else None)
-            changed = _NEAR + slot if slot >= CONTRADICTS else 0.0
+            changed = _NEAR + slot if slot >= CONTRADICTS and not compared_before else 0.0
             similarity[atom.id] = max(
                 background.similarity(new[draft.id], _of_atom(atom), near.meaning(cosine)), changed
             )
@@ -124,7 +125,7 @@ def near_statements(desk: SearchContext, drafts: Sequence[Draft]) -> dict[str, l
             meaning = near.meaning(near.cosine_to(around[other]))
             similarity[other] = background.similarity(new[draft.id], new[other], meaning)
         ranked = sorted(similarity, key=lambda one: (-similarity[one], one))
-        least = _NEAR_UNSEEN if _extraction(desk, draft).held else _NEAR
+        least = _NEAR_UNSEEN if compared_before else _NEAR
         alike = [one for one in ranked if similarity[one] >= least][:MOST]
         compared[draft.id] = list(dict.fromkeys([*draft.atom.supersedes, *alike]))
     return compared
