@@ -12,7 +12,7 @@ space that has been due longest (`Store.claim_space`), so the threads of all pro
 it; and releases it, due now if there was a job, else when time will make one due. The bell only wakes it.
 
 Extraction is due for a session when it has fallen silent and enough turns of the space are unread; what little there is
-otherwise is read after a day. It is due at once when one question is full, or on request. Each question repeats its
+otherwise is read after three days. It is due at once when one question is full, or on request. Each question repeats its
 instructions, so few large ones cost a fraction of many small ones, and until then the turns are found word for word.
 (Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, for one question
 serves many. Scenes are written when enough is new, and not too often; the persona when `trigger` says so. There is at
@@ -376,6 +376,7 @@ DRAFTS = 12
 NEW_ATOMS = 30
 TURNS_A_QUESTION, FIRST = 11, 4  # the promise is ten; the first few and corrections come on top
 LATEST = timedelta(days=1)  # after which even one is
+_LATEST_TURNS = timedelta(days=3)  # the same for unread turns, which search finds word for word
 _LATEST_SCENES = timedelta(days=7)  # the same for pages that stand; what is in none of them is found by search
 RECORDS_A_QUESTION = 25
 REST = timedelta(hours=1)  # after which a task's results wait for no more
@@ -507,7 +508,7 @@ def _ready(backlog: Backlog, settings: Settings, now: datetime, *, enough: bool)
     """Return when a session is read; `enough` tells whether the unread turns of the space are worth a question."""
     if backlog.flush > backlog.start or backlog.turns >= settings.batch_turns:
         return now
-    return _after(backlog.last, timedelta(seconds=settings.idle_seconds) if enough else LATEST, now)
+    return _after(backlog.last, timedelta(seconds=settings.idle_seconds) if enough else _LATEST_TURNS, now)
 
 
 def _scenes(

@@ -171,24 +171,24 @@ Price = Callable[[str, int, int], float | None]
 _ALL_OF = 2_000  # turns whose tokens are estimated; of those that follow, every 50th
 _EVERY = 50
 _BEFORE = 1_000  # characters that show whether a turn answers the one before
-_HEAD = 45  # tokens of the mark before a turn: its id, who and when
+_HEAD = 12  # tokens of the mark before a turn: its id and who
 
 _ATOMS_PER_TURN = 0.35
 _PER_QUESTION: dict[Stage, tuple[int, int]] = {
-    "extract": (3_600, 60),  # instructions 2,300, schema 1,100, known names; an empty reply
+    "extract": (3_000, 20),  # instructions 1,800, schema 400, names and statements that are known; an empty reply
     "merge": (2_000, 40),
-    "scenes": (7_000, 2_400),  # the relevant scenes in full; those that change, rewritten
-    "persona": (9_000, 900),
+    "scenes": (4_000, 900),  # instructions 1,300, the relevant scenes in full; the lines that change
+    "persona": (3_500, 500),
     "summaries": (8_000, 900),
     "canvas": (6_000, 1_200),
 }
 """Tokens in and out, by `estimate_tokens`, as high as the rest."""
 _PER_ATOM: dict[Stage, tuple[int, int]] = {
-    "extract": (0, 110),
+    "extract": (0, 85),
     "merge": (260, 60),  # itself and candidates for a duplicate
     "scenes": (60, 0),
 }
-_DRAFTS = 14  # of a question on merging
+_DRAFTS = 150  # for one question on merging: an extraction decides on nearly all
 _TOLD = 25  # atoms of a question on scenes
 _RESULTS = 8  # of a question on summaries
 
@@ -215,8 +215,8 @@ class HistorySize:
         self.signal = self.noise = self.questions = 0
         self._within = within
         self._batch_turns = batch_turns
-        self._open: dict[str, tuple[int, int]] = {}
-        """Turns and characters of the question being filled, by session."""
+        self._open = batch_turns, 0
+        """Turns and characters of the question being filled; short sessions share one."""
         self._last: dict[str, Turn] = {}
         self._chars = self._background = self._sampled = self._tokens = 0
 
@@ -228,18 +228,18 @@ class HistorySize:
             return
         if small_talk_kind(turn.content, self._last.get(session)) is None:
             self.signal += 1
-            self._measure(session, turn.content[: TURN_CHARS[turn.role]])
+            self._measure(turn.content[: TURN_CHARS[turn.role]])
         else:
             self.noise += 1
         self._last[session] = _as_stored(session, turn, last=_BEFORE)
 
-    def _measure(self, session: str, shown: str) -> None:
+    def _measure(self, shown: str) -> None:
         size = len(shown)
-        turns, chars = self._open.get(session, (self._batch_turns, 0))
+        turns, chars = self._open
         if turns == self._batch_turns or chars + size > MAX_CHARS:
             self.questions += 1
             turns = chars = 0
-        self._open[session] = turns + 1, chars + size
+        self._open = turns + 1, chars + size
         self._chars += size
         self._background += min(size, BACKGROUND_CHARS)
         if self.signal <= _ALL_OF or self.signal % _EVERY == 0:
@@ -251,7 +251,7 @@ class HistorySize:
         if not self._sampled:
             return 0
         a_character = self._tokens / self._sampled
-        again = min((self.questions - len(self._open)) * background_turns, self.signal)
+        again = min((self.questions - 1) * background_turns, self.signal)
         new = self._chars * a_character + _HEAD * self.signal
         return round(new + again * (self._background / self.signal * a_character + _HEAD))
 

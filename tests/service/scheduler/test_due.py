@@ -123,13 +123,13 @@ def test_the_first_session_is_read_when_it_falls_silent(store: Store, clock: Fix
     assert now_due(store, clock) == [EXTRACT]
 
 
-def test_a_few_turns_are_read_after_a_day(store: Store, clock: FixedClock) -> None:
+def test_a_few_turns_are_read_after_three_days(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock)
     talk(store, clock, exchanges=1)
-    clock.advance(hours=23)
+    clock.advance(days=2)
     assert now_due(store, clock) == []
-    clock.advance(hours=1)
+    clock.advance(days=1)
     assert now_due(store, clock) == [EXTRACT]
 
 
@@ -157,7 +157,7 @@ def test_there_is_at_most_one_question_for_ten_turns_after_the_first_few_unless_
     asked = 0
     for number in range(40):
         talk(store, clock, exchanges=1, session=f"s{number}")
-        clock.advance(days=1)
+        clock.advance(days=3)
         for one in now_due(store, clock):
             if one.stage == "extract" and one in now_due(store, clock):
                 extract(store, clock, session=str(one.session))
