@@ -11,9 +11,9 @@ The background thread runs due jobs with the configured model, for all spaces of
 space that has been due longest (`Store.claim_space`), so the threads of all processes share the spaces; runs one job of
 it; and releases it, due now if there was a job, else when time will make one due. The bell only wakes it.
 
-Extraction is due for a session when it has fallen silent and enough turns of the space are unread; what little there is
-otherwise is read after three days. It is due at once when one question is full, or on request. Each question repeats its
-instructions, so few large ones cost a fraction of many small ones, and until then the turns are found word for word.
+Extraction is due for a session when it has fallen silent and enough turns of the space are unread; fewer are read after
+three days. It is due at once when one question is full, or on request. Each question repeats its instructions, so few
+large ones cost a fraction of many small ones, and until then the turns are found word for word.
 (Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, for one question
 serves many. Scenes are written when enough is new, and not too often; the persona when `trigger` says so. There is at
 most one question per ten turns, after the first few: anything beyond waits. Requests (`flush`, or `eager`) do not wait.

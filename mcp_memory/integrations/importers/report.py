@@ -217,6 +217,9 @@ class HistorySize:
         self._batch_turns = batch_turns
         self._open = batch_turns, 0
         """Turns and characters of the question being filled; short sessions share one."""
+        self._read_in: dict[str, int] = {}
+        """The last question that shows a session."""
+        self._continued = 0
         self._last: dict[str, Turn] = {}
         self._chars = self._background = self._sampled = self._tokens = 0
 
@@ -228,18 +231,20 @@ class HistorySize:
             return
         if small_talk_kind(turn.content, self._last.get(session)) is None:
             self.signal += 1
-            self._measure(turn.content[: TURN_CHARS[turn.role]])
+            self._measure(session, turn.content[: TURN_CHARS[turn.role]])
         else:
             self.noise += 1
         self._last[session] = _as_stored(session, turn, last=_BEFORE)
 
-    def _measure(self, shown: str) -> None:
+    def _measure(self, session: str, shown: str) -> None:
         size = len(shown)
         turns, chars = self._open
         if turns == self._batch_turns or chars + size > MAX_CHARS:
             self.questions += 1
             turns = chars = 0
         self._open = turns + 1, chars + size
+        self._continued += self._read_in.get(session, self.questions) != self.questions
+        self._read_in[session] = self.questions
         self._chars += size
         self._background += min(size, BACKGROUND_CHARS)
         if self.signal <= _ALL_OF or self.signal % _EVERY == 0:
@@ -251,7 +256,7 @@ class HistorySize:
         if not self._sampled:
             return 0
         a_character = self._tokens / self._sampled
-        again = min((self.questions - 1) * background_turns, self.signal)
+        again = min(self._continued * background_turns, self.signal)
         new = self._chars * a_character + _HEAD * self.signal
         return round(new + again * (self._background / self.signal * a_character + _HEAD))
 

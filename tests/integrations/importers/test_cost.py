@@ -48,7 +48,7 @@ def seen(path: Path, *, files: list[Imported] | None = None, **given: Any) -> Fi
     )
 
 
-def test_it_grows_with_turns_with_their_length_and_with_sessions() -> None:
+def test_it_grows_with_turns_and_with_their_length() -> None:
     def tokens(**size: int) -> int:
         found = estimate_cost(size_of(**size), settings(), a_thousandth)  # type: ignore[arg-type]
         assert found is not None
@@ -57,12 +57,11 @@ def test_it_grows_with_turns_with_their_length_and_with_sessions() -> None:
     base = tokens(turns=200)
     assert tokens(turns=400) > 1.8 * base
     assert tokens(turns=200, words=200) > base + 150 * 200
-    assert tokens(turns=200, sessions=100) > base
 
 
-def test_a_session_is_asked_about_batch_by_batch_and_long_turns_in_smaller_ones() -> None:
+def test_turns_are_asked_about_batch_by_batch_and_long_ones_in_smaller_batches() -> None:
     assert size_of(100).questions == 10
-    assert size_of(100, sessions=4).questions == 4 * 3
+    assert size_of(100, sessions=4).questions == 10
     assert size_of(100, sessions=4, batch_turns=25).questions == 4
     assert size_of(100, words=5_000).questions == 100 // 4  # 24,000 characters, 6,000 a turn
 
@@ -70,7 +69,7 @@ def test_a_session_is_asked_about_batch_by_batch_and_long_turns_in_smaller_ones(
 def test_turns_that_are_shown_before_the_next_batch_are_counted_again() -> None:
     size = size_of(100)
     assert size.tokens(0) < size.tokens(2) < size.tokens(5)
-    assert size_of(100, sessions=10).tokens(5) == size_of(100, sessions=10).tokens(0)
+    assert size_of(10, sessions=10).tokens(5) == size_of(10, sessions=10).tokens(0)
 
 
 def test_the_tokens_of_a_long_history_are_estimated_from_a_share_of_it() -> None:
