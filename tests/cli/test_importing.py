@@ -103,7 +103,7 @@ def test_of_several_files_it_says_what_they_come_to_together(
     seen = run("import", "--dry-run", str(history), str(later)).stdout
     whole = seen[seen.index("All 2 together: 4 turns in 2 sessions, 2026-05-07 to 2026-06-08\n") :]
     assert "  0 of the turns (0%) are noise" in whole
-    assert "takes about 5 calls" in " ".join(whole.split())  # one a file to read it, and one each for the rest
+    assert "takes about 4 calls" in " ".join(whole.split())  # one a file to read it, and one each for the rest
     done = run("import", str(history), str(later)).stdout
     assert "All 2 together: 4 turns in 2 sessions, 2026-05-07 to 2026-06-08\n  4 stored\n" in done
     assert "together" not in run("import", "--again", str(history)).stdout

@@ -59,7 +59,7 @@ def cut_short(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return filled
 
 
-def killed(*args: object) -> None:
+def killed(*args: object, **given: object) -> None:
     raise Killed
 
 

@@ -26,7 +26,7 @@ async def known(memory: Memory) -> list[str]:
 
 async def test_the_model_reads_all_spaces_that_are_open_in_one_thread_and_never_two_at_once(home: Path) -> None:
     reader = Reader()
-    async with open_memory(home=home, embedder="none", llm=reader) as memory:
+    async with open_memory(home=home, embedder="none", llm=reader, batch_turns=2) as memory:
         before = threading.active_count()
         others = [memory.in_space(name) for name in ("anna", "ben")]
         for space, keeps in zip(others, ("bees", "goats"), strict=True):
