@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -337,18 +338,27 @@ def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply 
         known = ", ".join(shown.drafts)
         raise InvalidInput(f"No decision names a new statement. Put its id into `draft`: one of {known}.")
     decided = {decision.draft for decision in decisions}
-    decisions += [_ending(draft) for draft in shown.drafts.values() if draft.id not in decided]
+    decisions += [
+        _ending(draft, shown.said_at.get(draft.atom.evidence[0].turn, desk.now))
+        for draft in shown.drafts.values()
+        if draft.id not in decided
+    ]
     merged, done = resolve_merge(shown, decisions)
     vectors = desk.of_rows([merging.atom.text for merging in merged if merging.atom is not None])
     desk.store.commit(desk.space, work.id, Merge(merged=merged, vectors=vectors), outcome=done.outcome, now=desk.now)
     return done
 
 
-def _ending(draft: Draft) -> Decision:
-    """Return the decision that the extraction of a draft made: which atoms it ends."""
+def _ending(draft: Draft, said_at: datetime) -> Decision:
+    """Return the decision that the extraction of a draft made: which atoms it ends.
+
+    The reason has no words of the turn: they may be forgotten.
+    """
     action = "update" if draft.atom.supersedes else "add"
-    decided = {"draft": draft.id, "action": action, "targets": [*draft.atom.supersedes], "reason": "told anew"}
-    return Decision.model_validate(decided)
+    reason = f"said otherwise on {said_at:%Y-%m-%d}"
+    return Decision(
+        draft=draft.id, action=action, targets=[*draft.atom.supersedes], text="", priority=None, reason=reason
+    )
 
 
 # --- the question -----------------------------------------------------------------------------------
