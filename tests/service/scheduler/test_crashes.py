@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -63,16 +64,14 @@ def read_once(store: Store) -> bool:
     import apsw
 
     con = apsw.Connection(str(store.folder("x").parents[1] / "memory.db"))
+    done = con.execute("SELECT basis FROM work WHERE stage = 'extract' AND state = 'done'").fetchall()
+    con.close()
+    parts = [part for (basis,) in done for part in json.loads(str(basis))["parts"]]
     for session in SESSIONS:
-        spans = con.execute(
-            "SELECT w.basis ->> 'start', w.basis ->> 'stop' FROM work w JOIN session s ON s.id = w.session"
-            " WHERE w.stage = 'extract' AND w.state = 'done' AND s.name = ? ORDER BY 1",
-            (session,),
-        ).fetchall()
-        starts, stops = [int(str(a)) for a, _ in spans], [int(str(b)) for _, b in spans]
+        spans = sorted((part["start"], part["stop"]) for part in parts if part["session"] == session)
+        starts, stops = [start for start, _ in spans], [stop for _, stop in spans]
         if starts != [0, *stops[:-1]] or stops[-1:] != [2 * len(THINGS)]:
             return False
-    con.close()
     return True
 
 

@@ -115,6 +115,7 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
     assert from_versions(store, "default", 1) == store.canvas("default", 1)
     for said in range(2):
         store.append_turns("default", "talk", [NewTurn(role="user", content=f"I cycle {said}.")], now=now())
+    agent.seconds += 600
     assert DueStage(stage="extract", session="talk", at=now()) in list(due(store, "default", settings, now()))
 
 
