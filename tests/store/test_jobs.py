@@ -154,6 +154,17 @@ def test_a_flush_of_a_session_without_turns_asks_for_nothing(store: Store) -> No
     assert store.spaces() == []
 
 
+def test_an_extraction_of_several_sessions_reads_all_of_them_and_replaces_their_unfinished_jobs(store: Store) -> None:
+    say(store, "user", session="short")
+    say(store, "user", "user")
+    died = taken(store, "extract", "short", basis=part(0, 1, "short"), holder="died")
+    work = taken(store, "extract", "s")
+    store.commit("me", work.id, Extraction(upto={"s": 2, "short": 1}, drafts=[], aliases={}), outcome={}, now=NOON)
+    assert (store.backlog("me"), store.jobs("me")) == ([], [])
+    with pytest.raises(Conflict):
+        store.commit("me", died.id, Extraction(upto={"short": 1}, drafts=[], aliases={}), outcome={}, now=NOON)
+
+
 # --- stages that were asked for ---------------------------------------------------------------------
 
 

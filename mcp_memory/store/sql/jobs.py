@@ -87,16 +87,22 @@ def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
 
 
 def extracted(tx: Transaction, job: int | None, upto: Mapping[str, int]) -> None:
-    """Move the cursors of sessions to these positions. Raises Conflict if one was already read up to there."""
+    """Move the cursors of sessions to these positions. Raises Conflict if one was already read up to there.
+
+    Other unfinished jobs on these sessions read turns that are read now: they go.
+    """
     for session, position in upto.items():
+        number = _session(tx, session)
         moved = tx.get(
             "INSERT INTO progress (space, session, position, batches, flush) VALUES (:space, ?, ?, 1, 0)"
             " ON CONFLICT (space, session) DO UPDATE SET position = excluded.position, batches = progress.batches + 1"
             " WHERE progress.position < excluded.position RETURNING 1",
-            *(_session(tx, session), position),
+            *(number, position),
         )
         if moved is None:
             raise Conflict(f"w{job} reads turns that were read already.")
+        sql = "DELETE FROM work WHERE space = :space AND stage = 'extract' AND state <> 'done' AND session = ?"
+        tx.run(sql, number)
 
 
 # --- leasing and giving back ------------------------------------------------------------------------
