@@ -40,8 +40,9 @@ _LEASE = timedelta(hours=1)
 _LAST_S = 1_800.0
 
 _DONE = """
-    SELECT s.name, (w.basis::json ->> 'start')::int, (w.basis::json ->> 'stop')::int FROM work w
-    JOIN space s ON s.id = w.space WHERE w.stage = 'extract' AND w.state = 'done' ORDER BY 1, 2
+    SELECT s.name, (part ->> 'start')::int, (part ->> 'stop')::int
+    FROM work w JOIN space s ON s.id = w.space, json_array_elements(w.basis::json -> 'parts') part
+    WHERE w.stage = 'extract' AND w.state = 'done' ORDER BY 1, 2
 """
 
 
