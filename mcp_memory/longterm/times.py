@@ -11,14 +11,14 @@ machine, and the time of a turn unchanged. `date_of` shows it as exactly as the 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 from mcp_memory.core.text import zoned
 from mcp_memory.language.when import back, spans_in
 
-__all__ = ["date_of", "dated", "holds"]
+__all__ = ["date_of", "dated", "holds", "is_only_a_time"]
 
 _A_DAY = timedelta(days=1)
 _YEARS = 1000, 2200  # a year outside is a misreading
@@ -153,6 +153,24 @@ def date_of(moment: datetime, text: str) -> str:
     if moment.weekday() == 0 and end - start <= _A_DAY and _WEEK.search(text):
         return _days(moment, _after(moment, 7 * _A_DAY))
     return _days(start, end)
+
+
+_MARK = 3  # letters beside a time that say no more than how exact it is, such as 前后
+
+
+def is_only_a_time(text: str) -> bool:
+    """Tell whether a clause says when and nothing else."""
+    spans = spans_in(text, datetime.now(UTC))
+    rest = "".join(text[start:stop] for start, stop in _between([span.at for span in spans], len(text)))
+    return bool(spans) and sum(map(str.isalpha, rest)) <= _MARK
+
+
+def _between(taken: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+    at = 0
+    for start, stop in sorted(taken):
+        yield at, start
+        at = stop
+    yield at, length
 
 
 def _unit(moment: datetime) -> str:

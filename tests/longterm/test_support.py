@@ -296,3 +296,14 @@ def test_a_sentence_that_begins_with_a_participle_names_nobody() -> None:
 def test_a_facts_relation_has_to_be_named(relation: str, value: str, named: bool) -> None:
     said = "I moved to Lisbon in May with my sister Ana and started at Acme as a welder."
     assert relates(relation, value, said) is named
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("2023年4月28日前后，张曼婷正在看小说《何以笙箫默》。", "我还很喜欢读书，最近正在看一本小说《何以笙箫默》"),
+        ("Am 16. März 2022, da ging Jonas kegeln.", "Gestern ging ich kegeln."),
+    ],
+)
+def test_a_clause_that_only_says_when_needs_no_words_of_its_own(statement: str, said: str) -> None:
+    assert unsupported(statement, [said], names=["张曼婷", "Jonas"]) is None

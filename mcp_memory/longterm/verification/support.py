@@ -33,6 +33,7 @@ from mcp_memory.language.sentences import (
     standing_rules,
 )
 from mcp_memory.language.words import function_words_of, languages_of
+from mcp_memory.longterm.times import is_only_a_time
 from mcp_memory.longterm.turns import bare, phrases_of
 from mcp_memory.longterm.verification.comparison import (
     SHORT,
@@ -104,7 +105,7 @@ def unsupported(
     texts = [own_part(text).replace(FILL, " ") for text in said]
     if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
         return strange[0]
-    parts = list(parts_of(statement))
+    parts = [part for part in parts_of(statement) if not is_only_a_time(part)]
     places = [known_terms(place, *names) for text in texts for place in places_of(text)]
     shares = [max((share_of(part, place) for place in places), default=0.0) for part in parts]
     alike = max(shares, default=0.0) >= _WORDS  # some words are shared, so the language is the same
