@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from scripts.loopback import listening
 
 __all__ = ["ResponsesModel", "serving_responses"]
 
@@ -51,17 +52,9 @@ def serving_responses(model: ResponsesModel) -> Generator[ResponsesModel]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 its name in the base class
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
-    server.daemon_threads = True
-    model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    running = threading.Thread(target=server.serve_forever)
-    running.start()
-    try:
+    with listening(Api) as address:
+        model.url = f"{address}/v1"
         yield model
-    finally:
-        server.shutdown()
-        running.join()
-        server.server_close()
 
 
 def _stream(sentence: str) -> bytes:

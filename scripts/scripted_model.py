@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from scripts.loopback import listening
 
 __all__ = ["ScriptedModel", "Turn", "serving_model", "texts"]
 
@@ -136,17 +137,9 @@ def serving_model(turns: Sequence[Turn], *, summary: str, project: str) -> Gener
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 its name in the base class
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Messages)
-    server.daemon_threads = True
-    model.url = f"http://127.0.0.1:{server.server_address[1]}"
-    listening = threading.Thread(target=server.serve_forever, daemon=True)
-    listening.start()
-    try:
+    with listening(Messages) as address:
+        model.url = address
         yield model
-    finally:
-        server.shutdown()
-        server.server_close()
-        listening.join()
 
 
 def _reply(request: dict[str, Any], blocks: list[Block], *, number: int, tokens: int) -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from scripts.loopback import listening
 
 
 @dataclass
@@ -60,13 +61,6 @@ def serving_gemini(model: GeminiModel) -> Iterator[GeminiModel]:
         def log_message(self, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
-    model.url = f"http://127.0.0.1:{server.server_port}"
-    running = threading.Thread(target=server.serve_forever)
-    running.start()
-    try:
+    with listening(Api) as address:
+        model.url = address
         yield model
-    finally:
-        server.shutdown()
-        running.join()
-        server.server_close()
