@@ -44,7 +44,7 @@ from mcp_memory.suspicion.injected_instructions import drops
 if TYPE_CHECKING:
     from mcp_memory.longterm.extraction import TurnBatch
 
-__all__ = ["GroundedAtom", "Refusal", "grounded", "locate"]
+__all__ = ["STATED", "GroundedAtom", "Refusal", "grounded", "locate"]
 
 LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}
 STATED, IMPLIED = 0.9, 0.6  # confidence

@@ -27,6 +27,7 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator
 from mcp_memory.core.text import iso, one_line, well_formed
 from mcp_memory.core.types import SAID_BY, Atom, Evidence, Kind, Source
 from mcp_memory.language.words import fold, index_terms, query_terms
+from mcp_memory.longterm.grounding import STATED
 from mcp_memory.longterm.verification.trust import (
     is_less_trusted,
     least_trusted,
@@ -112,7 +113,6 @@ class MergeReply(BaseModel):
         return [item for item in items if isinstance(item, Decision) or (isinstance(item, dict) and "draft" in item)]
 
 
-_STATED = 0.9
 _LONGEST = 600
 _OWN_WORDS = 0.5  # share of a new text's words that one of the old ones has
 _SMALL = 12  # numbers that people write as words too
@@ -136,7 +136,7 @@ def protected(held: MergeTarget, draft: NewAtom, reason: str) -> str | None:
         return f"{id} is the word of {SAID_BY[held.atom.source]}, which {SAID_BY[draft.source]} does not replace"
     if held.atom.priority < 0 and draft.kind != "instruction":
         return f"{id} is a standing instruction, which only an instruction replaces"
-    if held.told and draft.confidence < _STATED:
+    if held.told and draft.confidence < STATED:
         return f"{id} was told explicitly, and this is only implied"
     if held.told and not reason.strip():
         return f"{id} was told explicitly, and no reason is given"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -109,19 +109,20 @@ def near_statements(desk: SearchContext, drafts: Sequence[Draft]) -> dict[str, l
     background = _Background(desk, drafts)
     new = {draft.id: _of_draft(draft.atom) for draft in drafts}
     around = {draft.id: _neighbourhood(desk, draft.atom) for draft in drafts}
+    extractions = _extractions(desk, drafts)
     compared: dict[str, list[str]] = {}
     for draft in drafts:
         near = around[draft.id]
         similarity: dict[str, float] = {}
-        compared_before = bool(_extraction(desk, draft).held)
+        compared_before = bool(extractions[draft.job].held)
         for atom in near.found:
             cosine = near.cosines.get(atom.id)
-            # A statement that gives another value for the same is near enough, whatever its words are.
-            slot = slot_score(draft.atom.text, atom.text, cosine=cosine if near.known else None)
-            changed = _NEAR + slot if slot >= CONTRADICTS and not compared_before else 0.0
-            similarity[atom.id] = max(
-                background.similarity(new[draft.id], _of_atom(atom), near.meaning(cosine)), changed
-            )
+            similarity[atom.id] = background.similarity(new[draft.id], _of_atom(atom), near.meaning(cosine))
+            if not compared_before:
+                # A statement that gives another value for the same is near enough, whatever its words are.
+                slot = slot_score(draft.atom.text, atom.text, cosine=cosine if near.known else None)
+                changed = _NEAR + slot if slot >= CONTRADICTS else 0.0
+                similarity[atom.id] = max(similarity[atom.id], changed)
         for other in new.keys() - {draft.id}:
             meaning = near.meaning(near.cosine_to(around[other]))
             similarity[other] = background.similarity(new[draft.id], new[other], meaning)
@@ -341,7 +342,7 @@ def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply 
     decisions += [
         _ending(draft, shown.said_at.get(draft.atom.evidence[0].turn, desk.now))
         for draft in shown.drafts.values()
-        if draft.id not in decided
+        if draft.atom.supersedes and draft.id not in decided
     ]
     merged, done = resolve_merge(shown, decisions)
     vectors = desk.of_rows([merging.atom.text for merging in merged if merging.atom is not None])
@@ -354,10 +355,9 @@ def _ending(draft: Draft, said_at: datetime) -> Decision:
 
     The reason has no words of the turn: they may be forgotten.
     """
-    action = "update" if draft.atom.supersedes else "add"
     reason = f"said otherwise on {said_at:%Y-%m-%d}"
     return Decision(
-        draft=draft.id, action=action, targets=[*draft.atom.supersedes], text="", priority=None, reason=reason
+        draft=draft.id, action="update", targets=[*draft.atom.supersedes], text="", priority=None, reason=reason
     )
 
 
@@ -375,20 +375,18 @@ def _shown(desk: SearchContext, basis: MergeBasis) -> MergeContext:
     notes = {id for id, turn in turns.items() if turn.role == "note"}
     held = {atom.id: MergeTarget(atom=atom, told=atom.evidence in notes, evidence=words[atom.id]) for atom in atoms}
     there = held.keys() | drafts.keys()
+    extractions = _extractions(desk, drafts.values())
     return MergeContext(
         said_at={id: turn.said_at for id, turn in turns.items()},
         drafts=drafts,
         held=held,
         near={id: [other for other in basis.near.get(id, ()) if other in there] for id in drafts},
-        known={id: _known(desk, draft, words, turns) for id, draft in drafts.items()},
+        known={id: _known(extractions[draft.job], words, turns) for id, draft in drafts.items()},
     )
 
 
-def _known(
-    desk: SearchContext, draft: Draft, words: Mapping[str, Sequence[Evidence]], turns: Mapping[str, Turn]
-) -> set[str]:
-    """Return what the extraction of a draft was shown or made itself: drafts and atoms that rest on turns it read."""
-    basis = _extraction(desk, draft)
+def _known(basis: ExtractionBasis, words: Mapping[str, Sequence[Evidence]], turns: Mapping[str, Turn]) -> set[str]:
+    """Return what an extraction was shown or made itself: drafts and atoms that rest on turns it read."""
 
     def was_read(turn: Turn | None) -> bool:
         return turn is not None and any(
@@ -421,8 +419,10 @@ def _said(text: str, fact: str) -> str:
     return fenced(told, "held", "new")
 
 
-def _extraction(desk: SearchContext, draft: Draft) -> ExtractionBasis:
-    return ExtractionBasis.model_validate_json(desk.store.job(desk.space, draft.job).basis)
+def _extractions(desk: SearchContext, drafts: Iterable[Draft]) -> dict[str, ExtractionBasis]:
+    """Return what the extractions of drafts read and showed, by job."""
+    jobs = {draft.job for draft in drafts}
+    return {id: ExtractionBasis.model_validate_json(desk.store.job(desk.space, id).basis) for id in jobs}
 
 
 MERGE = StageDefinition(name="merge", basis=MergeBasis, reply=MergeReply, plan=plan, question=question, apply=apply)
