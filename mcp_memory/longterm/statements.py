@@ -158,7 +158,7 @@ class ExtractedStatement(BaseModel):
     more: list[Quoted] = []
     text: Text
     kind: Annotated[Kind, BeforeValidator(_kind)]
-    priority: int = 75
+    priority: int = _PRIORITY["persona"]
     implied: bool = False
     valid_from: Moment = Field(None, alias="from")
     valid_to: Moment = Field(None, alias="to")
