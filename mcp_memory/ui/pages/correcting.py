@@ -12,7 +12,7 @@ from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
 
-__all__ = ["ask_value", "correct", "undo", "without_repeated"]
+__all__ = ["ask_value", "correct", "undo", "was_never_true", "without_repeated"]
 
 
 def correct(view: View, atom: Atom) -> Iterator[Element]:
@@ -65,14 +65,19 @@ def _value(fact: Fact, value: str) -> Element:
     return ui.field(label, "value", revealed(value))
 
 
+def was_never_true(one: Atom | Fact) -> bool:
+    """Tell whether a statement was corrected as wrong from the start: then it ends where it began."""
+    return one.valid_to is not None and one.valid_to <= one.valid_from
+
+
 def without_repeated(facts: Sequence[Fact]) -> list[Fact]:
     """Return facts without those that a correction repeated with the same value from the same moment on."""
-    kept = {(one.entity, one.relation, one.value, one.valid_from) for one in facts if one.valid_to != one.valid_from}
-    return [
-        one
-        for one in facts
-        if one.valid_to != one.valid_from or (one.entity, one.relation, one.value, one.valid_from) not in kept
-    ]
+
+    def stated(one: Fact) -> tuple[object, ...]:
+        return one.entity, one.relation, one.value, one.valid_from
+
+    kept = {stated(one) for one in facts if not was_never_true(one)}
+    return [one for one in facts if not (was_never_true(one) and stated(one) in kept)]
 
 
 async def undo(view: View, correction: Atom, replaced: Sequence[Atom]) -> Element | None:

@@ -18,6 +18,7 @@ from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
 from mcp_memory.ui.pages import correcting
+from mcp_memory.ui.pages.correcting import was_never_true
 from mcp_memory.ui.pages.forgetting import forget, tombstone
 from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import t
@@ -70,8 +71,11 @@ def _about(atom: Atom, quoted: Sequence[Turn]) -> Element:
     return ui.facts_of(
         (
             (t("item.kind"), ui.kind_badge(atom.kind)),
-            (t("item.true_since"), None if _was_never_true(atom) else ui.moment(atom.valid_from)),
-            (t("item.true_until"), None if _was_never_true(atom) or not atom.valid_to else ui.moment(atom.valid_to)),
+            (t("item.true_since"), None if was_never_true(atom) else ui.moment(atom.valid_from)),
+            (
+                t("item.true_until"),
+                None if was_never_true(atom) or not atom.valid_to else ui.moment(atom.valid_to),
+            ),
             (t("item.learned"), ui.moment(atom.learned_at)),
             (t("item.confidence"), f"{atom.confidence:.0%}"),
             (t("item.whose"), t("item.whose_adds") if adds else SAID_BY[atom.source]),
@@ -100,14 +104,9 @@ def _ended(atom: Atom, newer: Sequence[Atom], undo: Sequence[Element | None]) ->
     if atom.valid_to is None:
         return
     because = [t("item.ended_because"), " ", ui.words_of(atom.closed_because)] if atom.closed_because else None
-    yield ui.note(t("item.never_true") if _was_never_true(atom) else because or t("item.ended"), kind="warn")
+    yield ui.note(t("item.never_true") if was_never_true(atom) else because or t("item.ended"), kind="warn")
     if newer:
         yield ui.section(t("item.superseded"), ui.rows(map(ui.statement_row, newer)), undo)
-
-
-def _was_never_true(one: Atom | Fact) -> bool:
-    """Tell whether a statement was corrected as wrong from the start: then it ends where it began."""
-    return one.valid_to is not None and one.valid_to <= one.valid_from
 
 
 def _quotes(id: str, evidence: Sequence[Evidence], turns: Sequence[Turn]) -> Iterator[Element]:
@@ -192,7 +191,7 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
     lines = (
         (
             ui.words_of(one.value),
-            t("item.never") if _was_never_true(one) else ui.moment(one.valid_from, day=True),
+            t("item.never") if was_never_true(one) else ui.moment(one.valid_from, day=True),
             _history_end(one),
             SAID_BY[one.source],
             ui.link(f"/{one.atom}", one.atom, class_="id"),
@@ -207,7 +206,7 @@ def _history(fact: Fact | None, facts: Sequence[Fact]) -> Iterator[Element]:
 def _history_end(fact: Fact) -> Element | str | None:
     if fact.valid_to is None:
         return t("shared.now")
-    return None if _was_never_true(fact) else ui.moment(fact.valid_to, day=True)
+    return None if was_never_true(fact) else ui.moment(fact.valid_to, day=True)
 
 
 def _to_actions(view: View, atom: Atom) -> Element | None:
