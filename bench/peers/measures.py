@@ -1,4 +1,4 @@
-"""What is measured of each server: start, definitions, storing, searching, size, `kill -9`, two servers on one home."""
+"""Measures each server: start, definitions, storing, searching, size, `kill -9`, two servers on one home."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def count_definitions(candidates: Sequence[Candidate]) -> None:
 
 
 def _definition(tool: Mapping[str, Any]) -> str:
-    """Return what a client gives the model of a tool: name, description and schema."""
+    """Return the definition of a tool as a model gets it: name, description and schema."""
     given = {"name": tool["name"], "description": tool.get("description", ""), "input_schema": tool["inputSchema"]}
     return json.dumps(given, ensure_ascii=False)
 
@@ -117,7 +117,7 @@ def rounds(candidates: Sequence[Candidate], *, batches: int) -> None:
             with one.trying("round"):
                 assert one.wire is not None
                 if number == 0:
-                    one.program.search(one.wire, "the garden")  # what is loaded late, is loaded now
+                    one.program.search(one.wire, "the garden")  # loads what is loaded on first use
                 started = perf_counter()
                 answer = one.program.search(one.wire, question.text)
                 one.timed("search", started)
@@ -149,7 +149,7 @@ def rounds(candidates: Sequence[Candidate], *, batches: int) -> None:
 
 
 def kill_after_writes(candidates: Sequence[Candidate], kills: int) -> None:
-    """Kill each server right after a write that it acknowledged, again and again; then count what a last one finds."""
+    """Kill each server after each acknowledged write; then start it once more and count the writes that it finds."""
     told = [Message(f"kill-{number:05d}", text) for number, text in enumerate(unique(kills, seed=2))]
     for one in alive(candidates):
         if one.program.stores:

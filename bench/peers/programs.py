@@ -53,7 +53,7 @@ class Program:
         raise NotImplementedError
 
     def hits(self, answer: str) -> str:
-        """Return the first ten hits of an answer, without what stands around them."""
+        """Return the first ten hits of an answer, without the text around them."""
         return answer
 
     def kept(self, wire: Wire, messages: Sequence[Message]) -> set[str]:
@@ -146,7 +146,7 @@ class MemoryService(Program):
 
 
 class BasicMemory(Program):
-    """A note each. A search returns titles; what a note says takes a call more."""
+    """Each message is a note. A search returns titles; reading a note takes another call."""
 
     def store(self, wire: Wire, messages: Sequence[Message]) -> None:
         for one in messages:

@@ -114,7 +114,7 @@ def messages(count: int) -> list[Message]:
 
 
 def unique(count: int, *, seed: int = 0) -> list[str]:
-    """Return messages that are no answer to any question, each with words of its own (`count`, in order)."""
+    """Return `count` messages that answer no question, all different, in order."""
     rng = random.Random(f"others {seed}")
     found: dict[str, None] = {}
     while len(found) < count:

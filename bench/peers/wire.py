@@ -114,6 +114,6 @@ class Wire:
 
 
 def text_of(result: Mapping[str, Any]) -> str:
-    """Return what a model reads of a result: the text of its parts, or its structure where it has no text."""
+    """Return the text of a result as a model reads it: its text parts, or its structured content if it has none."""
     text = "\n".join(str(part["text"]) for part in result.get("content", ()) if part.get("type") == "text")
     return text or json.dumps(result.get("structuredContent", {}), ensure_ascii=False)
