@@ -1,11 +1,11 @@
-"""The rows that have a term, by its key under GIN; see `terms`."""
+"""The rows that have a term, by its keys under GIN; see `terms`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.postgres.terms import hashed, passing
+from mcp_memory.store.postgres.terms import array_of, keys_in_blocks, newest, passing
 from mcp_memory.store.sql import postings
 from mcp_memory.store.sql.filters import is_plain
 from mcp_memory.store.sql.postings import COMMON, CommonTerms
@@ -49,16 +49,19 @@ class _GinRows:
 
         asked = (passing or self._layer != "turn") and not self.plain
         condition, values = (self._passing, self._values) if asked else ("", [])
-        # The space stands outside of the innermost query, where no index is chosen by it.
+        last = self.newest()
+        # Blocks are read in the order of their keys, and none after COMMON rows. The space stands outside of the
+        # innermost query, where no index is chosen by it.
         packed = self._tx.column(
-            f"SELECT (SELECT string_agg(int8send(n.id), '' ORDER BY n.id DESC) FROM (SELECT w.id FROM (SELECT id, space"
-            f" FROM {self._layer}_terms WHERE keys @> ARRAY[asked.key] OFFSET 0) w WHERE w.space = :space {condition}"
-            f" ORDER BY w.id DESC LIMIT {COMMON}) n)"
-            " FROM unnest(?::bigint[]) WITH ORDINALITY asked (key, place) ORDER BY asked.place",
+            f"SELECT (SELECT string_agg(int8send(n.id), '' ORDER BY n.id DESC) FROM (SELECT w.id"
+            " FROM unnest(asked.keys::bigint[]) block (key), LATERAL (SELECT w.id FROM (SELECT id, space"
+            f" FROM {self._layer}_terms WHERE keys @> ARRAY[block.key] OFFSET 0) w WHERE w.space = :space {condition}"
+            f" ORDER BY w.id DESC) w LIMIT {COMMON}) n)"
+            " FROM unnest(string_to_array(?, ' ')) WITH ORDINALITY asked (keys, place) ORDER BY asked.place",
             *values,
-            "{" + ",".join(map(str, hashed(self._tx.space, terms))) + "}",
+            " ".join(array_of(keys_in_blocks(self._tx.space, term, last)) for term in terms),
         )
         return [np.frombuffer(rows or b"", ">i8").astype(np.int64) for rows in packed]
 
     def newest(self) -> int:
-        return self._tx.get(f"SELECT max(id) FROM {self._layer} WHERE space = :space")
+        return newest(self._tx, self._layer)
