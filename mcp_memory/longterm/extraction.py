@@ -272,7 +272,7 @@ def _said_aliases(named: NamedEntity, names: Names) -> list[str]:
 
 
 MAX_CHARS = 24_000  # of a batch
-TURN_CHARS = {"user": 6_000, "assistant": 1_200}  # an assistant's turns are long, and seldom evidence
+TURN_CHARS = {"user": 6_000, "assistant": 600}  # an assistant's turns are long, and seldom evidence
 BACKGROUND_CHARS = 500  # of a turn that was read before
 _MOST_READ = 1_000  # turns at once, where nearly all are noise
 _PAGE = 100
