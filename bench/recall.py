@@ -184,7 +184,7 @@ async def measure(data: RetrievalSet, others: Sequence[RetrievalSet], each: int)
 
 async def _told(name: str, memory: Memory, one: Asked, ids: dict[str, str]) -> Told:
     start = perf_counter()
-    brought = await bring(name, memory, one.text, budget=BUDGET)
+    brought = await bring(name, memory, one.text)
     seconds = perf_counter() - start
     turns = [ids[id] for id in dict.fromkeys(_ID.findall(brought.text)) if id in ids]
     sure = _SURE in brought.text if name == "recall" else bool(brought.text)

@@ -21,7 +21,7 @@ import anyio
 from bench.answers.items import Asked, Plan, collect
 from bench.answers.marks import check_complete, judge_sheet, read_returned
 from bench.answers.sheets import check_new, lay_out, read_key, write_sheets
-from bench.answers.systems import BUDGET, systems_named
+from bench.answers.systems import needs_pyramid, systems_named
 from bench.answers.tally import table
 from bench.sets import read_sets
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where sheets/ and key.jsonl go")
     make.add_argument("--questions", type=_positive, metavar="N", help="ask N questions of each DIR, chosen by chance")
     make.add_argument("--systems", type=systems_named, default=DEFAULT_SYSTEMS, help="default: %(default)s")
-    make.add_argument("--budget", type=_positive, default=BUDGET, metavar="N", help="tokens of recall: %(default)s")
+    make.add_argument("--homes", type=Path, metavar="FOLDER", help="homes of pyramids; haystacks without are left out")
     make.add_argument("--items", type=_positive, default=ITEMS, metavar="N", help="at most N a sheet: %(default)s")
     make.add_argument("--unanswerable", action="store_true", help="also ask what the memory does not hold")
     make.add_argument("--seed", type=int, default=0, metavar="N")
@@ -65,6 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     tally.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help='lines of {"id", "answer"} and {"id", "mark"}'
     )
+    tally.add_argument("--difference", default="recall,search", metavar="A,B", help="systems: %(default)s")
+    tally.add_argument("--types", action="store_true", help="a block for each type of question, of all sets")
     tally.set_defaults(run=_tally)
     return parser
 
@@ -82,8 +84,10 @@ def _make(options: argparse.Namespace) -> None:
     if len(set(names)) < len(names):
         raise InvalidInput("Two of the folders have the same name. Make sheets of each on its own.")
     sets = [read_sets(folder) for folder in options.sets]
+    if options.homes is None and any(map(needs_pyramid, options.systems)):
+        raise InvalidInput("A pyramid needs --homes: the folder in which `bench.pyramid --home` has kept SET-NUMBER.")
     plan = Plan(
-        systems=options.systems, budget=options.budget, questions=options.questions, unanswerable=options.unanswerable
+        systems=options.systems, questions=options.questions, unanswerable=options.unanswerable, homes=options.homes
     )
     asked: list[Asked] = []
     for name, data in zip(names, sets, strict=True):
@@ -106,7 +110,8 @@ def _tally(options: argparse.Namespace) -> None:
     returned = read_returned(options.files, key)
     check_complete("answer", returned.answers, key)
     check_complete("mark", returned.marks, key)
-    print("\n".join(table(key, returned.marks)))
+    one, _, other = options.difference.partition(",")
+    print("\n".join(table(key, returned.marks, between=(one, other), types=options.types)))
 
 
 if __name__ == "__main__":

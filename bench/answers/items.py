@@ -4,20 +4,25 @@ Each haystack that a chosen question needs is stored in a home of its own, as `b
 asked over the same store at the time of the question. Left out are questions without a gold answer, and those whose
 answer the memory does not hold: without evidence, of the type `adversarial`, or with an id that ends in `_abs`.
 With `unanswerable` the latter are asked too, as a set of their own.
+
+A pyramid is asked in its own home, which is not changed: `homes` has one by the name `SET-NUMBER` for each haystack.
+Haystacks without one are left out then.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 
 from tqdm import tqdm
 
-from bench.answers.systems import Brought, bring
+from bench.answers.systems import Brought, bring, needs_pyramid
 from bench.ours import Clock, record
 from bench.sets import Haystack, Question, RetrievalSet
 from mcp_memory.core.config import Settings
@@ -33,12 +38,12 @@ _LEAST_ID = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Which systems are asked how many questions of each set (None: all), and the budget of recall in tokens."""
+    """Which systems are asked how many questions of each set (None: all), and where the homes of pyramids are."""
 
     systems: Sequence[str]
-    budget: int
     questions: int | None
     unanswerable: bool
+    homes: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +75,9 @@ async def collect(name: str, sets: Sequence[RetrievalSet], plan: Plan, chance: r
     asked: list[Asked] = []
     with tqdm(total=len(chosen), desc=name, unit="q", leave=False) as bar:
         for data in sets:
-            for haystack in data.haystacks:
+            for number, haystack in enumerate(data.haystacks):
                 questions = [question for home, question in chosen if home is haystack]
-                for question, at, brought in await _brought(haystack, questions, plan):
+                for question, at, brought in await _brought(haystack, questions, plan, _kept(plan, data, number)):
                     asked.append(
                         Asked(
                             set=name if is_answerable(question) else f"{name}, unanswerable",
@@ -93,15 +98,22 @@ def _chosen(sets: Sequence[RetrievalSet], plan: Plan, chance: random.Random) -> 
     fit = [
         (haystack, question)
         for data in sets
-        for haystack in data.haystacks
+        for number, haystack in enumerate(data.haystacks)
+        if plan.homes is None or _kept(plan, data, number)
         for question in haystack.questions
         if _gold(question) and (plan.unanswerable or is_answerable(question))
     ]
     return fit if plan.questions is None or plan.questions >= len(fit) else chance.sample(fit, plan.questions)
 
 
+def _kept(plan: Plan, data: RetrievalSet, number: int) -> Path | None:
+    """Return the home of a haystack's pyramid, if there is one."""
+    home = plan.homes / f"{data.name}-{number}" if plan.homes else None
+    return home if home and home.is_dir() else None
+
+
 async def _brought(
-    haystack: Haystack, questions: Sequence[Question], plan: Plan
+    haystack: Haystack, questions: Sequence[Question], plan: Plan, kept: Path | None
 ) -> list[tuple[Question, datetime, dict[str, Brought]]]:
     """Store a haystack; return each question with the time it is asked at and what each system brings for it."""
     if not questions:
@@ -109,11 +121,18 @@ async def _brought(
     found: list[tuple[Question, datetime, dict[str, Brought]]] = []
     clock = Clock(haystack)
     with TemporaryDirectory(prefix="bench-") as folder:
-        async with open_memory(Settings(home=Path(folder)), now=clock) as memory:
-            await record(memory, haystack)
+        homes = {False: Path(folder, "turns")}
+        if kept:
+            homes[True] = copytree(kept, Path(folder, "pyramid"))
+        async with AsyncExitStack() as stack:
+            memories = {
+                read: await stack.enter_async_context(open_memory(Settings(home=home), now=clock))
+                for read, home in homes.items()
+            }
+            await record(memories[False], haystack)
             for question in questions:
                 clock.moment = question.asked_at or clock.after
-                brought = {one: await bring(one, memory, question.text, budget=plan.budget) for one in plan.systems}
+                brought = {one: await bring(one, memories[needs_pyramid(one)], question.text) for one in plan.systems}
                 _check_leaks(brought, haystack, question)
                 found.append((question, clock.moment, brought))
     return found

@@ -1,12 +1,13 @@
 """What each system brings for a question: the text that a reader gets, and its tokens.
 
     recall   `Memory.recall` without a session: its stable and its dynamic block
+    pyramid  the same in a memory with statements, scenes and a persona, which `bench.pyramid --home` has kept
     search   the text of the tool `conversation_search` with 10 hits and its other arguments as they are by default
     hook     what the hook before a prompt adds to the context of a new conversation
     nothing  no text
 
-The sentence with which the search says that it found nothing is no text. Tokens are counted with the tokenizer of the
-settings.
+`recall:600` is recall with a budget of 600 tokens instead of BUDGET. The sentence with which the search says that it
+found nothing is no text. Tokens are counted with the tokenizer of the settings.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mcp_memory.integrations.hooks.conversations import recall_beyond_context
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 
-__all__ = ["BUDGET", "SYSTEMS", "Brought", "bring", "systems_named"]
+__all__ = ["BUDGET", "SYSTEMS", "Brought", "bring", "needs_pyramid", "systems_named"]
 
 BUDGET = 1_200
 HITS = 10
@@ -58,25 +59,44 @@ async def _nothing(_memory: Memory, _question: str, _: int) -> str:
 
 SYSTEMS: dict[str, Callable[[Memory, str, int], Awaitable[str]]] = {
     "recall": _recall,
+    "pyramid": _recall,
     "search": _search,
     "hook": _hook,
     "nothing": _nothing,
 }
 
+_BUDGETED = ("recall", "pyramid")
+
 
 def systems_named(text: str) -> list[str]:
     """Return the systems that an option of a command names, separated by commas; raises argparse's error."""
     systems = text.split(",")
-    if unknown := sorted(set(systems) - set(SYSTEMS)):
+    if unknown := sorted({system for system in systems if _way_and_budget(system) is None}):
         raise ArgumentTypeError(f"unknown system {', '.join(unknown)}; choose from {', '.join(SYSTEMS)}")
     if len(set(systems)) < len(systems):
         raise ArgumentTypeError("names a system twice; name each once")
     return systems
 
 
-async def bring(system: str, memory: Memory, question: str, *, budget: int = BUDGET) -> Brought:
-    """Return what a system of SYSTEMS brings. `budget` is recall's; search and hook have their own."""
-    text = await SYSTEMS[system](memory, question, budget)
+def needs_pyramid(system: str) -> bool:
+    return system.partition(":")[0] == "pyramid"
+
+
+def _way_and_budget(system: str) -> tuple[str, int] | None:
+    """Return a key of SYSTEMS and a number of tokens; None if the name is of no system. Only recall has a budget."""
+    way, colon, budget = system.partition(":")
+    if way not in SYSTEMS or (colon and (way not in _BUDGETED or not budget.isdecimal())):
+        return None
+    return way, int(budget or BUDGET)
+
+
+async def bring(system: str, memory: Memory, question: str) -> Brought:
+    """Return what a system brings. KeyError if `systems_named` would refuse its name."""
+    known = _way_and_budget(system)
+    if known is None:
+        raise KeyError(system)
+    way, budget = known
+    text = await SYSTEMS[way](memory, question, budget)
     if not text:
         return Brought(text="", tokens=0)
     counter = token_counter(memory.settings.tokenizer)

@@ -1,6 +1,6 @@
 """Figures of marked answers: how often a reader was right with what each system brought.
 
-Shares have Wilson's interval; the difference recall − search is paired by question and has a bootstrap interval.
+Shares have Wilson's interval; the difference of two systems is paired by question and has a bootstrap interval.
 Only `right` counts as right. Questions of one memory are not independent.
 """
 
@@ -14,25 +14,28 @@ from mcp_memory.cli.evaluation.report import Figure, difference, rate
 
 __all__ = ["table"]
 
-OURS, THEIRS = "recall", "search"
 
+def table(
+    key: Mapping[str, KeyRow], marks: Mapping[str, Mark], *, between: tuple[str, str], types: bool = False
+) -> Iterator[str]:
+    """Yield the figures of each set or type of question, and of all together, as lines of text.
 
-def table(key: Mapping[str, KeyRow], marks: Mapping[str, Mark]) -> Iterator[str]:
-    """Yield the figures of each set, and of all together, as lines of text. Every item of the key has a mark."""
+    Every item of the key has a mark. `between`: two systems, whose difference is told where both were asked.
+    """
     rows = list(key.values())
-    names = sorted({row.set for row in rows})
+    names = sorted({row.type if types else row.set for row in rows})
     for name in names:
-        yield from _block(name, [row for row in rows if row.set == name], marks)
+        yield from _block(name, [row for row in rows if name == (row.type if types else row.set)], marks, between)
     if len(names) > 1:
-        yield from _block("all", rows, marks)
+        yield from _block("all", rows, marks, between)
 
 
-def _block(name: str, rows: Sequence[KeyRow], marks: Mapping[str, Mark]) -> Iterator[str]:
+def _block(name: str, rows: Sequence[KeyRow], marks: Mapping[str, Mark], between: tuple[str, str]) -> Iterator[str]:
     yield _row(name, "n", "right, %", "partly, %", "empty, %", "tokens")
     for system in sorted({row.system for row in rows}):
         yield _system(system, [row for row in rows if row.system == system], marks)
-    if gap := _difference(rows, marks):
-        yield f"  {OURS} − {THEIRS}, right: {_with_interval(gap, sign='+')} points"
+    if gap := _difference(rows, marks, between):
+        yield f"  {between[0]} − {between[1]}, right: {_with_interval(gap, sign='+')} points"
 
 
 def _system(system: str, rows: Sequence[KeyRow], marks: Mapping[str, Mark]) -> str:
@@ -44,11 +47,11 @@ def _system(system: str, rows: Sequence[KeyRow], marks: Mapping[str, Mark]) -> s
     return _row(f"  {system}", str(len(rows)), *cells)
 
 
-def _difference(rows: Sequence[KeyRow], marks: Mapping[str, Mark]) -> Figure | None:
-    """Return by how many points recall is right more often, over the questions that both were asked."""
+def _difference(rows: Sequence[KeyRow], marks: Mapping[str, Mark], between: tuple[str, str]) -> Figure | None:
+    """Return by how many points the first is right more often, over the questions that both were asked."""
     ours, theirs = (
         {(row.set, row.question_id): 100.0 * (marks[row.id] == "right") for row in rows if row.system == system}
-        for system in (OURS, THEIRS)
+        for system in between
     )
     both = sorted(ours.keys() & theirs.keys())
     return difference([ours[id] for id in both], [theirs[id] for id in both]) if both else None

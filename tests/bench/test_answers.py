@@ -19,7 +19,9 @@ from bench.answers.sheets import KeyRow, lay_out, read_key, write_sheets
 from bench.answers.systems import SYSTEMS as ALL_SYSTEMS
 from bench.answers.systems import Brought
 from bench.sets import read_sets
+from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.service.memory import open_memory
 from tests.bench.conftest import QUESTIONS, write_lines
 
 GOLD = "GOLD: Thursday"
@@ -146,9 +148,24 @@ def test_the_same_seed_makes_the_same_sheets(answered_set: Path, tmp_path: Path)
 
 
 def test_the_budget_is_recalls(answered_set: Path, tmp_path: Path) -> None:
-    assert all(
-        row["tokens"] <= 100 for row in make(answered_set, tmp_path / "small", "--systems", "recall", "--budget", "100")
-    )
+    key = make(answered_set, tmp_path / "small", "--systems", "recall:100,recall")
+    most = {system: max(row["tokens"] for row in key if row["system"] == system) for system in ("recall:100", "recall")}
+    assert most["recall:100"] <= 100 < most["recall"]
+
+
+async def test_a_pyramid_is_asked_in_the_home_that_was_kept(answered_set: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "homes" / "small-0"
+    async with open_memory(Settings(home=kept)) as memory:
+        await memory.remember("Ana's kettle is green.", kind="persona")
+    plan = Plan(systems=["recall", "pyramid:300"], questions=None, unanswerable=False, homes=kept.parent)
+    asked = await collect("small", read_sets(answered_set), plan, random.Random(0))
+    assert any("kettle is green" in one.brought["pyramid:300"].text for one in asked)
+    assert not any("kettle is green" in one.brought["recall"].text for one in asked)
+
+
+def test_a_pyramid_without_homes_is_refused(answered_set: Path, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="A pyramid needs --homes"):
+        make(answered_set, tmp_path / "out", "--systems", "pyramid")
 
 
 def test_a_folder_of_sets_counts_as_one_set(answered_set: Path, tmp_path: Path) -> None:
@@ -177,7 +194,7 @@ def test_a_text_with_an_id_that_nobody_said_is_refused(answered_set: Path, monke
         return "- [t1] see ana:1/0"
 
     monkeypatch.setitem(ALL_SYSTEMS, "recall", leaking)
-    plan = Plan(systems=["recall"], budget=1_200, questions=None, unanswerable=False)
+    plan = Plan(systems=["recall"], questions=None, unanswerable=False)
     with pytest.raises(InvalidInput, match="What recall brought for q1 holds the set's id 'ana:1'"):
         anyio.run(collect, "small", read_sets(answered_set), plan, random.Random(0))
 
@@ -239,6 +256,11 @@ def test_the_tally_of_an_example_by_hand(folder: Path, answers: str, capsys: pyt
     assert recall.split() == ["recall", "3", "66.7", "[20.8,", "93.9]", "33.3", "33.3", "40"]
     assert search.split() == ["search", "3", "33.3", "[6.1,", "79.2]", "0.0", "0.0", "300"]
     assert gap == "  recall − search, right: +33.3 [+0.0, +100.0] points"
+    main(["tally", str(folder), answers, marked, "--types", "--difference", "recall,nothing"])
+    lines = capsys.readouterr().out.splitlines()
+    types = {row.type for row in read_key(folder).values()}
+    assert {line.split()[0] for line in lines if " n " in line} == types | ({"all"} if len(types) > 1 else set())
+    assert "  recall − nothing, right: +66.7 [+0.0, +100.0] points" in lines
 
 
 @pytest.mark.parametrize(
