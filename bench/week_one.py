@@ -27,7 +27,7 @@ from typing import Any
 import anyio
 from tqdm import tqdm
 
-from bench.answers.systems import Brought, bring, systems_named
+from bench.answers.systems import Brought, bring, needs_pyramid, systems_named
 from bench.ours import Clock, record
 from bench.sets import RetrievalSet, read_sets
 from bench.stats import share, shown
@@ -150,6 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--systems", type=systems_named, default=MEASURED, help="default: %(default)s")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures and every outcome there")
     options = parser.parse_args(arguments)
+    if any(map(needs_pyramid, options.systems)):
+        parser.error("these memories hold turns alone; bench.answers asks a pyramid")
     try:
         sets = read_sets(options.folder)
     except McpMemoryError as error:

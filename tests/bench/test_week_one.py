@@ -69,7 +69,7 @@ def test_the_search_shows_ten_hits_as_its_tool_does(folder_of_sets: Path, tmp_pa
 def test_an_unknown_system_is_named(small_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([str(small_set), "--systems", "recall,grep"])
-    assert "unknown system grep; choose from recall, search, hook, nothing" in capsys.readouterr().err
+    assert "unknown system grep; choose from recall, pyramid, search, hook, nothing" in capsys.readouterr().err
 
 
 def test_a_folder_without_sets_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
