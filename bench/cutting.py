@@ -112,7 +112,8 @@ class Arrival(CutOnArrival):
         self.recovered.put_away += len(data)
         self.recovered.the_same += len(data) * (self.store.read_ref(f"run-{run.id}", answer.ref) == data)
         shown = render_offloaded(answer)
-        return shown if tokens_of(shown) < tokens_of(text) else text
+        saves = answer.tokens_kept < answer.tokens_raw and tokens_of(shown) < tokens_of(text)
+        return shown if saves else text  # without a saving the answer has no preview
 
 
 # --- what the product is told -----------------------------------------------------------------------

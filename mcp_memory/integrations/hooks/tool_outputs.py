@@ -175,8 +175,8 @@ async def offload_output(memory: Memory, session: str, call: ToolResponse, *, lo
     for part in parts_of(call.client, call.tool, call.response):
         if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
             shown = _shown(call, part)
-            note = render_offloaded(await _kept(memory, session, call, part, shown, log))
-            if len(note) < len(shown):
+            kept = await _kept(memory, session, call, part, shown, log)
+            if kept.tokens_kept < kept.tokens_raw and len(note := render_offloaded(kept)) < len(shown):
                 notes[part.way] = note
     return replaced(call.response, notes) if notes else None
 

@@ -293,7 +293,7 @@ class ResultKeeper:
         from mcp_memory.service.render import render_offloaded
 
         note = render_offloaded(kept, expand=expand)
-        return (kept, note) if len(note) < len(text) else None
+        return (kept, note) if kept.tokens_kept < kept.tokens_raw and len(note) < len(text) else None
 
     async def expand(self, name: str, arguments: object) -> tuple[str, bool]:
         """Answer a call of the tool that opens kept texts: the text, and whether it is an error."""
