@@ -27,10 +27,12 @@ class Endpoint:
     over: threading.Event = field(default_factory=threading.Event)
 
 
-def completion(text: str | None, *, why: str = "stop", calls: Sequence[Any] = ()) -> bytes:
+def completion(text: str | None, *, why: str = "stop", calls: Sequence[Any] = (), cached: int | None = None) -> bytes:
+    """A completion; `cached` is the part of the prompt that was read from a cache, where the endpoint tells it."""
     said = {"role": "assistant", "content": text, **({"tool_calls": [*calls]} if calls else {})}
     choice = {"index": 0, "finish_reason": why, "message": said}
-    usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
+    told = {} if cached is None else {"prompt_tokens_details": {"cached_tokens": cached}}
+    usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17, **told}
     return json.dumps(
         {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
     ).encode()

@@ -324,6 +324,7 @@ def _model(model: dict[str, Any]) -> str:
     failed = sum(call["failed"] for call in model["today"])
     calls = sum(call["calls"] for call in model["ever"])
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in model["ever"])
+    cached = sum(call["cached_tokens"] for call in model["ever"])
     cost = sum(call["cost"] or 0.0 for call in model["ever"])
     budget = (
         f"{model['tokens_today']:,} of {model['daily_tokens']:,} tokens today, "
@@ -336,6 +337,7 @@ def _model(model: dict[str, Any]) -> str:
             budget if model["name"] else "",
             f"{plural(failed, 'call')} failed today" if failed else "",
             f"{plural(calls, 'call')} and {tokens:,} tokens in all" if calls else "",
+            f"of which {cached:,} from the provider's cache" if cached else "",
             f"${cost:.2f}" if cost else "",
         )
     )

@@ -290,13 +290,17 @@ class CanvasRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """One call to a language model. `purpose` is who asked (`rerank`); `cost` is in US dollars, None if unknown."""
+    """One call to a language model. `purpose` is who asked (`rerank`); `cost` is in US dollars, None if unknown.
+
+    `cached_tokens` are those of the prompt that the provider read from its cache.
+    """
 
     at: datetime
     purpose: str
     model: str
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0
     cost: float | None = None
     error: str | None = None
     """Why there was no usable answer. The tokens may have been billed all the same."""
@@ -312,6 +316,7 @@ class Spent:
     failed: int
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0
     cost: float | None
 
 

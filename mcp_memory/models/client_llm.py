@@ -56,11 +56,12 @@ _NOT_PASSED = re.compile(
 
 
 class _Answer(BaseModel):
-    """What a client has printed. `tokens`: of the prompt, and of the answer."""
+    """What a client has printed. `tokens`: of the prompt, and of the answer; `cached`: of the prompt, from a cache."""
 
     text: str | None = None
     error: str | None = None
     tokens: tuple[int, int] | None = None
+    cached: int = 0
     cost: float | None = None
 
 
@@ -112,6 +113,7 @@ def _read_claude(out: str, err: str) -> _Answer:
         text=None if told["is_error"] else said,
         error=f"{said} ({status})" if status and str(status) not in said else said if told["is_error"] else None,
         tokens=(sum(usage.get(name) or 0 for name in read), usage["output_tokens"]),
+        cached=usage.get("cache_read_input_tokens") or 0,
         cost=told.get("total_cost_usd") or None,
     )
 
@@ -166,18 +168,19 @@ def _prepare_codex(folder: Path, environ: Mapping[str, str], system: str) -> Map
 
 
 def _read_codex(out: str, err: str) -> _Answer:
-    text, error, tokens = None, None, None
+    text, error, tokens, cached = None, None, None, 0
     for told in _objects(out):
         match told:
             case {"type": "item.completed", "item": {"type": "agent_message", "text": said}}:
                 text = said
             case {"type": "turn.completed", "usage": usage}:
                 tokens = usage["input_tokens"], usage["output_tokens"]
+                cached = usage.get("cached_input_tokens") or 0
             case {"type": "turn.failed", "error": {"message": said}} | {"type": "error", "message": said}:
                 error = said
             case _:
                 pass
-    return _Answer(text=text, error=error if tokens is None else None, tokens=tokens)
+    return _Answer(text=text, error=error if tokens is None else None, tokens=tokens, cached=cached)
 
 
 # --- Gemini -----------------------------------------------------------------------------------------
@@ -217,7 +220,8 @@ def _read_gemini(out: str, err: str) -> _Answer:
         return _Answer(error=f"{error.get('message')} ({error.get('code')})")
     used = [one["tokens"] for one in told.get("stats", {}).get("models", {}).values()]
     prompt, written = (sum(one.get("prompt", 0) for one in used), sum(_written_by_gemini(one) for one in used))
-    return _Answer(text=told["response"], tokens=(prompt, written) if prompt else None)
+    cached = sum(one.get("cached", 0) for one in used)
+    return _Answer(text=told["response"], tokens=(prompt, written) if prompt else None, cached=cached)
 
 
 def _written_by_gemini(tokens: Mapping[str, int]) -> int:
@@ -343,7 +347,13 @@ class ClientLLM:
         assert answer.text is not None
         asked = told if not client.takes_system else f"{system}\n{told}"
         tokens = answer.tokens or (estimate_tokens(asked), estimate_tokens(answer.text))
-        return Completion(text=answer.text, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=answer.cost)
+        return Completion(
+            text=answer.text,
+            prompt_tokens=tokens[0],
+            completion_tokens=tokens[1],
+            cached_tokens=answer.cached,
+            cost=answer.cost,
+        )
 
     def _run(
         self, command: Sequence[str], folder: Path, environ: Mapping[str, str], timeout: float

@@ -32,7 +32,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import Spend, Spent, Stage
 from mcp_memory.models import client_llm
-from mcp_memory.models.llm import LLM, ChatMessage, LiteLLM, ModelPrompt, parse
+from mcp_memory.models.llm import LLM, ChatMessage, Completion, LiteLLM, ModelPrompt, parse
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
@@ -163,15 +163,16 @@ class MeteredModel:
         seconds: float,
         use: Callable[[R], T],
     ) -> T:
-        def record(prompt: int, completion: int = 0, cost: float | None = None, *, error: str | None = None) -> None:
+        def record(used: Completion, error: str | None = None) -> None:
             self._ledger.add_spend(
                 Spend(
                     at=self._now(),
                     purpose=question.purpose,
                     model=model.name,
-                    prompt_tokens=prompt,
-                    completion_tokens=completion,
-                    cost=cost,
+                    prompt_tokens=used.prompt_tokens,
+                    completion_tokens=used.completion_tokens,
+                    cached_tokens=used.cached_tokens,
+                    cost=used.cost,
                     error=None if error is None else one_line(error, 300),
                 )
             )
@@ -182,17 +183,17 @@ class MeteredModel:
         try:
             said = model.ask(prompt, timeout=seconds)
         except ModelFailed as failure:
-            record(estimate if failure.billed else 0, error=str(failure))
+            billed = estimate if failure.billed else 0
+            record(Completion(text="", prompt_tokens=billed, completion_tokens=0, cost=None), str(failure))
             raise
-        usage = said.prompt_tokens, said.completion_tokens, said.cost
         try:
             if said.cut:
                 raise InvalidInput(f"The reply broke off after {question.max_tokens:,} tokens; it has to be shorter.")
             reply = parse(said.text, question.reply)
         except InvalidInput as reason:
-            record(*usage, error=str(reason))
+            record(said, str(reason))
             raise _UnusableReply(said.text, str(reason)) from None
-        record(*usage)
+        record(said)
         try:
             return use(reply)
         except InvalidInput as reason:

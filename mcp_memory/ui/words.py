@@ -647,6 +647,7 @@ WORDS: dict[str, str] = {
     "savings.ever": "Calls in all spaces",
     "savings.calls": "{count} call|{count} calls",
     "savings.ever_tokens": "Tokens of all calls",
+    "savings.ever_cached": "Read from the provider's cache",
     "savings.ever_cost": "Cost of all calls",
     "savings.paused": "Models are paused: {reason}.",
     "savings.pause": "Pause models",

@@ -65,7 +65,9 @@ CODEX = [
 GEMINI = {
     "session_id": "s",
     "response": BLUE,
-    "stats": {"models": {"flash": {"tokens": {"prompt": 123, "candidates": 5, "thoughts": 2, "total": 130}}}},
+    "stats": {
+        "models": {"flash": {"tokens": {"prompt": 123, "cached": 100, "candidates": 5, "thoughts": 2, "total": 130}}}
+    },
 }
 ANSWERS: dict[str, Any] = {"claude-code": CLAUDE, "codex": CODEX, "gemini": GEMINI}
 
@@ -116,7 +118,7 @@ def test_the_answer_comes_with_the_tokens_and_the_cost_that_the_client_tells(
     made(name)
     said = ask(name, home)
     assert parse(said.text, Colour) == Colour(colour="blue")
-    assert (said.prompt_tokens, said.completion_tokens, said.cost) == (123, 7, cost)
+    assert (said.prompt_tokens, said.cached_tokens, said.completion_tokens, said.cost) == (123, 100, 7, cost)
 
 
 def test_tokens_that_the_client_does_not_tell_are_estimated(made: Make, home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,6 +55,49 @@ def test_the_messages_and_the_schema_go_out_and_the_text_and_its_tokens_come_bac
     assert (sent["model"], sent["max_tokens"], sent["temperature"]) == ("m", 50, 0)
     schema = sent["response_format"]["json_schema"]
     assert (schema["name"], schema["strict"], list(schema["schema"]["properties"])) == ("Colour", False, ["colour"])
+
+
+# --- the provider's cache ---------------------------------------------------------------------------
+
+CLAUDE = json.dumps(
+    {
+        "id": "1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
+        "content": [{"type": "text", "text": "blue"}],
+        "usage": {
+            "input_tokens": 100, "cache_creation_input_tokens": 200, "cache_read_input_tokens": 700, "output_tokens": 5
+        },
+    }
+).encode()  # fmt: skip
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+def test_what_the_provider_read_from_its_cache_comes_back_and_costs_less(endpoint: Endpoint) -> None:
+    endpoint.script = [completion("blue", cached=8), completion("blue", cached=0)]
+    llm = LiteLLM("openai/gpt-4o-mini", base_url=endpoint.url, api_key=KEY)
+    cheaper, dearer = llm.ask(PROMPT, timeout=30), llm.ask(PROMPT, timeout=30)
+    assert [(said.prompt_tokens, said.cached_tokens) for said in (cheaper, dearer)] == [(12, 8), (12, 0)]
+    assert cheaper.cost is not None
+    assert dearer.cost is not None
+    assert 0 < cheaper.cost < dearer.cost
+
+
+def test_claude_is_told_to_cache_the_instructions_and_its_tokens_are_read_alike(endpoint: Endpoint) -> None:
+    endpoint.script = [CLAUDE]
+    said = LiteLLM("anthropic/claude-sonnet-4-5", base_url=endpoint.url, api_key=KEY).ask(PROMPT, timeout=30)
+    (sent,) = endpoint.asked
+    assert sent["system"] == [{"type": "text", "text": "Be brief.", **MARK}]
+    assert "cache_control" not in json.dumps(sent["messages"])
+    assert (said.text, said.prompt_tokens, said.cached_tokens) == ("blue", 1_000, 700)
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-3-haiku-20240307", "openai/gpt-4o-mini", "openai/my-claude"])
+def test_a_model_that_knows_no_marks_of_a_cache_or_needs_none_gets_none(endpoint: Endpoint, name: str) -> None:
+    endpoint.script = [CLAUDE if name.startswith("anthropic") else "blue"]
+    LiteLLM(name, base_url=endpoint.url, api_key=KEY).ask(PROMPT, timeout=30)
+    assert "cache_control" not in json.dumps(endpoint.asked)
+
+
+# --- what goes wrong --------------------------------------------------------------------------------
 
 
 def test_an_endpoint_that_refuses_schemas_is_asked_without_from_then_on(llm: LiteLLM, endpoint: Endpoint) -> None:

@@ -31,7 +31,7 @@ class Colour(BaseModel):
 
 
 ASK = ModelQuestion(purpose="test", messages=[ChatMessage(role="user", text="Which colour?")], reply=Colour)
-BLUE = Completion(text='{"colour": "blue"}', prompt_tokens=100, completion_tokens=7, cost=0.5)
+BLUE = Completion(text='{"colour": "blue"}', prompt_tokens=100, completion_tokens=7, cached_tokens=60, cost=0.5)
 
 
 @pytest.fixture
@@ -66,9 +66,11 @@ def bill(store: Store) -> tuple[int, int, int, int, float | None]:
 def test_a_reply_comes_in_its_shape_and_on_the_bill(store: Store, clock: FixedClock, paused: list[float]) -> None:
     model, _ = metered(store, clock, paused, BLUE)
     assert model.complete(ASK) == Colour(colour="blue")
-    assert store.spent(since=clock()) == [
-        Spent(purpose="test", model="scripted/1", calls=1, failed=0, prompt_tokens=100, completion_tokens=7, cost=0.5)
-    ]
+    call = Spent(
+        purpose="test", model="scripted/1", calls=1, failed=0,
+        prompt_tokens=100, completion_tokens=7, cached_tokens=60, cost=0.5,
+    )  # fmt: skip
+    assert store.spent(since=clock()) == [call]
 
 
 def test_a_failure_that_may_pass_is_tried_again_after_growing_pauses_or_the_one_asked_for(
@@ -167,7 +169,7 @@ async def test_status_shows_the_model_its_cap_and_what_it_cost(home: Path, clock
         status = (await memory.status())["model"]
     call = {
         "purpose": "rerank", "model": "scripted/1", "calls": 1, "failed": 0,
-        "prompt_tokens": 300, "completion_tokens": 4, "cost": None,
+        "prompt_tokens": 300, "completion_tokens": 4, "cached_tokens": 0, "cost": None,
     }  # fmt: skip
     assert status == {
         "name": "scripted/1",

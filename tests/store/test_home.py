@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from time import monotonic
 from uuid import uuid4
 
+import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.values import PersonaPage, Spend, Spent, Token
 from tests.leases import pass_time
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 LAPTOP = Token(id="ab12", name="laptop", spaces=("work", "日本"), right="write", at=NOW, hash=b"\x01" * 32)
-CALL = Spend(at=NOW, purpose="rerank", model="openai/m", prompt_tokens=900, completion_tokens=20, cost=0.25)
+CALL = Spend(
+    at=NOW, purpose="rerank", model="openai/m", prompt_tokens=900, completion_tokens=20, cached_tokens=600, cost=0.25
+)
 
 
 def test_a_token_comes_back_as_it_was_kept_and_an_unknown_one_is_none(store: Store) -> None:
@@ -72,14 +79,36 @@ def test_calls_are_summed_by_purpose_and_model_from_a_moment_on(store: Store) ->
     ):
         store.add_spend(spend)
     one = Spent(
-        purpose="atoms", model="openai/m", calls=1, failed=0, prompt_tokens=900, completion_tokens=20, cost=0.25
-    )
+        purpose="atoms", model="openai/m", calls=1, failed=0,
+        prompt_tokens=900, completion_tokens=20, cached_tokens=600, cost=0.25,
+    )  # fmt: skip
     assert store.spent(since=NOW) == [
         one,
         replace(one, purpose="rerank", model="ollama/q", cost=None),
-        replace(one, purpose="rerank", calls=2, failed=1, prompt_tokens=1800),
+        replace(one, purpose="rerank", calls=2, failed=1, prompt_tokens=1800, cached_tokens=1200),
     ]
     assert store.spent(since=NOW + timedelta(milliseconds=1)) == []
+
+
+@pytest.mark.files
+def test_calls_of_a_home_that_had_no_cached_tokens_are_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_memory.store.sqlite.migrations.SCHEMA", SCHEMA[:3])
+    open_store(home).close()
+    monkeypatch.undo()
+    con = apsw.Connection(str(home / "memory.db"))
+    row = (int(NOW.timestamp() * 1000), "rerank", "openai/m", 900, 20, 0.25)
+    con.execute(
+        "INSERT INTO spend (at, purpose, model, prompt_tokens, completion_tokens, cost) VALUES (?, ?, ?, ?, ?, ?)", row
+    )
+    con.close()
+    with closing(open_store(home)) as store:
+        store.add_spend(CALL)
+        assert store.spent(since=NOW) == [
+            Spent(
+                purpose="rerank", model="openai/m", calls=2, failed=0,
+                prompt_tokens=1800, completion_tokens=40, cached_tokens=600, cost=0.5,
+            )
+        ]  # fmt: skip
 
 
 def test_of_many_who_add_a_token_of_one_name_at_once_one_does(store: Store) -> None:

@@ -42,8 +42,11 @@ async def fill(memory: Memory) -> None:
             at = NOW - timedelta(days=days, minutes=spent)
             store.add_saving(memory.space, Saving(session="s", at=at, kind=kind, saved=saved, spent=spent))
         store.add_spend(
-            Spend(at=NOW, purpose="extract", model="m/x", prompt_tokens=1_200, completion_tokens=34, cost=0.5)
-        )
+            Spend(
+                at=NOW, purpose="extract", model="m/x", prompt_tokens=1_200, completion_tokens=34, cached_tokens=900,
+                cost=0.5,
+            )
+        )  # fmt: skip
 
     await anyio.to_thread.run_sync(put)
 
@@ -92,6 +95,7 @@ async def test_the_ledger_tells_what_models_were_asked_for(memory: Memory) -> No
     page = await at(memory, "/savings")
     lines = [[text_of(cell) for cell in row.children] for row in elements(page) if row.tag == "tr"]
     assert lines[-1] == ["extract", "m/x", "1", "0", "1,200", "34", "$0.5000"]
+    assert "Read from the provider's cache900 tokens" in text(page)
 
 
 async def test_models_are_paused_and_resumed_by_who_may(memory: Memory) -> None:

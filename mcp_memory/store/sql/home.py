@@ -223,6 +223,7 @@ def add_spend(tx: HomeTransaction, spend: Spend) -> None:
         model=spend.model,
         prompt_tokens=spend.prompt_tokens,
         completion_tokens=spend.completion_tokens,
+        cached_tokens=spend.cached_tokens,
         cost=spend.cost,
         error=spend.error,
     )
@@ -231,11 +232,12 @@ def add_spend(tx: HomeTransaction, spend: Spend) -> None:
 def spent(tx: HomeTransaction, *, since: datetime, until: datetime | None = None) -> list[Spent]:
     before = () if until is None else (to_ms(until),)
     rows = tx.all(
-        "SELECT purpose, model, count(*), count(error), sum(prompt_tokens), sum(completion_tokens), sum(cost)"
-        f" FROM spend WHERE at >= ? {'AND at < ?' if before else ''} GROUP BY purpose, model ORDER BY purpose, model",
+        "SELECT purpose, model, count(*), count(error), sum(prompt_tokens), sum(completion_tokens), sum(cached_tokens),"
+        f" sum(cost) FROM spend WHERE at >= ? {'AND at < ?' if before else ''}"
+        " GROUP BY purpose, model ORDER BY purpose, model",
         *(to_ms(since), *before),
     )
-    names = ("purpose", "model", "calls", "failed", "prompt_tokens", "completion_tokens", "cost")
+    names = ("purpose", "model", "calls", "failed", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
     return [Spent(**dict(zip(names, row, strict=True))) for row in rows]
 
 

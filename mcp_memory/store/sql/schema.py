@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["BASELINE", "RECALLS", "TABLES", "Table", "statements", "tables", "tables_of_spaces"]
+__all__ = ["BASELINE", "CACHED_TOKENS", "RECALLS", "TABLES", "Table", "statements", "tables", "tables_of_spaces"]
 
 _COLUMN = re.compile(r"(\w+) (INTEGER|REAL|TEXT|BLOB)\b( PRIMARY KEY)?")
+_ADDED = re.compile(r"ALTER TABLE (\w+) ADD (\w+) (\w+)")
 _KEY = re.compile(r"PRIMARY KEY \(([\w, ]+)\)")
 
 # Tables of the home. `home` has one row: `uuid` identifies this memory in its exports, `key` is the key of the digests
@@ -287,11 +288,14 @@ RECALLS = (
 BASELINE = (_HOME, _EVIDENCE, _JOBS, _KNOWLEDGE, _TASKS, _RETENTION, _SEARCH)
 """The tables of the first schema on SQLite, which is released: what is new there is a step of its own."""
 
-TABLES = (*BASELINE, *RECALLS)
+CACHED_TOKENS = "ALTER TABLE spend ADD cached_tokens INTEGER NOT NULL DEFAULT 0"
+"""The tokens of a prompt that the provider read from its cache."""
+
+TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:
-    """Yield each CREATE statement, in an order in which every table that is referred to is there."""
+    """Yield each statement, in an order in which every table that is referred to is there."""
     for tables in of:
         yield from (statement.strip() for statement in tables.split(";") if statement.strip())
 
@@ -305,14 +309,19 @@ class Table:
     key: tuple[str, ...]
 
 
-def tables() -> Iterator[Table]:
-    """Yield the tables, in the order of `statements`."""
+def tables() -> list[Table]:
+    """Return the tables, in the order of `statements`."""
+    found: dict[str, Table] = {}
     for statement in statements():
         if created := re.match(r"CREATE TABLE (\w+)", statement):
             columns = _COLUMN.findall(statement)
             named = _KEY.search(statement)
             key = re.split(", ", named[1]) if named else [name for name, _, primary in columns if primary]
-            yield Table(created[1], {name: kind for name, kind, _ in columns}, tuple(key))
+            found[created[1]] = Table(created[1], {name: kind for name, kind, _ in columns}, tuple(key))
+        elif added := _ADDED.match(statement):
+            table, name, kind = added.groups()
+            found[table].columns[name] = kind
+    return list(found.values())
 
 
 def tables_of_spaces() -> list[str]:

@@ -82,10 +82,15 @@ def _notes(con: apsw.Connection) -> None:
     con.execute("CREATE INDEX turn_note ON turn (space, id, tombstone) WHERE role = 'note'")
 
 
+def _cached_tokens(con: apsw.Connection) -> None:
+    con.execute(schema.CACHED_TOKENS)
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-baseline", _baseline),
     ("0002-recalls", _recalls),
     ("0003-notes", _notes),
+    ("0004-cached-tokens", _cached_tokens),
 ]
 
 

@@ -172,6 +172,7 @@ def _by_session(sessions: Sequence[SessionSavings], known: Collection[str], span
 def _models(view: View, ledger: dict[str, Any]) -> Element:
     model, paused, ever = ledger["model"], ledger["paused"], ledger["model"]["ever"]
     tokens = sum(one["prompt_tokens"] + one["completion_tokens"] for one in ever)
+    cached = sum(one["cached_tokens"] for one in ever)
     failed = sum(one["failed"] for one in model["today"])
     state = (
         [
@@ -192,6 +193,7 @@ def _models(view: View, ledger: dict[str, Any]) -> Element:
                 (t("savings.failed"), ui.count(failed) if failed else None),
                 (t("savings.ever"), t("savings.calls", count=sum(one["calls"] for one in ever))),
                 (t("savings.ever_tokens"), _tokens(tokens)),
+                (t("savings.ever_cached"), _tokens(cached) if cached else None),
                 (t("savings.ever_cost"), _money(_costs(one["cost"] for one in ever))),
             )
         ),
