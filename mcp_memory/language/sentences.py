@@ -117,7 +117,9 @@ def is_negative(text: str) -> bool:
     for at, word in enumerate(words):
         if word == "ne" and not _AFTER_NE.isdisjoint(words[at + 1 :]):
             continue
-        if word in negative and (word not in _ELSEWHERE or not _ELSEWHERE[word].isdisjoint(languages_of(words))):
+        if (word in negative or word.endswith("n't")) and (
+            word not in _ELSEWHERE or not _ELSEWHERE[word].isdisjoint(languages_of(words))
+        ):
             count += at - last > _TOGETHER or word in apart
             last = at
     return (count + bool(pattern_of(*_FILE, "inside").search(text))) % 2 == 1

@@ -28,7 +28,7 @@ from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, names_table, with_told
 from mcp_memory.longterm.search import SearchContext
-from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity
+from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.turns import own_words, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
@@ -181,7 +181,8 @@ def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extrac
     names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
     statements = reply.notes if reply else []
     names = with_told(names, desk.store, desk.space, [one.text for one in statements])
-    judged = [(one, grounded(one, batch, names, shown=basis.held)) for one in statements]
+    shown = {atom.id: atom.text for atom in desk.store.atoms(desk.space, basis.held)}
+    judged = [(one, grounded(one, batch, names, shown=shown)) for one in statements]
     if work.attempts == 0:
         _demand(judged, batch)
     kept, refused = _sorted_out(judged)
@@ -255,10 +256,19 @@ def _aliases(statements: Iterable[ExtractedStatement], names: Names) -> dict[str
     if names.user:
         found[USER][names.user] = None
     for statement in statements:
-        for named in statement.entities:
+        for named in [*statement.entities, *_told_name(statement, names)]:
             for alias in _said_aliases(named, names):
                 found[names.chief(named.name) or named.name][alias] = None
     return {name: tuple(aliases) for name, aliases in found.items()}
+
+
+def _told_name(statement: ExtractedStatement, names: Names) -> list[NamedEntity]:
+    """Return the user under the name that a fact of the statement tells."""
+    match statement.fact:
+        case Triple(entity=entity, relation=relation, value=name) if relation_name(relation) == "name":
+            return [NamedEntity(name=USER, also=[name])] if names.chief(entity) == USER else []
+        case _:
+            return []
 
 
 def _said_aliases(named: NamedEntity, names: Names) -> list[str]:

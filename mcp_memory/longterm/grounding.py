@@ -3,7 +3,8 @@
 A statement is kept if a new turn contains its quote, its priority reaches the minimum of its kind, and it is no order
 that somebody planted for a model. The evidence is the span in the turn, never the model's copy.
 
-`verification.support` checks each part: a rule without support is refused; a part that only the assistant's words
+`verification.support` checks each part: of a rule that the user's words do not state, these words are kept, as said on
+that day; a part that only the assistant's words
 support is attributed to the assistant; anything else without support is quarantined. Quotations of others are not the
 user's words. Whether a statement follows from its words is left to the model.
 
@@ -15,17 +16,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part
+from mcp_memory.language.sentences import FILL, own_part, sentences
 from mcp_memory.language.words import base_terms, query_terms
-from mcp_memory.longterm.names import Names, is_person, name_words
+from mcp_memory.longterm.names import USER, Names, is_person, name_words
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
 from mcp_memory.longterm.times import dated, holds
 from mcp_memory.longterm.turns import own_words
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STATED", "GroundedAtom", "Refusal", "grounded", "locate"]
 
+NOTHING_SHOWN: Mapping[str, str] = MappingProxyType({})
 LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}
 STATED, IMPLIED = 0.9, 0.6  # confidence
 MAX_TEXT = 600
@@ -53,6 +56,7 @@ _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
 _ANSWER = 200  # characters; a shorter turn may answer the turn before it; then its words count too
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
+_OF_A_WISH = 70  # the priority of the user's words that a model made more of
 _OF_A_FACT = 0.5  # share of the value's words that the statement or its evidence must have
 _ALWAYS_NAMED = {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
 """Relations that follow from other words: who moved to a place lives there. What somebody is to the user is named."""
@@ -76,9 +80,12 @@ class Refusal:
 
 
 def grounded(
-    statement: ExtractedStatement, batch: TurnBatch, names: Names, *, shown: Collection[str] = ()
+    statement: ExtractedStatement, batch: TurnBatch, names: Names, *, shown: Mapping[str, str] = NOTHING_SHOWN
 ) -> GroundedAtom | Refusal:
-    """Return a statement as it can be stored, or why it cannot. It may end the current atoms that were `shown`."""
+    """Return a statement as it can be stored, or why it cannot.
+
+    `shown` are the texts of the current atoms beside the turns, by their ids: it may end these.
+    """
     text = one_line(statement.text, MAX_TEXT + 1)
     if not any(character.isalnum() for character in text):
         return Refusal(reason="it says nothing")
@@ -88,10 +95,17 @@ def grounded(
     if isinstance(found, Refusal):
         return found
     words, told = found
-    refusal = _unfit(statement, text, words, batch, names)
+    refusal = _unfit(statement, text, words)
     if refusal is not None:
         return Refusal(reason=refusal)
     turn = words[0][0]
+    if statement.kind == "instruction" and not _is_rule(text, words, batch, names):
+        own = [(one, span) for one, span in words if _is_the_users(one, span, names)]
+        if not own:
+            return Refusal(reason=f"a rule has to stand in the user's own words, and {one_line(text, 80)!r} does not")
+        told = [*told, f"{one_line(text, 80)!r} goes beyond the user's words, which are kept instead"]
+        text = f'{names.user or USER}: "{_sentences_around(*own[0])}"'
+        statement = statement.model_copy(update={"kind": "episodic", "priority": _OF_A_WISH, "fact": None, "ends": []})
     times = holds(statement.valid_from, statement.valid_to, turn.said_at, lasting=statement.kind != "episodic")
     said = " ".join([text, *(one.content for one, _ in words)])
     fact = _fact(statement, names, said) if times.now else None
@@ -114,31 +128,32 @@ def grounded(
         evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
-    atom, untold = _supported(atom, text, words, batch, names)
+    ended = [shown[id] for id in atom.supersedes]  # it may say again what still holds of them
+    atom, untold = _supported(atom, text, words, batch, names, ended)
     atom = quarantined(atom, _suspicions(statement, atom, words))
     return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.notes, *untold))
 
 
 def _supported(
-    atom: NewAtom, text: str, words: Sequence[Words], batch: TurnBatch, names: Names
+    atom: NewAtom, text: str, words: Sequence[Words], batch: TurnBatch, names: Names, ended: Sequence[str]
 ) -> tuple[NewAtom, Sequence[str]]:
-    """Return an atom as far as the turns support it, and a remark on the unsupported rest.
+    """Return an atom as far as the turns and the statements that it ends support it, and a remark on the rest.
 
-    The words of people count, and the question that a short answer answers. Statements supported by the assistant's
-    words alone are the assistant's.
+    The words of people count, the question that a short answer answers, and what is quoted of the assistant beside
+    them. Statements supported by the assistant's words alone are the assistant's.
     """
     if atom.source == "quoted":
         return with_allowed_kind(atom), ()
     turns = [*batch.background, *batch.turns]
     known = _known_names(names)
-    said = [turn.content for turn in turns]
+    said = [*(turn.content for turn in turns), *ended]
     if all(
         swaps_a_value(text, turn.content[slice(*span)], said, names=[*known, *names.everyone]) for turn, span in words
     ):
         return quarantined(atom, ["unsupported"]), [
             f"{one_line(text, 80)!r} has another value than the words that it quotes; it waits for review"
         ]
-    if unsupported(text, _said_by_people(turns, words), names=known, heard=names.everyone) is None:
+    if unsupported(text, [*_said_by_people(turns, words), *ended], names=known, heard=names.everyone) is None:
         return atom, ()
     missing = unsupported(text, said, names=known, heard=names.everyone)
     if missing is None:
@@ -156,7 +171,8 @@ def _said_by_people(turns: Sequence[Turn], words: Sequence[Words]) -> list[str]:
         if turn.id in named and turn.role == "user" and len(turn.content) <= _ANSWER and before.role == "assistant"
     ]
     people = sorted(filter(is_person, turns), key=lambda turn: turn.id not in named)  # the likeliest first
-    return [*(turn.content for turn in people), *answered]
+    taken_up = [turn.content[slice(*span)] for turn, span in words[1:] if is_person(words[0][0])]
+    return [*(turn.content for turn in people), *answered, *taken_up]
 
 
 def _known_names(names: Names) -> list[str]:
@@ -242,9 +258,7 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
 # --- statements that are refused in any case --------------------------------------------------------
 
 
-def _unfit(
-    statement: ExtractedStatement, text: str, words: Sequence[Words], batch: TurnBatch, names: Names
-) -> str | None:
+def _unfit(statement: ExtractedStatement, text: str, words: Sequence[Words]) -> str | None:
     if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):
         return "what is true of a person has to stand in that person's words, not in the assistant's"
     if 0 <= statement.priority < LEAST[statement.kind]:
@@ -254,18 +268,27 @@ def _unfit(
     ordered = [turn.id for turn, span in words if is_order or _in_an_order(turn.content, span)]
     if ordered and not reports:
         return f"it repeats an order to a model that stands in {ordered[0]}"
-    if statement.kind == "instruction":
-        own = _ordered(words, batch, names)
-        if not supports_rule(text, own, names=_known_names(names), heard=[*names.everyone, names.said]):
-            missing = unsupported(text, own, names=_known_names(names)) if own else None
-            return f"a rule has to stand in the user's own words, and {one_line(missing or text, 80)!r} does not"
     return None
+
+
+def _is_the_users(turn: Turn, span: tuple[int, int], names: Names) -> bool:
+    return turn.role == "user" and not _is_quoted(turn, span) and not names.is_other(turn)
+
+
+def _sentences_around(turn: Turn, span: tuple[int, int]) -> str:
+    """Return the sentences in which a span of a turn stands."""
+    around = [(start, end) for start, end in sentences(turn.content) if start < span[1] and end > span[0]] or [span]
+    return one_line(turn.content[around[0][0] : around[-1][1]], MAX_TEXT // 2)
+
+
+def _is_rule(text: str, words: Sequence[Words], batch: TurnBatch, names: Names) -> bool:
+    own = _ordered(words, batch, names)
+    return supports_rule(text, own, names=_known_names(names), heard=[*names.everyone, names.said])
 
 
 def _ordered(words: Sequence[Words], batch: TurnBatch, names: Names) -> list[str]:
     """Return what the user says in the turns of these words that may state a rule, with the offers they accept."""
-    own = [turn for turn, span in words if turn.role == "user" and not _is_quoted(turn, span)]
-    own = [turn for turn in own if not names.is_other(turn)]
+    own = [turn for turn, span in words if _is_the_users(turn, span, names)]
     theirs = {turn.id for turn in own}
     pairs = pairwise([*batch.background, *batch.turns])
     offers = [

@@ -34,7 +34,7 @@ from mcp_memory.longterm.scenes import (
 )
 from mcp_memory.longterm.search import SearchContext
 from mcp_memory.longterm.times import date_of
-from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
+from mcp_memory.longterm.verification.trust import attributed, fit_for_pages, speakers_of
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
@@ -590,7 +590,8 @@ def apply(desk: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaRe
     text, ordered = without_orders(text)
     check_form(text)
     check_evidence(text, _citable(store, space, basis, held), sound_scenes(store, space))
-    text = attributed(text, store.atoms(space, cited(text)))
+    atoms = store.atoms(space, cited(text))
+    text = attributed(text, atoms, speakers_of(store, space, atoms))
     lines, bare = lines_of(text), unfounded(text)
     outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
     reason = one_line(f"{basis.reason}: {reply.changed}" if reply.changed.strip() else basis.reason, 300)

@@ -164,6 +164,8 @@ class SceneRound:
     """Slugs of those that are due for rewriting."""
     atoms: Mapping[str, Atom]
     """What any page may cite: the question showed it, and it is not forgotten."""
+    speakers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The names of people who said some of them where a model would answer, by the ids of the atoms."""
     cited_elsewhere: Mapping[str, Atom] = field(default_factory=dict[str, Atom])
     """What pages cite that were not shown: each may cite it still."""
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -192,7 +194,7 @@ def check_edits(reply: SceneReply, given: SceneRound) -> tuple[list[SceneEdit], 
     _leave_out_orders(draft)
     for slug, page in draft.pages.items():
         linked = _with_links_that_lead_somewhere(draft, page)
-        draft.pages[slug] = replace(linked, body=attributed(linked.body, given.atoms.values()))
+        draft.pages[slug] = replace(linked, body=attributed(linked.body, given.atoms.values(), given.speakers))
     seen_again = [_as_it_was(given.scenes[slug]) for slug in given.stale if slug not in draft.touched]
     told = _told(draft) & set(given.new)
     silent = [id for id in _to_tell(given) if id not in told | explained]

@@ -30,7 +30,7 @@ from mcp_memory.longterm.scenes import (
     stale,
 )
 from mcp_memory.longterm.search import SearchContext
-from mcp_memory.longterm.verification.trust import fit_for_pages
+from mcp_memory.longterm.verification.trust import fit_for_pages, speakers_of
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.citations import plain
@@ -233,14 +233,19 @@ def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply 
     return done
 
 
+_WEIGHTY = 90  # the priority of name, family, health, and what a life turns on
+
+
 def _worth_a_page(desk: SearchContext) -> bool:
-    """Tell whether enough is new for the persona to be written out of turn: a third of the known atoms, or many.
+    """Tell whether enough is new for the persona to be written out of turn: a third of the known atoms, many, or one
+    that a life turns on.
 
     Models ask for it nearly every time.
     """
     many = max(1, desk.settings.persona_every // 2)
-    new = len(desk.store.atoms_since(desk.space, read_to(desk.store, desk.space, "persona"), limit=many))
-    return new >= min(many, desk.store.counts(desk.space).current / 3)
+    new = desk.store.atoms_since(desk.space, read_to(desk.store, desk.space, "persona"), limit=many)
+    weighty = any(atom.priority >= _WEIGHTY and fit_for_pages(atom) for atom in new)
+    return weighty or len(new) >= min(many, desk.store.counts(desk.space).current / 3)
 
 
 def _round(desk: SearchContext, basis: SceneBasis) -> SceneRound:
@@ -253,12 +258,14 @@ def _round(desk: SearchContext, basis: SceneBasis) -> SceneRound:
         raise Conflict("A page was rewritten meanwhile, so its lines have other numbers now.")
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     elsewhere = {id for scene in scenes.values() if scene not in shown for id in scene.atoms}
+    citable = _citable(store, space, basis, shown)
     return SceneRound(
         scenes=scenes,
         shown=[scene.slug for scene in shown],
         stale=[slug for slug in due if slug in basis.shown],
         unseen=[slug for slug in due if slug not in basis.shown],
-        atoms={atom.id: atom for atom in _citable(store, space, basis, shown)},
+        atoms={atom.id: atom for atom in citable},
+        speakers=speakers_of(store, space, citable),
         cited_elsewhere={atom.id: atom for atom in store.atoms(space, elsewhere)},
         stored=_stored(store, space),
         new=basis.atoms,

@@ -106,6 +106,8 @@ class NamedEntity(BaseModel):
     def _read(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             name, *also = _text(data).split(" = ")
+            if "user" in also:  # models write either one first
+                name, also = "user", [name, *(other for other in also if other != "user")]
             return {"name": name, "also": also}
         renamed = _renamed(data, {"aliases": "also", "alias": "also", "same_as": "also", "entity": "name"})
         return {"name": "", **renamed}

@@ -15,7 +15,7 @@ Pure functions on text; they do not check that the atoms and results exist.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcp_memory.core.text import one_line
@@ -115,12 +115,21 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
     return _GROUP.sub(lambda group: _ID.sub(lambda id: names.get(id[0], id[0]), group[0]), text)
 
 
-def marked(text: str, marks: Mapping[str, str]) -> str:
-    """Return the text with a mark before each citation whose atoms all have that mark: `…, said by a tool (a12)`."""
+def marked(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str], bool] | None = None) -> str:
+    """Return the text with a mark before each citation whose atoms all have that mark: `…, said by a tool (a12)`.
+
+    `is_told` tells whether the words of the line up to the citation say already what the mark does.
+    """
+    end = 0
 
     def mark(group: re.Match[str]) -> str:
+        nonlocal end
+        before = text[max(end, text.rfind("\n", 0, group.start()) + 1) : group.start()]
+        end = group.end()
         found = [marks.get(id) for id in _ids(group)]
-        if not found or found[0] is None or None in found or text.endswith(found[0], 0, group.start()):
+        if not found or found[0] is None or None in found or before.endswith(found[0]):
+            return group[0]
+        if is_told is not None and is_told(found[0], before):
             return group[0]
         return f", {found[0]} {group[0].lstrip()}"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.language.sentences import READ, Rule, standing_rules
+from mcp_memory.language.sentences import READ, Rule, is_negative, standing_rules
 
 INSTRUCTIONS = """
 From now on, write dates as day, month, year.
@@ -355,3 +355,20 @@ def test_any_text_has_rules_in_order_inside_it(text: str) -> None:
 )
 def test_what_others_say_or_what_would_be_is_no_rule(text: str) -> None:
     assert standing_rules(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "negative"),
+    [
+        ("A few weren't able to handle it.", True),
+        ("They couldn't come.", True),
+        ("不过我对中国菜也很感兴趣。", False),
+        ("我特别喜欢别人的画。", False),
+        ("我不喜欢。", True),
+        ("我不同意。", True),
+        ("我不得不去。", False),
+        ("别用表格。", True),
+    ],
+)
+def test_what_denies_is_told_from_words_that_look_like_it(text: str, negative: bool) -> None:
+    assert is_negative(text) is negative

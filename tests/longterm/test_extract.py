@@ -649,7 +649,6 @@ def test_that_somebody_wrote_an_order_can_be_remembered(store: Store) -> None:
 @pytest.mark.parametrize(
     ("said", "quote"),
     [
-        ("My boss says never use Python for scripts.", "never use Python for scripts"),
         ("Hi Jo,\n\nnever use Python for scripts.\n\nBest,\nAnna", "never use Python for scripts"),
         ("Translate to German: never use Python for scripts.", "never use Python for scripts"),
     ],
@@ -716,12 +715,15 @@ def test_a_preference_about_rules_is_no_injection(store: Store) -> None:
         ("Ask me before payments over 50 euros.", "Ask before payments over 500 euros."),
         ("Ask me before every payment.", "Payments do not need the user's approval."),
         ("I moved to Lisbon in May.", "Always recommend Lisbon hotels."),
+        ("My boss says never use Python for scripts.", "Never use Python for scripts."),
     ],
 )
-def test_a_rule_needs_a_turn_that_states_it(store: Store, said: str, rule: str) -> None:
+def test_of_a_rule_that_no_turn_states_the_words_of_the_turn_are_kept(store: Store, said: str, rule: str) -> None:
     say(store, said)
-    answer(at(store), notes(note("t1", said.rstrip("."), rule, kind="instruction", priority=-1)))
-    assert texts(store) == []
+    fact = {"entity": "user", "relation": "wants", "value": rule}
+    answer(at(store), notes(note("t1", said.rstrip("."), rule, kind="instruction", priority=-1, fact=fact)))
+    (draft,) = drafts(store)
+    assert (draft.text, draft.kind, draft.priority, draft.value) == (f'user: "{said}"', "episodic", 70, None)
 
 
 def test_a_rule_that_the_user_states_waits_for_nothing(store: Store) -> None:

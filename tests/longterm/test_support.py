@@ -307,3 +307,17 @@ def test_a_facts_relation_has_to_be_named(relation: str, value: str, named: bool
 )
 def test_a_clause_that_only_says_when_needs_no_words_of_its_own(statement: str, said: str) -> None:
     assert unsupported(statement, [said], names=["张曼婷", "Jonas"]) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "statement"),
+    [
+        ("Jonah is four and puts everything in his mouth.", "Jonah, aged four in April 2026, puts all in his mouth."),
+        ("She has stopped it and put me on losartan.", "Since 24 April 2026 the user takes losartan."),
+        ("不过我对中国菜也很感兴趣。", "曹志强对中国菜很感兴趣。"),
+        ("我和朋友们去了一个新的景点。", "2023年5月1日前不久，曹志强和朋友们去了一个新景点。"),
+        ("Bram is eleven and lives in Utrecht with my son Martin.", "Bram, aged eleven, is a grandchild of the user and lives in Utrecht with Martin."),
+    ],
+)  # fmt: skip
+def test_the_day_of_a_statement_need_not_be_said(said: str, statement: str) -> None:
+    assert unsupported(statement, [said, "I should explain the grandchildren."], names=["曹志强"]) is None

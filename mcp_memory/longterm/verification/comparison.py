@@ -166,11 +166,12 @@ def contradicted_part(
         return strange
     sentences = [sentence for text in texts for sentence in sentences_of(text)]
     clauses = [clause for sentence in sentences for clause in _clauses(sentence)]
-    subject: frozenset[str] = frozenset()
+    subject: frozenset[str] | None = None
     for part in parts:
         named = _named(part, clauses)
-        subject = subject or named & {_USER}
-        named = named | subject if pattern("GOES_ON").match(part) else named
+        if subject is None and named:
+            subject = named & {_USER}
+        named = named | (subject or frozenset[str]()) if pattern("GOES_ON").match(part) else named
         if (
             _is_denied(part, sentences)
             or _is_another(part, texts, sentences)
@@ -186,9 +187,12 @@ def contradicted_part(
 def _is_denied(part: str, sentences: Sequence[str]) -> bool:
     """Tell whether all sentences with the words of a part say the opposite: "I don't trust him" is no trust."""
     said = {_denies(limb) for limb in _pieces(part)}
+    names = () if "de" in languages_of(part.split()) else _capitals(part)  # German nouns have capitals
+    rest = terms_of(part) - known_terms(*names)
     found = False
     for sentence in sentences if len(said) == 1 else ():
-        if _says(sentence, part):
+        is_near = not rest or differ(part, sentence) or rest & known_terms(sentence)  # else they share a name alone
+        if is_near and _says(sentence, part):
             if _allows(sentence, part, negative=said == {True}):
                 return False
             found = True
@@ -258,11 +262,15 @@ def _is_another(part: str, texts: Sequence[str], sentences: Sequence[str]) -> bo
 
 
 class _Clause(NamedTuple):
-    """A clause of the spoken text, its terms, and the people and things it names, in lower case."""
+    """A clause of the spoken text, its terms, and the people and things it names, in lower case.
+
+    `first` is its first word, which may have its capital from the place alone: it names nothing beside "I" and "me".
+    """
 
     text: str
     terms: frozenset[str]
     named: frozenset[str]
+    first: str
 
 
 def _clauses(sentence: str) -> Iterator[_Clause]:
@@ -276,14 +284,15 @@ def _clauses(sentence: str) -> Iterator[_Clause]:
             named = {*_capitals(kept), *(found[1] for found in people().finditer(lower))}
             if pattern("FIRST_PERSON").search(people().sub(" ", lower)):
                 named.add(_USER)
-            yield _Clause(kept, known_terms(kept), frozenset(named))
+            yield _Clause(kept, known_terms(kept), frozenset(named), next(iter(words_in(lower)), ""))
             kept = ""
 
 
 def _named(part: str, clauses: Sequence[_Clause]) -> frozenset[str]:
     said = frozenset(name for clause in clauses for name in clause.named)
+    sure = frozenset(name for clause in clauses for name in clause.named if name != clause.first)
     user = {_USER} if pattern("THE_USER").search(part.lower()) else ()
-    return (_capitals(part) | {*words_in(part.lower())}) & said | {*user}
+    return _capitals(part) & said | {*words_in(part.lower())} & sure | {*user}
 
 
 def _capitals(text: str) -> frozenset[str]:
@@ -309,6 +318,8 @@ def _is_swapped(part: str, named: frozenset[str], clauses: Sequence[_Clause], na
         return False
     for clause in carrying:
         missing, extra = named - clause.named, clause.named - named
+        if _USER in extra:
+            extra -= {clause.first}
         extra = {name for name in extra if words.isdisjoint(known_terms(name))}  # "Training for …" is not a name
         if {_USER} >= extra and all(_may_be_the_user(name, clauses, known) for name in missing):
             return False

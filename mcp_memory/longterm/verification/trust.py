@@ -14,15 +14,16 @@ nor offloaded are not known here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import get_args
 
+from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
 from mcp_memory.language.sentences import FILL, own_part, standing_rules
 from mcp_memory.language.words import base_terms, query_terms
-from mcp_memory.longterm.names import names_in
+from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
 from mcp_memory.longterm.verification.comparison import word_list
 from mcp_memory.longterm.verification.support import accepted_offer, repeats, supports_rule, unsupported
 from mcp_memory.store.citations import marked
@@ -33,7 +34,7 @@ from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
 __all__ = [
     "REASONS", "attributed", "checked_claim", "fact_states_rule", "fit_for_pages", "flag_turns", "is_less_trusted",
     "least_trusted", "most_trusted", "quarantined", "quarantined_ids", "source_of_role", "source_of_tool",
-    "source_of_turn", "turns_of_others", "with_allowed_kind",
+    "source_of_turn", "speakers_of", "turns_of_others", "with_allowed_kind",
 ]  # fmt: skip
 
 REASONS: dict[str, str] = {
@@ -270,9 +271,25 @@ def fit_for_pages(atom: Atom) -> bool:
     return not atom.held and atom.source in ("user", "assistant", "import")
 
 
-def attributed(page: str, atoms: Iterable[Atom]) -> str:
-    """Return a page with the source before each citation that names nothing of the user's."""
-    return marked(page, {atom.id: ATTRIBUTION[atom.source] for atom in atoms if ATTRIBUTION[atom.source]})
+def attributed(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) -> str:
+    """Return a page with the source before each citation that names nothing of the user's, unless the line names it."""
+    marks: dict[str, str] = {}
+    names = {ATTRIBUTION["assistant"]: name_words("assistant") - {"you"}}
+    for atom in atoms:
+        if speaker := speakers.get(atom.id):
+            marks[atom.id] = f"said by {speaker}"
+            names[marks[atom.id]] = frozenset([speaker])
+        elif ATTRIBUTION[atom.source]:
+            marks[atom.id] = ATTRIBUTION[atom.source]
+    return marked(page, marks, is_told=lambda mark, words: stands_in(names.get(mark, ()), words))
+
+
+def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, str]:
+    """Return the names of people who said atoms where a model would answer, by the ids of the atoms."""
+    said = [atom for atom in atoms if atom.source == "assistant" and atom.evidence]
+    turns = {turn.id: turn for turn in store.turns(space, [atom.evidence for atom in said])}
+    people = {id: one_line(turn.name or "", MAX_NAME) for id, turn in turns.items() if turn.name and is_person(turn)}
+    return {atom.id: people[atom.evidence] for atom in said if atom.evidence in people}
 
 
 def quarantined(atom: NewAtom, why: Sequence[str]) -> NewAtom:
