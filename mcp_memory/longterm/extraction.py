@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Turn
-from mcp_memory.language.words import fold, languages_of
+from mcp_memory.language.words import fold, languages_of, query_terms
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, names_table, with_told
 from mcp_memory.longterm.search import SearchContext
@@ -96,24 +96,43 @@ def _short_sessions(
             yield batch
 
 
-_HELD = 16  # statements shown beside the turns
+_HELD = 20  # statements shown beside the turns
 _HELD_FOR_A_TURN = 3
 _HELD_CHARS = 200
+_BY_RARE_WORDS = 12  # of them
+_RARE = 3  # statements that have a word, at most
+_TERMS_AT_ONCE = 60
 
 
 def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
-    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else the nearest."""
+    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else those with the same
+    rare words, and the nearest.
+    """
     current = Filters(unheld=True)
     few = desk.store.list_atoms(desk.space, filters=current, limit=_HELD + 1)
     if len(few) <= _HELD:
         return sorted((atom.id for atom in few), key=_number)
+    said = [own_words(turn.content)[:BACKGROUND_CHARS] for turn in turns if turn.role == "user"]
     points: Counter[str] = Counter()
-    for turn in turns:
-        if turn.role == "user":
-            text = own_words(turn.content)[:BACKGROUND_CHARS]
-            hits = desk.search(desk.space, "atom", text, embed=desk.of_query, filters=current, limit=_HELD_FOR_A_TURN)
-            points.update({hit.id: _HELD_FOR_A_TURN - place for place, hit in enumerate(hits)})
-    return sorted((id for id, _ in points.most_common(_HELD)), key=_number)
+    for text in said:
+        hits = desk.search(desk.space, "atom", text, embed=desk.of_query, filters=current, limit=_HELD_FOR_A_TURN)
+        points.update({hit.id: _HELD_FOR_A_TURN - place for place, hit in enumerate(hits)})
+    found = dict.fromkeys(_with_rare_words(desk, said, current)[:_BY_RARE_WORDS])
+    found |= dict.fromkeys(id for id, _ in points.most_common())
+    return sorted([*found][:_HELD], key=_number)
+
+
+def _with_rare_words(desk: SearchContext, said: Iterable[str], filters: Filters) -> list[str]:
+    """Return the atoms with words of these texts that few others have, those with most first: a medicine, a name."""
+    terms = list(dict.fromkeys(term for text in said for term in query_terms(text)))
+    points: defaultdict[str, float] = defaultdict(float)
+    for start in range(0, len(terms), _TERMS_AT_ONCE):
+        some = terms[start : start + _TERMS_AT_ONCE]
+        for posting in desk.store.postings(desk.space, "atom", some, filters=filters):
+            if posting.documents <= _RARE:
+                for row in posting.rows.tolist():
+                    points[f"a{row}"] += 1 / posting.documents
+    return sorted(points, key=lambda id: (-points[id], -_number(id)))
 
 
 def _number(id: str) -> int:

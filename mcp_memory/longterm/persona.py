@@ -358,7 +358,7 @@ Mode = Literal["first", "incremental", "scratch"]
 _SCENE_CHARS = 12_000
 _LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), ("episodic", 30))
 _NEW = 100
-_ASKED_CHARS = MAX_CHARS - 200  # models count badly: a slightly longer page is kept
+_ASKED_CHARS = MAX_CHARS - 300  # models count badly: a slightly longer page is kept
 _AGE = timedelta(days=30)
 _KNOWN = 80  # characters of a statement whose words the page has
 _NONE = "None."
@@ -523,7 +523,9 @@ def question(desk: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaR
             "persona",
             most=f"{_ASKED_CHARS:,}",
             today=f"{desk.now:%Y-%m-%d}",
-            page=_fenced(_listed(numbered(_stored(store, space), held.text))) if held else _NONE,
+            page=_fenced(f"{len(held.text):,} characters\n{_listed(numbered(_stored(store, space), held.text))}")
+            if held
+            else _NONE,
             ageing=", ".join(ageing) or _NONE,
             closed=_listed(closed),
             scenes=_listed(map(_scene, shown)),

@@ -42,7 +42,7 @@ __all__ = ["SCENES", "SceneBasis", "is_stale"]
 _ATOMS = 60
 _LISTED, _KNOWN = 160, 80  # characters of summaries, and of statements whose words a page has
 _REASON = 300
-_ASKED_CHARS = MAX_CHARS - 200  # models count badly: a slightly longer page is kept
+_ASKED_CHARS = MAX_CHARS - 300  # models count badly: a slightly longer page is kept
 _NEARLY_FULL = 1_000
 _ANSWER_TOKENS = 8_000
 

@@ -146,7 +146,7 @@ def test_a_later_page_is_written_from_what_is_new(hand: ByHand) -> None:
     assert (basis.mode, basis.reason, basis.version) == ("incremental", "she moved", 1)
     assert (basis.scenes, basis.atoms) == ([], [new])
     asked = hand.asked(basis).messages[1].text
-    assert "<page>\n1| # Persona\n2| Plays the cello (a1)\n3| Lives in Turin (a2)\n</page>" in asked
+    assert "<page>\n52 characters\n1| # Persona\n2| Plays the cello (a1)\n3| Lives in Turin (a2)\n</page>" in asked
     assert f"({other}) Lives in Turin Now: ({new}) Reason: she moved\n" in asked
     assert "<scenes>\nNone.\n</scenes>\n\n<other_scenes>\nNone.\n</other_scenes>" in asked
 

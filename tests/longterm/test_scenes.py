@@ -897,7 +897,7 @@ def test_whether_the_persona_changes_may_be_a_plain_yes(value: object, reason: s
 
 
 def test_the_example_in_the_question_is_a_reply_that_passes() -> None:
-    system = prompt("scenes", others="", pages="", ended="", statements="", now="")[0].text
+    system = prompt("scenes", most="1", others="", pages="", ended="", statements="", now="")[0].text
     reply = parse(system, SceneReply)
     ids = ["a31", "a33", "a41", "a42"]
     atoms = {id: _atom(id) for id in ids} | {"a7": _atom("a7", valid_to=NOW)}
