@@ -2,7 +2,8 @@
 
 Measured on an invented conversation of N turns (`bench.corpus`), each figure beside a floor from the same run:
 
-* `start`: from spawn to the answer of `initialize` over stdio; floor: a bare SDK server, started in turns with it.
+* `start`: from spawn to the answer of `initialize` over stdio, and from there to that of `tools/list`; floor: a bare
+  SDK server, started in turns with it.
 * `capture`: turns a second through `Memory.record_turns` in batches of 50, embedded, indexed and flushed to the
   disk; floor: the same rows into one bare FTS5 table in WAL mode, committed as often.
 * `search`: `Memory.conversation_search` (10 hits) over 240 queries of four kinds, query embedding included;
@@ -210,6 +211,12 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         f"{start['ours_ms']:.0f}",
         f"{start['bare_ms']:.0f} bare SDK server",
         f"{start['ratio']:.2f} × (median of {start['pairs']} pairs)",
+    )
+    yield _row(
+        "initialize to tools/list, ms",
+        f"{start['tools_list_ms']:.1f}",
+        f"{start['bare_tools_list_ms']:.1f} bare SDK server",
+        "",
     )
     yield _row("  heavy modules by then", ", ".join(start["heavy"]) or "none", "", "")
     yield _row(

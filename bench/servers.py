@@ -39,6 +39,8 @@ _INITIALIZE = {
         "clientInfo": {"name": "bench", "version": "1"},
     },
 }
+_INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+_LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 _TOO_LONG_S = 60.0
 _IMPORTED = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", re.MULTILINE)
 
@@ -75,36 +77,40 @@ def _environment() -> dict[str, str]:
 
 
 def start_up(*, pairs: int) -> dict[str, Any]:
-    """Time both servers from spawn to the answer of `initialize`, in turns, each over an empty home.
+    """Time both servers from spawn to the answer of `initialize`, then to that of `tools/list`, in turns, each over an
+    empty home.
 
-    `ratio` is the median of the ratios within pairs, `heavy` which of HEAVY were loaded by then, and
+    `ratio` is the median of the ratios within pairs, `heavy` which of HEAVY were loaded by `initialize`, and
     `extra_import_ms` what we import and the bare server does not, by package, longest first.
     """
     with TemporaryDirectory(prefix="bench-") as folder:
         both = ours(Path(folder)), bare()
         imported, floor = (_imports(server) for server in both)  # first: it also brings the files into memory
         timed = [
-            tuple(_seconds_to_initialize(server) for server in both)
+            tuple(_seconds_to_answers(server) for server in both)
             for _ in tqdm(range(pairs), desc="start", unit="pair", leave=False)
         ]
     return {
         "pairs": pairs,
-        "ours_ms": _ms([own for own, _ in timed]),
-        "bare_ms": _ms([bare for _, bare in timed]),
-        "ratio": round(median(own / bare for own, bare in timed), 3),
+        "ours_ms": _ms([own for (own, _), _ in timed]),
+        "bare_ms": _ms([bare for _, (bare, _) in timed]),
+        "ratio": round(median(own / bare for (own, _), (bare, _) in timed), 3),
+        "tools_list_ms": _ms([own for (_, own), _ in timed]),
+        "bare_tools_list_ms": _ms([bare for _, (_, bare) in timed]),
         "heavy": [name for name in HEAVY if name in imported],
         "modules": {"ours": len(imported), "bare": len(floor)},
         "extra_import_ms": _by_package({name: us for name, us in imported.items() if name not in floor}),
     }
 
 
-def _seconds_to_initialize(server: Server) -> float:
+def _seconds_to_answers(server: Server) -> tuple[float, float]:
+    """Return the seconds from spawn to the answer of `initialize`, and from there to that of `tools/list`."""
     start = perf_counter()
     with subprocess.Popen(
         server.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(server.env)
     ) as process:
-        _initialize(process)
-        return perf_counter() - start
+        initialized, listed = _answered(process, [_INITIALIZE], [_INITIALIZED, _LIST])
+    return initialized - start, listed - initialized
 
 
 def _imports(server: Server) -> dict[str, int]:
@@ -114,26 +120,31 @@ def _imports(server: Server) -> dict[str, int]:
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=dict(server.env)
         ) as process:
-            _initialize(process)
+            _answered(process, [_INITIALIZE])
         log.seek(0)
         return {module: int(us) for us, module in _IMPORTED.findall(log.read())}
 
 
-def _initialize(process: subprocess.Popen[bytes]) -> None:
-    """Send `initialize`, wait for its answer and kill the server at once, before it does anything else."""
+def _answered(process: subprocess.Popen[bytes], *sendings: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Send messages, each time until the answer to the last one is there, and kill the server at once, before it does
+    anything else. Return when the answers came."""
     assert process.stdin is not None
     assert process.stdout is not None
     alarm = Timer(_TOO_LONG_S, process.kill)
     alarm.start()
+    moments: list[float] = []
     try:
-        process.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
-        process.stdin.flush()
-        answer = process.stdout.readline()
+        for messages in sendings:
+            process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            moments.append(perf_counter())
+            if b'"result"' not in answer:
+                raise RuntimeError(f"{process.args!r} did not answer {messages[-1]['method']} but {answer[:200]!r}")
     finally:
         alarm.cancel()
         process.kill()
-    if b'"result"' not in answer:
-        raise RuntimeError(f"{process.args!r} did not answer initialize but {answer[:200]!r}")
+    return moments
 
 
 def _by_package(modules: Mapping[str, int], most: int = 8) -> dict[str, float]:

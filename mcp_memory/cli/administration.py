@@ -25,8 +25,8 @@ from mcp_memory.cli.base import (
 )
 from mcp_memory.cli.terminal import columns, day, minute, plural, visible, wrapped
 from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
+from mcp_memory.core.rights import RIGHTS
 from mcp_memory.core.text import size
-from mcp_memory.store.values import RIGHTS
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory

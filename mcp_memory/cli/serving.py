@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -45,8 +46,11 @@ def serve(transport: str, host: str | None, port: int | None) -> None:
     """
     if transport == "stdio" and (host is not None or port is not None):
         raise click.UsageError("--host and --port are for --transport http or sse; stdio listens on no port.")
+    gc.disable()  # importing makes many objects and no garbage; looking for some takes a tenth of the start
     from mcp_memory.server.transports import serve as serve_transport
 
+    gc.freeze()
+    gc.enable()
     serve_transport(settings(), transport, HOST if host is None else host, PORT if port is None else port)
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, time, timedelta
 from mcp_memory.core.text import zoned
 from mcp_memory.language.when import back, spans_in
 
-__all__ = ["date_of", "dated", "holds", "without_times"]
+__all__ = ["date_of", "dated", "holds", "is_only_a_time", "without_dates"]
 
 _A_DAY = timedelta(days=1)
 _YEARS = 1000, 2200  # a year outside is a misreading
@@ -159,12 +159,18 @@ _MARK = 3  # letters beside a time that say no more than how exact it is, such a
 _SOME = re.compile(r"(?<=[日号號])(?:前不久|不久前|前[后後]?)")  # else 28日前 may be 28 days ago
 
 
-def without_times(text: str) -> str:
-    """Return a clause without the days, months and years that it names; "" if it says nothing else."""
-    text = _SOME.sub("", text)
+def is_only_a_time(text: str) -> bool:
+    """Tell whether a clause says when and nothing else."""
     spans = spans_in(text, datetime.now(UTC))
     rest = "".join(text[start:stop] for start, stop in _between([span.at for span in spans], len(text)))
-    return rest if not spans or sum(map(str.isalpha, rest)) > _MARK else ""
+    return bool(spans) and sum(map(str.isalpha, rest)) <= _MARK
+
+
+def without_dates(text: str) -> str:
+    """Return a text without the days, months and years that it names by numbers: people say "yesterday"."""
+    text = _SOME.sub("", text)
+    dates = [span.at for span in spans_in(text, datetime.now(UTC)) if any(map(str.isdigit, span.text))]
+    return "".join(text[start:stop] for start, stop in _between(dates, len(text)))
 
 
 def _between(taken: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:

@@ -18,11 +18,13 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from hashlib import sha256
-from importlib import resources
+from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import anyio.to_thread
 import mcp.types as wire
+from anyio.abc import TaskStatus
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -41,15 +43,13 @@ from mcp_memory import __version__
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.logs import SafeText, event
-from mcp_memory.core.secrets.masking import mask, mask_values
+from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
 from mcp_memory.server.apps import APP, EXTENSION, UNSEEN, offered_to, read_app, tools_of_the_app
 from mcp_memory.server.authorization import current, needed, needed_by, of_request, shown, using
-from mcp_memory.server.prompts import PROMPTS, get_prompt
-from mcp_memory.server.resources import FIXED, TEMPLATES, Updates, list_resources, read_resource
-from mcp_memory.server.tools import TOOLS
+from mcp_memory.server.tool_definitions import read_definitions
+from mcp_memory.server.updates import Updates
 from mcp_memory.service.shared_memory import SharedMemory
-from mcp_memory.store.values import Right
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -59,8 +59,9 @@ logger = logging.getLogger(__name__)
 
 _CACHED = CacheHint(ttl_ms=3_600_000, scope="public")  # what only a new version of this package changes
 _OPENERS = {"initialize", "server/discover", "ping"}
+_NEXT = {"notifications/initialized", "tools/list"}
+"""What clients send right after those; it is answered before anything else is loaded."""
 _LISTENERS = {"subscriptions/listen", "resources/subscribe"}
-_MOST_NAMES = 1_000
 _NAME = 1_000  # characters of a client's name that are looked at, with each of its requests
 
 
@@ -73,12 +74,17 @@ agent did when it had these words alone.
 """
 
 
+DEFINITIONS = read_definitions()
+
+
 class MemoryServer(MCPServer[None]):
     """An MCPServer over one shared Memory, of which each request sees the space that its grant names."""
 
     def __init__(self, settings: Settings) -> None:
         self.updates = Updates(settings.space)
-        self.memory = SharedMemory(settings, alongside=self.updates.watch)
+        self.memory = SharedMemory(settings, alongside=self._alongside)
+        self._is_loaded = False
+        self._was_called = False
         super().__init__(
             "mcp-memory",
             title="Memory",
@@ -98,7 +104,6 @@ class MemoryServer(MCPServer[None]):
             middleware=[self._prepare],
         )
         self.updates.attach(self)
-        self._met = set[str]()
         self.completion()(self._complete)
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -108,14 +113,15 @@ class MemoryServer(MCPServer[None]):
     async def _prepare(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         """Run a request under its grant, with the store opened before it is promised updates.
 
-        Other requests than those that open a connection start to open the store too.
+        Other requests than those that open a connection start to open the store too, and but for the list of tools
+        they first have their modules loaded on another thread.
         """
         with using(of_request(ctx.request)), offered_to(ctx):
             try:
                 return await self._prepared(ctx, call_next)
             except MCPError as error:  # it repeats what it was asked for: a name, a method, an address
                 said = await _masked(error.error.message)
-                data = await anyio.to_thread.run_sync(mask_values, error.error.data)
+                data = await anyio.to_thread.run_sync(_mask_values, error.error.data)
                 raise MCPError(error.error.code, said, data) from error
 
     async def _prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -126,15 +132,20 @@ class MemoryServer(MCPServer[None]):
                 logger.warning("updates begin when the store can be opened: %s", error)
         elif ctx.method not in _OPENERS:
             self.memory.open_soon()
+        if not self._is_loaded and ctx.method not in _OPENERS | _NEXT:
+            await anyio.to_thread.run_sync(_load)
+            self._is_loaded = True
         if introduced := ctx.session.client_params:
-            await self._meet(introduced.client_info.name[:_NAME])
+            self.memory.meet(introduced.client_info.name[:_NAME])
         return for_reader(ctx, await call_next(ctx))
 
-    async def _meet(self, client: str) -> None:
-        """Note a client's name, as it may be shown, for other processes."""
-        if client not in self._met and len(self._met) < _MOST_NAMES:
-            self._met.add(client)
-            self.memory.meet(one_line(await _masked(client), 60))
+    async def _alongside(self, memory: Memory, *, task_status: TaskStatus[None]) -> None:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self.updates.watch, memory)
+            task_status.started()
+            await anyio.to_thread.run_sync(_load)
+            if not self._was_called:  # a call at work builds what it needs, sooner without another beside it
+                await anyio.to_thread.run_sync(warm_up)
 
     async def _memory(self) -> Memory:
         """Return the memory, opened where need be, of the space of the request at work."""
@@ -144,14 +155,16 @@ class MemoryServer(MCPServer[None]):
     # --- tools --------------------------------------------------------------------------------------
 
     async def list_tools(self) -> list[wire.Tool]:
-        offered = [*TOOLS, *tools_of_the_app()]
-        own = await anyio.to_thread.run_sync(lambda: [tool.definition for tool in offered])
+        own = [*DEFINITIONS, *(tool.definition for tool in tools_of_the_app())]
         return shown([*own, *await super().list_tools()], current())
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> wire.CallToolResult | wire.InputRequiredResult:
-        tool = _TOOLS.get(name) or next((one for one in tools_of_the_app() if one.name == name), None)
+        from mcp_memory.server.tools import TOOLS
+
+        self._was_called = True
+        tool = next((one for one in (*TOOLS, *tools_of_the_app()) if one.name == name), None)
         if tool is None:
             known = await self.list_tools()
             added = next((one for one in await super().list_tools() if one.name == name), None)
@@ -193,6 +206,8 @@ class MemoryServer(MCPServer[None]):
     # --- resources ----------------------------------------------------------------------------------
 
     async def list_resources(self) -> list[wire.Resource]:
+        from mcp_memory.server.resources import FIXED, list_resources
+
         try:
             own = await list_resources(await self._memory())
         except McpMemoryError:
@@ -200,6 +215,8 @@ class MemoryServer(MCPServer[None]):
         return [*own, *([APP] if tools_of_the_app() else []), *await super().list_resources()]
 
     async def list_resource_templates(self) -> list[wire.ResourceTemplate]:
+        from mcp_memory.server.resources import TEMPLATES
+
         return [*TEMPLATES, *await super().list_resource_templates()]
 
     async def read_resource(
@@ -209,6 +226,8 @@ class MemoryServer(MCPServer[None]):
             return [app]
         if not str(uri).startswith("memory://"):
             return await super().read_resource(uri, context)
+        from mcp_memory.server.resources import read_resource
+
         try:
             return [await read_resource(await self._memory(), str(uri))]
         except (NotFound, InvalidInput) as error:
@@ -221,11 +240,15 @@ class MemoryServer(MCPServer[None]):
     # --- prompts ------------------------------------------------------------------------------------
 
     async def list_prompts(self) -> list[wire.Prompt]:
+        from mcp_memory.server.prompts import PROMPTS
+
         return [*(prompt.definition for prompt in PROMPTS), *await super().list_prompts()]
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
     ) -> wire.GetPromptResult | wire.InputRequiredResult:
+        from mcp_memory.server.prompts import PROMPTS, get_prompt
+
         prompt = next((prompt for prompt in PROMPTS if prompt.name == name), None)
         if prompt is None:
             known = [known.name for known in await self.list_prompts()]
@@ -251,11 +274,36 @@ class MemoryServer(MCPServer[None]):
             return wire.Completion(values=[])  # nobody wants an error while typing
 
 
+def _load() -> None:
+    """Import what `initialize` and `tools/list` do without; the methods that need it import it again, at no cost."""
+    for name in ("prompts", "resources", "tools"):
+        import_module(f"mcp_memory.server.{name}")
+
+
+def warm_up() -> None:
+    """Build what checks the arguments of calls, for which the first ones would wait.
+
+    The model of the search is not loaded: it takes 60 MB, which a server that is never asked can do without.
+    """
+    from mcp_memory.server.tools import TOOLS
+
+    for tool in TOOLS:
+        _ = tool.model
+
+
 async def _masked(text: str) -> str:
-    return await anyio.to_thread.run_sync(mask, text)  # it may read its tables first
+    def masked() -> str:
+        from mcp_memory.core.secrets.masking import mask
+
+        return mask(text)
+
+    return await anyio.to_thread.run_sync(masked)  # it may read its tables first
 
 
-_TOOLS = {tool.name: tool for tool in TOOLS}
+def _mask_values(value: Any) -> Any:
+    from mcp_memory.core.secrets.masking import mask_values
+
+    return mask_values(value)
 
 
 def _check(tool: str, right: Right) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast, get_type_hints
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails, from_json
 
-from mcp_memory.core import types
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 
@@ -153,6 +152,8 @@ def output_schema(answer: type) -> dict[str, Any]:
 
 @cache
 def _field_docs() -> dict[str, dict[str, str]]:
+    from mcp_memory.core import types
+
     tree = ast.parse(inspect.getsource(types))
     return {node.name: dict(_documented(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
 

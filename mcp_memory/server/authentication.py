@@ -41,11 +41,11 @@ from starlette.responses import Response
 from starlette.routing import Router
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
 from mcp_memory.server.authorization import GRANT, Grant
 from mcp_memory.server.probes import Probes
-from mcp_memory.store.values import Right
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

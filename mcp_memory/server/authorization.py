@@ -21,8 +21,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.rights import Right, includes
 from mcp_memory.core.text import one_line
-from mcp_memory.store.values import Right, includes
 
 GRANT = "mcp_memory.grant"
 """Where the door leaves the grant in the scope of a request."""

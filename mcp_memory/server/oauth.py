@@ -22,9 +22,9 @@ import anyio.to_thread
 from pydantic import AnyHttpUrl
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import safe_name
 from mcp_memory.server.authorization import is_loopback
-from mcp_memory.store.values import RIGHTS, Right
 
 if TYPE_CHECKING:
     from jwt import PyJWK

@@ -31,14 +31,12 @@ from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import Refused
 from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.server import authorization
-from mcp_memory.server.app import MemoryServer, build_server
-from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
-from mcp_memory.server.prompts import PROMPTS
-from mcp_memory.server.tools import TOOLS
+from mcp_memory.server.app import DEFINITIONS, MemoryServer, build_server
 from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
 from mcp_memory.service.jsonrpc import error_reply, repaired_message
 
 if TYPE_CHECKING:
+    from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
     from mcp_memory.ui.app import Interface
 
 
@@ -61,7 +59,10 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
     for name, nearest in unknown_variables().items():
         meant = f" Did you mean {nearest}?" if nearest else ""
         logger.warning("%s is no setting, and sets nothing.%s", SafeText(name), SafeText(meant))
-    telemetry.set_up({*(tool.name for tool in TOOLS), *(prompt.name for prompt in PROMPTS)})
+    if telemetry.wanted():
+        from mcp_memory.server.prompts import PROMPTS
+
+        telemetry.set_up({*(tool.name for tool in DEFINITIONS), *(prompt.name for prompt in PROMPTS)})
     server = build_server(settings)
     server.memory.what = f"serve {transport}"
     if transport == "stdio":
@@ -82,6 +83,8 @@ def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: 
 
     Raises InvalidInput for a setting that cannot be.
     """
+    from mcp_memory.server.authentication import AuthenticationMiddleware, Credentials
+
     security = authorization.security(host, settings.allowed_hosts)
     if transport == "sse":
         app = server.sse_app(host=host, max_request_body_size=MAX_BODY, transport_security=security)

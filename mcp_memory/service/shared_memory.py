@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS = 20.0
+_MOMENT_SECONDS = 0.05
+"""Before opening, which takes the interpreter for itself, for what a client asks right after it has connected."""
 _HOUSE_SECONDS = 3_600.0
 _MOST_CLIENTS = 100  # whose names are kept: anybody may name himself anything
 
@@ -49,7 +51,7 @@ class SharedMemory:
         self._holders = 0
         self._keeper: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[Memory] | None = None
-        self._closing = asyncio.Event()
+        self._closing, self._wanted = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
     async def held(self) -> AsyncGenerator[None]:
@@ -64,15 +66,19 @@ class SharedMemory:
 
     async def get(self) -> Memory:
         """Return the open Memory, opening it first where need be. Raises what opening it raised."""
-        return await asyncio.shield(self.open_soon())
+        opened = self.open_soon()
+        self._wanted.set()
+        return await asyncio.shield(opened)
 
     def open_soon(self) -> asyncio.Future[Memory]:
-        """Begin to open the Memory, unless it is open or about to be, and return what will be it."""
+        """Open the Memory in a moment, unless it is open or about to be, and return what will be it."""
         if self._keeper is None or self._keeper.done() or self._closing.is_set():
-            self._closing = asyncio.Event()
+            self._closing, self._wanted = asyncio.Event(), asyncio.Event()
             self._opened = asyncio.get_running_loop().create_future()
             self._opened.add_done_callback(_seen)
-            self._keeper = asyncio.create_task(self._keep(self._opened, self._closing), name="mcp-memory store")
+            self._keeper = asyncio.create_task(
+                self._keep(self._opened, self._closing, self._wanted), name="mcp-memory store"
+            )
         assert self._opened is not None
         return self._opened
 
@@ -85,7 +91,12 @@ class SharedMemory:
         if opened is not None and opened.done() and not opened.cancelled() and opened.exception() is None:
             asyncio.get_running_loop().run_in_executor(None, opened.result().met, client)
 
-    async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event) -> None:
+    async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event, wanted: asyncio.Event) -> None:
+        with anyio.move_on_after(_MOMENT_SECONDS):
+            await wanted.wait()
+        if closing.is_set():
+            opened.cancel()
+            return
         try:
             module = await anyio.to_thread.run_sync(import_module, "mcp_memory.service.memory")
             async with (
@@ -111,6 +122,7 @@ class SharedMemory:
         if keeper is None or keeper.done():
             return
         self._closing.set()
+        self._wanted.set()
         with anyio.CancelScope(shield=True):
             await asyncio.wait([keeper], timeout=_CLOSING_SECONDS)
         if not keeper.done():

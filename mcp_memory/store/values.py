@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
+from mcp_memory.core.rights import Right
 from mcp_memory.core.types import (
     Atom,
     CanvasRow,
@@ -38,7 +39,6 @@ __all__ = [
     "DISTIL",
     "INDEX",
     "RECALLS",
-    "RIGHTS",
     "Amended",
     "Appended",
     "Backlog",
@@ -67,7 +67,6 @@ __all__ = [
     "Posting",
     "RecallEntry",
     "RecallHow",
-    "Right",
     "Saved",
     "Saving",
     "SavingKind",
@@ -87,7 +86,6 @@ __all__ = [
     "Verdict",
     "Work",
     "WrittenAtom",
-    "includes",
 ]
 
 Layer = Literal["turn", "atom", "chunk"]
@@ -770,15 +768,6 @@ class RecallEntry:
     ids: tuple[str, ...]
     tokens: int
     query: str | None = None
-
-
-Right = Literal["read", "write", "admin"]
-RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
-
-
-def includes(right: Right, needed: Right) -> bool:
-    """Tell whether a right allows what needs another: each one includes those before it."""
-    return RIGHTS.index(needed) <= RIGHTS.index(right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Fact, Kind
-from mcp_memory.store.values import RIGHTS, Right
 from mcp_memory.ui.components import link, note, part, section, words_of
 from mcp_memory.ui.confirmations import told
 from mcp_memory.ui.elements import el

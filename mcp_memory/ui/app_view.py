@@ -15,8 +15,8 @@ from urllib.parse import quote
 from pydantic_core import to_json
 
 from mcp_memory.core.errors import NotFound
+from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
-from mcp_memory.store.values import Right
 from mcp_memory.ui.components import address, note
 from mcp_memory.ui.elements import el, tree
 from mcp_memory.ui.pages import ADDRESSES, page_at

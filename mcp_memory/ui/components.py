@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from mcp_memory.core.rights import Right
 from mcp_memory.core.text import revealed
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Source, Turn
-from mcp_memory.store.values import Right
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t

@@ -19,7 +19,7 @@ from hashlib import sha256
 from math import ceil
 from typing import Protocol
 
-from mcp_memory.store.values import Right, includes
+from mcp_memory.core.rights import Right, includes
 
 __all__ = ["IDLE_SECONDS", "KEY_SECONDS", "Door", "OneTimeKeys", "Reader", "Session", "Sessions", "TooManyKeys"]
 

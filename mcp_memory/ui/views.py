@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.values import Right, includes
+from mcp_memory.core.rights import Right, includes
 from mcp_memory.ui.elements import Element
 
 if TYPE_CHECKING:

@@ -21,7 +21,17 @@ def test_every_figure_has_its_floor_beside_it(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(latency, name, few)
     first = anyio.run(partial(measure, pairs=1, offloads=1), Bed(folder=tmp_path, turns=120))
     assert {key: set(value) for key, value in first.items() if key not in ("turns", "machine", "disk")} == {
-        "start": {"pairs", "ours_ms", "bare_ms", "ratio", "heavy", "modules", "extra_import_ms"},
+        "start": {
+            "pairs",
+            "ours_ms",
+            "bare_ms",
+            "ratio",
+            "tools_list_ms",
+            "bare_tools_list_ms",
+            "heavy",
+            "modules",
+            "extra_import_ms",
+        },
         "capture": {
             "turns_per_s",
             "last_tenth_turns_per_s",

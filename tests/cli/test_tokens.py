@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from mcp_memory.store.values import RIGHTS
+from mcp_memory.core.rights import RIGHTS
 
 Run = Callable[..., Result]
 

@@ -12,8 +12,8 @@ import httpx2
 import pytest
 
 from mcp_memory.core.config import load_settings
+from mcp_memory.core.rights import Right
 from mcp_memory.service.memory import Memory
-from mcp_memory.store.values import Right
 from tests.server.answers import WAIT
 from tests.server.served import served
 

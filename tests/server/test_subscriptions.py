@@ -19,10 +19,10 @@ from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotificati
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
-from mcp_memory.server import resources
+from mcp_memory.server import updates as updating
 from mcp_memory.server.app import MemoryServer
 from mcp_memory.server.authorization import Grant, using
-from mcp_memory.server.resources import Updates, uris_of
+from mcp_memory.server.updates import Updates, uris_of
 from mcp_memory.service.memory import open_memory
 from tests.server.answers import WAIT, answer_of
 
@@ -141,7 +141,7 @@ async def test_who_unsubscribes_is_told_no_more(server: MemoryServer) -> None:
 async def test_a_connection_watches_so_many_addresses_and_no_more(
     server: MemoryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resources, "_MOST_WATCHED", 2)
+    monkeypatch.setattr(updating, "_MOST_WATCHED", 2)
 
     async def subscribe(uri: str) -> None:
         with pytest.warns(MCPDeprecationWarning):
@@ -178,7 +178,7 @@ async def test_a_connection_that_ended_is_forgotten(server: MemoryServer) -> Non
 async def test_a_client_that_stopped_reading_holds_up_no_other_space(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resources, "_SEND_SECONDS", WAIT)
+    monkeypatch.setattr(updating, "_SEND_SECONDS", WAIT)
     send, heard = anyio.create_memory_object_stream[str](10)
     begun = anyio.Event()
 

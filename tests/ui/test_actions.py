@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.rights import Right
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.values import Right
 from mcp_memory.ui import actions
 from mcp_memory.ui.actions import own_path
 from mcp_memory.ui.sessions import Reader

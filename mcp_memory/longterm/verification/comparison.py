@@ -173,7 +173,7 @@ def contradicted_part(
             subject = named & {_USER}
         named = named | (subject or frozenset[str]()) if pattern("GOES_ON").match(part) else named
         if (
-            _is_denied(part, sentences)
+            _is_denied(part, sentences, names)
             or _is_another(part, texts, sentences)
             or _is_swapped(part, named, clauses, names)
         ):
@@ -184,11 +184,11 @@ def contradicted_part(
 # --- denied -----------------------------------------------------------------------------------------
 
 
-def _is_denied(part: str, sentences: Sequence[str]) -> bool:
+def _is_denied(part: str, sentences: Sequence[str], names: Collection[str]) -> bool:
     """Tell whether all sentences with the words of a part say the opposite: "I don't trust him" is no trust."""
     said = {_denies(limb) for limb in _pieces(part)}
-    names = () if "de" in languages_of(part.split()) else _capitals(part)  # German nouns have capitals
-    rest = terms_of(part) - known_terms(*names)
+    capitals = () if "de" in languages_of(part.split()) else _capitals(part)  # of German nouns
+    rest = terms_of(part) - known_terms(*capitals, *names)
     found = False
     for sentence in sentences if len(said) == 1 else ():
         is_near = not rest or differ(part, sentence) or rest & known_terms(sentence)  # else they share a name alone

@@ -33,7 +33,7 @@ from mcp_memory.language.sentences import (
     standing_rules,
 )
 from mcp_memory.language.words import function_words_of, languages_of
-from mcp_memory.longterm.times import without_times
+from mcp_memory.longterm.times import is_only_a_time, without_dates
 from mcp_memory.longterm.turns import bare, phrases_of
 from mcp_memory.longterm.verification.comparison import (
     SHORT,
@@ -105,14 +105,13 @@ def unsupported(
     texts = [own_part(text).replace(FILL, " ") for text in said]
     if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
         return strange[0]
-    parts = [part for part in parts_of(statement) if without_times(part)]
+    parts = [part for part in parts_of(without_dates(statement)) if not is_only_a_time(part)]
     places = [known_terms(place, *names) for text in texts for place in places_of(text)]
-    told = [without_times(part) for part in parts]  # turns say "yesterday" where a statement has the day
-    shares = [max((share_of(part, place) for place in places), default=0.0) for part in told]
+    shares = [max((share_of(part, place) for place in places), default=0.0) for part in parts]
     alike = max(shares, default=0.0) >= _WORDS  # some words are shared, so the language is the same
-    for part, words, share in zip(parts, told, shares, strict=True):
-        least = _least(words, share, alike=alike)
-        if share < _WORDS and not any(nearest(words, pieces_of(text)) >= least for text in texts):
+    for part, share in zip(parts, shares, strict=True):
+        least = _least(part, share, alike=alike)
+        if share < _WORDS and not any(nearest(part, pieces_of(text)) >= least for text in texts):
             return part
     return contradicted_part(parts, texts, names=names, heard=[*heard, *said])  # a title in quotation marks is named
 

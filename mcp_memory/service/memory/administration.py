@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.progress import Tell, untold
+from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Reviewed, Turn
 from mcp_memory.service.memory.retention import RetentionVerbs
 from mcp_memory.service.memory.verbs import in_thread, of_store
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import RIGHTS, Filters, Held, NewAtom, Right, Token, Verdict
+from mcp_memory.store.values import Filters, Held, NewAtom, Token, Verdict
 
 if TYPE_CHECKING:
     from mcp_memory.service.portable import Brought, Exported, Parcel

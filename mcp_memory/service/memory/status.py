@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from mcp_memory import __version__
 from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
 from mcp_memory.core.process_registry import all_processes
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
 from mcp_memory.store.protocol import Store
 
@@ -33,9 +34,9 @@ class StatusVerbs(Verbs):
     """Status, changes and repairs."""
 
     def met(self, client: str) -> None:
-        """Register the name of a client, shown to other processes. Blocks shortly; never raises."""
+        """Register the name of a client, masked, shown to other processes. Blocks shortly; never raises."""
         if self._parts.note:
-            self._parts.note.met(client)
+            self._parts.note.met(mask(client))
 
     last_change = of_store(Store.last_change)
     changes = of_store(Store.changes)

@@ -16,10 +16,10 @@ from typing import Any, get_args
 
 import apsw
 
+from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
 from mcp_memory.store.citations import cited
 from mcp_memory.store.sql.canvases import groups_of
-from mcp_memory.store.values import Right
 
 __all__ = ["LINE_FILES", "NEXT_STEP", "WRONG", "Unreadable", "is_line_file", "leave_out", "unreadable"]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from mcp_memory.core.rights import RIGHTS
 from mcp_memory.core.text import size
-from mcp_memory.store.values import RIGHTS
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.pages import keeping

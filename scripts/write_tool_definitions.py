@@ -1,0 +1,12 @@
+"""Write the definitions of the tools, which the server reads instead of building them, from the tools' signatures.
+
+python scripts/write_tool_definitions.py
+"""
+
+from __future__ import annotations
+
+from mcp_memory.server.tool_definitions import FILE, as_file
+from mcp_memory.server.tools import TOOLS
+
+if __name__ == "__main__":
+    FILE.write_bytes(as_file(tool.definition for tool in TOOLS))
