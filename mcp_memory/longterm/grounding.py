@@ -99,7 +99,8 @@ def grounded(
     if refusal is not None:
         return Refusal(reason=refusal)
     turn = words[0][0]
-    if statement.kind == "instruction" and not _is_rule(text, words, batch, names):
+    is_verbatim = statement.kind == "instruction" and not _is_rule(text, words, batch, names)
+    if is_verbatim:
         own = [(one, span) for one, span in words if _is_the_users(one, span, names)]
         if not own:
             return Refusal(reason=f"a rule has to stand in the user's own words, and {one_line(text, 80)!r} does not")
@@ -129,7 +130,7 @@ def grounded(
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
     ended = [shown[id] for id in atom.supersedes]  # it may say again what still holds of them
-    atom, untold = _supported(atom, text, words, batch, names, ended)
+    atom, untold = (atom, ()) if is_verbatim else _supported(atom, text, words, batch, names, ended)
     atom = quarantined(atom, _suspicions(statement, atom, words))
     return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.notes, *untold))
 

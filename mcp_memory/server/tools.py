@@ -143,7 +143,7 @@ def remember(
     value: str | None = None,
     supersedes: Annotated[Ids, Field(description="Atoms it makes outdated")] = [],  # noqa: B006
     valid_from: Annotated[str | None, Field(description="Date; left out, now")] = None,
-    cites: Annotated[Ids, Field(description="Results it rests on: refs, nodes")] = [],  # noqa: B006
+    cites: Annotated[Ids, Field(description="Refs or nodes it rests on")] = [],  # noqa: B006
     source: Annotated[Voice, Field(description="Who says so")] = "user",
 ) -> Remembered:
     """Keep one durable statement about the user, their world, or how they want you to work.
@@ -228,7 +228,7 @@ def forget(
 ) -> Forgotten:
     """Take turns, statements or results out of memory when the user asks for it. It can be undone.
 
-    With ids it acts at once; else it shows what would go, until dry_run=false. A query means what holds all its words.
+    Without ids it only shows what would go, until dry_run=false. A query means what holds all its words.
     """
     ...
 

@@ -187,11 +187,12 @@ def contradicted_part(
 def _is_denied(part: str, sentences: Sequence[str], names: Collection[str]) -> bool:
     """Tell whether all sentences with the words of a part say the opposite: "I don't trust him" is no trust."""
     said = {_denies(limb) for limb in _pieces(part)}
-    capitals = () if "de" in languages_of(part.split()) else _capitals(part)  # of German nouns
+    all_capital = dense(part) or "de" in languages_of(part.split())  # German nouns
+    capitals = () if all_capital else _capitals(part)
     rest = terms_of(part) - known_terms(*capitals, *names)
     found = False
-    for sentence in sentences if len(said) == 1 else ():
-        is_near = not rest or differ(part, sentence) or rest & known_terms(sentence)  # else they share a name alone
+    for sentence in sentences if len(said) == 1 and rest else ():
+        is_near = differ(part, sentence) or not rest.isdisjoint(known_terms(sentence))  # else they share a name alone
         if is_near and _says(sentence, part):
             if _allows(sentence, part, negative=said == {True}):
                 return False
