@@ -143,7 +143,7 @@ def remember(
     value: str | None = None,
     supersedes: Annotated[Ids, Field(description="Atoms it makes outdated")] = [],  # noqa: B006
     valid_from: Annotated[str | None, Field(description="Date; left out, now")] = None,
-    cites: Annotated[Ids, Field(description="Refs or nodes it rests on")] = [],  # noqa: B006
+    cites: Annotated[Ids, Field(description="Refs, nodes it rests on")] = [],  # noqa: B006
     source: Annotated[Voice, Field(description="Who says so")] = "user",
 ) -> Remembered:
     """Keep one durable statement about the user, their world, or how they want you to work.
@@ -264,7 +264,7 @@ def offload_tool_result(
 
     It outlives your context: fold_canvas shows it after a compaction, expand_node gets the result back. In a task of
     ten calls or more, call it when a step is finished or a dead end (status=blocked), with the lines that matter. Only
-    a program that can put the answer in the place of a large result passes all of it.
+    a program that replaces the result by the answer passes all of it.
     """
     ...
 
