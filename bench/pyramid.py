@@ -188,7 +188,7 @@ def _figures(turns: int, lived: Lived, status: dict[str, Any], grounded: tuple[i
         f"{turns} turns, {done['extract'].get('skipped', 0)} of them skipped as chatter",
         f"atoms drawn {drawn} ({100 * drawn / turns:.1f} for 100 turns), refused {refused}",
         f"held true {counts['current']}, past {counts['atoms'] - counts['current']}, facts {counts['facts']}, "
-        f"entities {counts['entities']}, scenes {counts['scenes']}",
+        f"entities {counts['entities']}, scenes {counts['scenes']}; held for review {status['held']}",
         f"calls {calls} ({100 * calls / turns:.1f} for 100 turns)",
         f"grounded {grounded[0]} of {grounded[1]} quotes ({100 * grounded[0] / max(1, grounded[1]):.1f} %)",
     ]

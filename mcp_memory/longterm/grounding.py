@@ -105,7 +105,7 @@ def grounded(
         if not own:
             return Refusal(reason=f"a rule has to stand in the user's own words, and {one_line(text, 80)!r} does not")
         told = [*told, f"{one_line(text, 80)!r} goes beyond the user's words, which are kept instead"]
-        text = f'{names.user or USER}: "{_sentences_around(*own[0])}"'
+        text = f'{own[0][0].name or USER}: "{_sentences_around(*own[0])}"'
         statement = statement.model_copy(update={"kind": "episodic", "priority": _OF_A_WISH, "fact": None, "ends": []})
     times = holds(statement.valid_from, statement.valid_to, turn.said_at, lasting=statement.kind != "episodic")
     said = " ".join([text, *(one.content for one, _ in words)])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.core.errors import EmbeddingFailed
@@ -167,13 +167,13 @@ def contradicted_part(
     sentences = [sentence for text in texts for sentence in sentences_of(text)]
     clauses = [clause for sentence in sentences for clause in _clauses(sentence)]
     subject: frozenset[str] | None = None
-    for part in parts:
+    for before, part in pairwise(["", *parts]):
         named = _named(part, clauses)
         if subject is None and named:
             subject = named & {_USER}
         named = named | (subject or frozenset[str]()) if pattern("GOES_ON").match(part) else named
         if (
-            _is_denied(part, sentences, names)
+            (not _denies(before) and _is_denied(part, sentences, names))  # "does not know why, and what to do"
             or _is_another(part, texts, sentences)
             or _is_swapped(part, named, clauses, names)
         ):
