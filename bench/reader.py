@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Any
 
 from pydantic import BaseModel
@@ -28,6 +28,7 @@ _TURN = re.compile(r"^<(t\d+) [^>\n]*> (.*?)(?=\n<(?:t\d+ |day>|session>|/turns>
 _TOLD = re.compile(r"I \w+[^.!?\n]*[.!?]")
 _PAGE = re.compile(r'<page slug="([^"]+)"[^>]*>\n(.*?)\n</page>', re.DOTALL)
 _PAGE_CHARS = 1_500
+_SCENE_CHARS = 1_100
 _STATEMENT = re.compile(r"^\((a\d+)\) (?:\[[^\]\n]*\] )?(.+)$", re.MULTILINE)
 _LINE = re.compile(r"^(\d+)\| (- .+)$", re.MULTILINE)
 
@@ -71,8 +72,10 @@ def scenes(question: str) -> Any:
         edit for page in _PAGE.findall(_within("pages", question)) if (edit := _without(ended, *page))
     ]
     if told and "only where two are merged" not in question and "Too many stand" not in question:
-        edits.append(_page(f"from-{told[0][0]}", f"From {told[0][0]}", [f"- {t} ({id})" for id, t in told]))
-        told = []
+        sizes = accumulate(len(text) for _, text in told)
+        fits = [one for one, size in zip(told, sizes, strict=True) if size < _SCENE_CHARS]
+        edits.append(_page(f"from-{told[0][0]}", f"From {told[0][0]}", [f"- {t} ({id})" for id, t in fits]))
+        told = told[len(fits) :]
     return {
         "edits": edits,
         "dropped": [f"{id}: there is no room" for id, _ in told],

@@ -96,10 +96,10 @@ def _short_sessions(
             yield batch
 
 
-_HELD = 20  # statements shown beside the turns
+_HELD = 16  # statements shown beside the turns
 _HELD_FOR_A_TURN = 3
 _HELD_CHARS = 200
-_BY_RARE_WORDS = 12  # of them
+_BY_RARE_WORDS = 10  # of them
 _RARE = 3  # statements that have a word, at most
 _TERMS_AT_ONCE = 60
 
