@@ -84,7 +84,7 @@ class Settings(BaseModel):
     batch_turns: int = _setting(40, "Most turns that one question covers", ge=1, le=100)
     background_turns: int = _setting(5, "Earlier turns that it shows as context", ge=0, le=50)
     every_turns: int = _setting(
-        10, "Unread turns of the user that make a silent session due; fewer wait three days", ge=1, le=100
+        16, "Unread turns of the user that make a silent session due; fewer wait a week", ge=1, le=100
     )
     idle_seconds: float = _setting(600, "Silence after which a session is read", ge=0, le=86_400)
     scenes_interval: float = _setting(900, "Seconds between two updates of the scenes", ge=0, le=86_400)

@@ -21,11 +21,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part, sentences
+from mcp_memory.language.sentences import FILL, own_part, sentences, standing_rules
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.names import USER, Names, is_person, name_words
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
@@ -56,7 +56,8 @@ _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
 _ANSWER = 200  # characters; a shorter turn may answer the turn before it; then its words count too
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
-_OF_A_WISH = 70  # the priority of the user's words that a model made more of
+_A_WISH: dict[str, Any] = {"kind": "episodic", "priority": 70, "fact": None, "ends": []}
+"""The user's words where a model made a rule of what may have been meant for once."""
 _OF_A_FACT = 0.5  # share of the value's words that the statement or its evidence must have
 _ALWAYS_NAMED = {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
 """Relations that follow from other words: who moved to a place lives there. What somebody is to the user is named."""
@@ -105,9 +106,10 @@ def grounded(
         if not own:
             return Refusal(reason=f"a rule has to stand in the user's own words, and {one_line(text, 80)!r} does not")
         told = [*told, f"{one_line(text, 80)!r} goes beyond the user's words, which are kept instead"]
-        text = f'{own[0][0].name or USER}: "{_sentences_around(*own[0])}"'
-        statement = statement.model_copy(update={"kind": "episodic", "priority": _OF_A_WISH, "fact": None, "ends": []})
-    times = holds(statement.valid_from, statement.valid_to, turn.said_at, lasting=statement.kind != "episodic")
+        text = _in_their_words(*own[0])
+        statement = statement.model_copy(update={"fact": None} if _states_a_rule(*own[0]) else _A_WISH)
+    said_at = max(one.said_at for one, _ in words) if statement.valid_from else turn.said_at
+    times = holds(statement.valid_from, statement.valid_to, said_at, lasting=statement.kind != "episodic")
     said = " ".join([text, *(one.content for one, _ in words)])
     fact = _fact(statement, names, said) if times.now else None
     chiefs = [fact[0] if fact else None, *(names.chief(named.name) for named in statement.entities)]
@@ -276,10 +278,19 @@ def _is_the_users(turn: Turn, span: tuple[int, int], names: Names) -> bool:
     return turn.role == "user" and not _is_quoted(turn, span) and not names.is_other(turn)
 
 
-def _sentences_around(turn: Turn, span: tuple[int, int]) -> str:
-    """Return the sentences in which a span of a turn stands."""
-    around = [(start, end) for start, end in sentences(turn.content) if start < span[1] and end > span[0]] or [span]
-    return one_line(turn.content[around[0][0] : around[-1][1]], MAX_TEXT // 2)
+def _sentences_around(turn: Turn, span: tuple[int, int]) -> list[tuple[int, int]]:
+    return [(start, end) for start, end in sentences(turn.content) if start < span[1] and end > span[0]] or [span]
+
+
+def _in_their_words(turn: Turn, span: tuple[int, int]) -> str:
+    around = _sentences_around(turn, span)
+    return f'{turn.name or USER}: "{one_line(turn.content[around[0][0] : around[-1][1]], MAX_TEXT // 2)}"'
+
+
+def _states_a_rule(turn: Turn, span: tuple[int, int]) -> bool:
+    """Tell whether the sentences in which a span stands state a rule by their grammar."""
+    rules = standing_rules(turn.content)
+    return any(rule.start < end and start < rule.end for start, end in _sentences_around(turn, span) for rule in rules)
 
 
 def _is_rule(text: str, words: Sequence[Words], batch: TurnBatch, names: Names) -> bool:

@@ -12,7 +12,7 @@ space that has been due longest (`Store.claim_space`), so the threads of all pro
 it; and releases it, due now if there was a job, else when time will make one due. The bell only wakes it.
 
 Extraction is due for a session when it has fallen silent and enough turns of the space are unread; fewer are read after
-three days. It is due at once when one question is full, or on request. Each question repeats its instructions, so few
+a week. It is due at once when one question is full, or on request. Each question repeats its instructions, so few
 large ones cost a fraction of many small ones, and until then the turns are found word for word.
 (Upstream asks every 5 turns, and after 1, 2 and 4 of each session.) Merging waits for some drafts, for one question
 serves many. Scenes are written when enough is new, and not too often; the persona when `trigger` says so. There is at
@@ -272,7 +272,7 @@ class Scheduler:
         now = self._now()
         waits = [one.at - now for one in planned(self._store, self._space, self._settings, now) if one.at > now]
         retry = self._store.next_retry(self._space)
-        return max(_LEAST_REST, min([*waits, *([] if retry is None else [retry]), LATEST]))
+        return max(_LEAST_REST, min([*waits, *([] if retry is None else [retry]), _LONGEST_REST]))
 
 
 def _masked(value: Any) -> Any:
@@ -372,12 +372,13 @@ class SchedulerThread:
 
 
 # The least input of a question.
-DRAFTS = 12
-NEW_ATOMS = 30
+DRAFTS = 24
+NEW_ATOMS = 40
 TURNS_A_QUESTION, FIRST = 11, 4  # the promise is ten; the first few and corrections come on top
-LATEST = timedelta(days=1)  # after which even one is
-_LATEST_TURNS = timedelta(days=3)  # the same for unread turns, which search finds word for word
-_LATEST_SCENES = timedelta(days=7)  # the same for pages that stand; what is in none of them is found by search
+LATEST = timedelta(days=7)  # after which fewer turns or drafts are enough; until then, search finds each by itself
+_LATEST_SCENES = timedelta(days=14)  # the same for statements that no page tells
+_FIRST_SCENES = timedelta(days=1)  # the same where there is no page yet
+_LONGEST_REST = timedelta(days=1)
 RECORDS_A_QUESTION = 25
 REST = timedelta(hours=1)  # after which a task's results wait for no more
 _ALL = 10_000  # rows that are counted
@@ -508,7 +509,7 @@ def _ready(backlog: Backlog, settings: Settings, now: datetime, *, enough: bool)
     """Return when a session is read; `enough` tells whether the unread turns of the space are worth a question."""
     if backlog.flush > backlog.start or backlog.turns >= settings.batch_turns:
         return now
-    return _after(backlog.last, timedelta(seconds=settings.idle_seconds) if enough else _LATEST_TURNS, now)
+    return _after(backlog.last, timedelta(seconds=settings.idle_seconds) if enough else LATEST, now)
 
 
 def _scenes(
@@ -533,7 +534,7 @@ def _scenes(
         return start if start > now or is_stale(store, space) else None
     if eager or len(new) >= NEW_ATOMS:
         return start
-    latest = LATEST if state is None else _LATEST_SCENES
+    latest = _FIRST_SCENES if state is None else _LATEST_SCENES
     return max(start, _after(new[0].learned_at, latest, now))
 
 

@@ -710,20 +710,38 @@ def test_a_preference_about_rules_is_no_injection(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "rule"),
+    ("said", "rule", "kept"),
     [
-        ("Ask me before payments over 50 euros.", "Ask before payments over 500 euros."),
-        ("Ask me before every payment.", "Payments do not need the user's approval."),
-        ("I moved to Lisbon in May.", "Always recommend Lisbon hotels."),
-        ("My boss says never use Python for scripts.", "Never use Python for scripts."),
+        ("Ask me before payments over 50 euros.", "Ask before payments over 500 euros.", ("episodic", 70)),
+        ("Always ask me before a payment.", "Payments do not need the user's approval.", ("instruction", -1)),
+        ("No foxgloves until Jonah is older.", "Suggest no foxgloves and no yew.", ("instruction", -1)),
+        ("Für alles, was rausgeht, gilt: siezen.", "In allen Texten der Praxis siezen.", ("instruction", -1)),
+        ("Use seed 1871 everywhere.", "Use seed 1871 and four cores in the thesis.", ("instruction", -1)),
+        ("I moved to Lisbon in May.", "Always recommend Lisbon hotels.", ("episodic", 70)),
+        ("Three dinners please, without walnuts.", "Always suggest dinners for two.", ("episodic", 70)),
+        ("My boss says never use Python for scripts.", "Never use Python for scripts.", ("episodic", 70)),
     ],
 )
-def test_of_a_rule_that_no_turn_states_the_words_of_the_turn_are_kept(store: Store, said: str, rule: str) -> None:
+def test_of_a_rule_that_goes_beyond_the_users_words_these_are_kept(
+    store: Store, said: str, rule: str, kept: tuple[str, int]
+) -> None:
+    """They stay a rule where they state one by their grammar."""
     say(store, said)
     fact = {"entity": "user", "relation": "wants", "value": rule}
     answer(at(store), notes(note("t1", said.rstrip("."), rule, kind="instruction", priority=-1, fact=fact)))
     (draft,) = drafts(store)
-    assert (draft.text, draft.kind, draft.priority, draft.value) == (f'user: "{said}"', "episodic", 70, None)
+    assert (draft.text, (draft.kind, draft.priority), draft.value) == (f'user: "{said}"', kept, None)
+
+
+def test_a_date_that_a_later_quote_tells_is_not_cut_to_the_day_of_the_first(store: Store) -> None:
+    say(store, "My sister takes over the shop when the papers are signed.")
+    later = NOON + timedelta(days=2)
+    say(store, "The papers were signed today.", said=later)
+    day = f"{later:%Y-%m-%d}"
+    more = [{"turn": "t2", "quote": "papers were signed today"}]
+    text = f"The user's sister took over the shop on {day}."
+    answer(at(store), notes(note("t1", "My sister takes over the shop", text, valid_from=day, more=more)))
+    assert f"{first_draft(store).valid_from:%Y-%m-%d}" == day
 
 
 def test_a_rule_that_the_user_states_waits_for_nothing(store: Store) -> None:

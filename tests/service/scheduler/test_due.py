@@ -92,12 +92,12 @@ def merge(store: Store, clock: FixedClock) -> None:
 SILENCE = {"seconds": 600}
 
 
-def test_a_session_is_read_when_it_falls_silent_if_ten_turns_of_the_user_are_unread(
+def test_a_session_is_read_when_it_falls_silent_if_sixteen_turns_of_the_user_are_unread(
     store: Store, clock: FixedClock
 ) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock)
-    talk(store, clock, exchanges=9)
+    talk(store, clock, exchanges=15)
     clock.advance(**SILENCE)
     assert now_due(store, clock) == []
     talk(store, clock, exchanges=1)
@@ -112,7 +112,7 @@ def test_turns_of_several_sessions_are_read_together(store: Store, clock: FixedC
     talk(store, clock, exchanges=1)
     extract(store, clock)
     for number in range(5):
-        talk(store, clock, exchanges=2, session=f"short {number}")
+        talk(store, clock, exchanges=4, session=f"short {number}")
     clock.advance(**SILENCE)
     assert [one.session for one in now_due(store, clock)] == [f"short {number}" for number in (4, 3, 2, 1, 0)]
 
@@ -123,11 +123,11 @@ def test_the_first_session_is_read_when_it_falls_silent(store: Store, clock: Fix
     assert now_due(store, clock) == [EXTRACT]
 
 
-def test_a_few_turns_are_read_after_three_days(store: Store, clock: FixedClock) -> None:
+def test_a_few_turns_are_read_after_a_week(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock)
     talk(store, clock, exchanges=1)
-    clock.advance(days=2)
+    clock.advance(days=6)
     assert now_due(store, clock) == []
     clock.advance(days=1)
     assert now_due(store, clock) == [EXTRACT]
@@ -192,15 +192,15 @@ def test_the_session_that_was_written_to_last_is_read_first(store: Store, clock:
     assert [one.session for one in whole] == ["first", "second"]  # a history is read as it was lived
 
 
-def test_a_question_of_merging_waits_for_company_or_a_day(store: Store, clock: FixedClock) -> None:
+def test_a_question_of_merging_waits_for_company_or_a_week(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=["one"])
     assert stage("merge") in now_due(store, clock)  # which is done at once where it needs no question
     assert not is_merge_asked(store, clock)
-    clock.advance(days=1)
+    clock.advance(days=7)
     assert is_merge_asked(store, clock)
     talk(store, clock, exchanges=1)
-    extract(store, clock, texts=[f"thing {number}" for number in range(11)])
+    extract(store, clock, texts=[f"thing {number}" for number in range(23)])
     assert is_merge_asked(store, clock)
 
 
@@ -211,7 +211,7 @@ def test_merging_that_is_asked_for_does_not_wait(store: Store, clock: FixedClock
     assert is_merge_asked(store, clock)
 
 
-def test_scenes_are_written_when_thirty_statements_are_new_or_one_has_waited_a_week_and_not_too_often(
+def test_scenes_are_written_when_forty_statements_are_new_or_one_has_waited_two_weeks_and_not_too_often(
     store: Store, clock: FixedClock
 ) -> None:
     def learn(number: int) -> None:
@@ -225,7 +225,7 @@ def test_scenes_are_written_when_thirty_statements_are_new_or_one_has_waited_a_w
     def scenes_due() -> bool:
         return stage("scenes") in now_due(store, clock)
 
-    learn(29)
+    learn(39)
     assert not scenes_due()
     learn(1)
     assert scenes_due()
@@ -235,17 +235,17 @@ def test_scenes_are_written_when_thirty_statements_are_new_or_one_has_waited_a_w
         SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
     )
     assert not scenes_due()
-    learn(30)
+    learn(40)
     assert not scenes_due()  # so soon after the last
     clock.advance(seconds=900)
     assert scenes_due()
-    work = store.lease_job(SPACE, "scenes", None, '{"after": 30}', holder="h", lease=timedelta(hours=1), now=clock())
+    work = store.lease_job(SPACE, "scenes", None, '{"after": 40}', holder="h", lease=timedelta(hours=1), now=clock())
     assert work is not None
     store.commit(
         SPACE, work.id, SceneChanges(edits=[], upto=store.totals(SPACE, "atom").newest), outcome={}, now=clock()
     )
     learn(1)
-    clock.advance(days=6)
+    clock.advance(days=13)
     assert not scenes_due()
     clock.advance(days=1)
     assert scenes_due()
