@@ -35,7 +35,7 @@ import anyio
 import anyio.to_thread
 import numpy as np
 
-from bench.sets import Haystack, Question, Session, read_set
+from bench.sets import Haystack, Question, read_set
 from bench.stats import Floats, mean_interval
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError, ModelFailed
@@ -46,7 +46,7 @@ from mcp_memory.models.metered import make_llm
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 
-__all__ = ["compare", "first_turns", "live"]
+__all__ = ["compare", "live"]
 
 FIRST = 10
 BETWEEN = timedelta(seconds=30)
@@ -98,21 +98,6 @@ class Lived:
     calls: list[dict[str, Any]]
     warm_calls: int
     warm_turns: int
-
-
-def first_turns(haystack: Haystack, most: int) -> Haystack:
-    """Return the haystack's first sessions with at most so many turns, whole sessions but the last, and the questions
-    that they answer."""
-    sessions: list[Session] = []
-    left = most
-    for session in haystack.sessions:
-        turns = tuple(turn for turn in session.turns if turn.content.strip())[:left]
-        if turns:
-            sessions.append(Session(id=session.id, started_at=session.started_at, turns=turns))
-        left -= len(turns)
-    held = {turn.id for session in sessions for turn in session.turns}
-    asked = tuple(one for one in haystack.questions if one.evidence_turns and one.evidence_turns <= held)
-    return Haystack(sessions=tuple(sessions), questions=asked)
 
 
 async def live(memory: Memory, haystack: Haystack, clock: FixedClock) -> Lived:
@@ -229,7 +214,7 @@ def _table(questions: Sequence[Question], shares: dict[str, Floats]) -> list[str
 
 async def _run(given: argparse.Namespace) -> None:
     number, most = int(given.haystack), int(given.turns)
-    haystack = first_turns(read_set(given.dir).haystacks[number], most)
+    haystack = read_set(given.dir).haystacks[number].first(most)
     began = haystack.sessions[0].started_at or datetime.now(UTC)
     clock = FixedClock(began - timedelta(hours=1))
     with TemporaryDirectory(prefix="bench-") if given.home is None else nullcontext(given.home) as folder:

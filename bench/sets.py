@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -115,6 +115,19 @@ class Haystack:
             for turn in session.turns:
                 yield session.id, turn
 
+    def first(self, most: int) -> Haystack:
+        """Return at most so many turns of text, whole sessions but the last, and the questions that they answer."""
+        sessions: list[Session] = []
+        left = most
+        for session in self.sessions:
+            turns = tuple(turn for turn in session.turns if turn.content.strip())[:left]
+            if turns:
+                sessions.append(Session(id=session.id, started_at=session.started_at, turns=turns))
+            left -= len(turns)
+        held = {turn.id for session in sessions for turn in session.turns}
+        asked = tuple(one for one in self.questions if one.evidence_turns and one.evidence_turns <= held)
+        return Haystack(sessions=tuple(sessions), questions=asked)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalSet:
@@ -127,6 +140,10 @@ class RetrievalSet:
     @property
     def questions(self) -> list[Question]:
         return [question for haystack in self.haystacks for question in haystack.questions]
+
+    def first(self, most: int) -> RetrievalSet:
+        """Return the set with at most so many turns of each haystack."""
+        return replace(self, haystacks=tuple(haystack.first(most) for haystack in self.haystacks))
 
 
 def read_sets(folder: Path) -> list[RetrievalSet]:

@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("--questions", type=_positive, metavar="N", help="ask N questions of each DIR, chosen by chance")
     make.add_argument("--systems", type=systems_named, default=DEFAULT_SYSTEMS, help="default: %(default)s")
     make.add_argument("--homes", type=Path, metavar="FOLDER", help="homes of pyramids; haystacks without are left out")
+    make.add_argument("--turns", type=_positive, metavar="N", help="the first N turns of each haystack")
     make.add_argument("--items", type=_positive, default=ITEMS, metavar="N", help="at most N a sheet: %(default)s")
     make.add_argument("--unanswerable", action="store_true", help="also ask what the memory does not hold")
     make.add_argument("--seed", type=int, default=0, metavar="N")
@@ -86,6 +87,8 @@ def _make(options: argparse.Namespace) -> None:
     sets = [read_sets(folder) for folder in options.sets]
     if options.homes is None and any(map(needs_pyramid, options.systems)):
         raise InvalidInput("A pyramid needs --homes: the folder in which `bench.pyramid --home` has kept SET-NUMBER.")
+    if options.turns:
+        sets = [[data.first(options.turns) for data in several] for several in sets]
     plan = Plan(
         systems=options.systems, questions=options.questions, unanswerable=options.unanswerable, homes=options.homes
     )

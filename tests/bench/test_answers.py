@@ -139,6 +139,16 @@ def test_questions_without_an_answer_in_the_memory_are_left_out_unless_asked_for
     assert rows["q6"]["gold"].startswith("The memory does not say.")
 
 
+def test_the_first_turns_are_stored_and_only_what_they_answer_is_asked(answered_set: Path, tmp_path: Path) -> None:
+    whole = make(answered_set, tmp_path / "whole", "--systems", "search")
+    part = make(answered_set, tmp_path / "part", "--systems", "search", "--turns", "1")
+    assert {row["question_id"] for row in whole} == {"q1", "q2", "q4"}
+    assert {row["question_id"] for row in part} == {"q1", "q2", "q4"}
+    texts = {folder: (tmp_path / folder / "sheets" / "sheet-1-01.md").read_text() for folder in ("whole", "part")}
+    assert "line 12" in texts["whole"]
+    assert "line 12" not in texts["part"]
+
+
 def test_the_same_seed_makes_the_same_sheets(answered_set: Path, tmp_path: Path) -> None:
     options = ("--questions", "2", "--systems", "recall,hook", "--seed", "5")
     key = make(answered_set, tmp_path / "one", *options)
