@@ -203,10 +203,10 @@ SHOWN = 4
 
 _GAP = r"[ .\u00a0\u2011\u2013\u202f-]"
 _GROUPS = (
-    rf"\d{{4}}(?P<gap>{_GAP})\d{{4}}(?P=gap)\d{{4}}(?P=gap)\d{{1,7}}|\d{{4}}(?P<amex>{_GAP})\d{{6}}(?P=amex)\d{{4,5}}"
+    rf"\d{{3}}(?P<gap>{_GAP})\d{{4}}(?P=gap)\d{{4}}(?P=gap)\d{{1,7}}|\d{{3}}(?P<amex>{_GAP})\d{{6}}(?P=amex)\d{{4,5}}"
 )
-_NUMBER = re.compile(
-    rf"(?<![\w./#•-])(?<!\d,)(?<!\d )(?=[2-6])(?:\d{{15,16}}|{_GROUPS})(?![\w/-]|\.\d| [\da-f]{{4}}\b|\t)"
+_NUMBER = re.compile(  # the first digit first: `re` is quick to find a character, and slow to look behind each
+    rf"[2-6](?=\d{{3}})(?<![\w./#•-].)(?<!\d,.)(?<!\d .)(?:\d{{14,15}}|{_GROUPS})(?![\w/-]|\.\d| [\da-f]{{4}}\b|\t)"
 )
 _AT_ONCE = re.compile(r"(?i)(?:^|[^a-z])[\"']?[a-z_]*(?:id|no|ref|seq|hash|ts|code)[\"']?\s?[:=]\s?[\"']?$")
 _IN_SENTENCE = re.compile(r"[^\W\d]{2,}:? $|\d[\"']\s?: $")

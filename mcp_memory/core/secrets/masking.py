@@ -28,17 +28,16 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate, islice, takewhile
-from typing import TYPE_CHECKING, Any, cast
+from operator import itemgetter
+from typing import Any, cast
 from urllib.parse import unquote
+
+import ahocorasick
 
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
 from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
 from mcp_memory.core.secrets.prose import is_stated, pairs, personal_numbers, told
-from mcp_memory.core.secrets.structures import Has, structured
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from mcp_memory.core.secrets.structures import Places, needed_words, structured
 
 MASK = "•••"
 _CARD = "card number"
@@ -51,6 +50,7 @@ _MARKS = (
 )
 _UNMARKED = ("utf-16-le", "utf-16-be")
 _READ_AGAIN = 50_000
+_TWO_SMALL = "\u0130"
 
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
 
@@ -145,12 +145,8 @@ def states_secret(text: str) -> bool:
 
     A false alarm costs little here: the statement is refused with the reason, and can be repeated without the value.
     """
-    small = _small(text)
-    names = (
-        name_at(text, place.start(), hint)
-        for hint in _hints_in(having(small))
-        for place in re.finditer(re.escape(hint), small)
-    )
+    places = hint_places(_small(text))
+    names = (name_at(text, place, hint) for hint in filter(places.__contains__, HINTS) for place in places[hint])
     return holds_secret(text) or any(name is not None and is_stated(text, name) for name in names)
 
 
@@ -180,14 +176,14 @@ def mask_lines(text: str) -> str:
 def _standing(text: str, prose: bool) -> list[Secret]:
     """Return the secrets that stand in a text as it is written."""
     small = _small(text)
-    has = having(small)
+    places = hint_places(small)
     covered, formed = text, list[Secret]()
-    while more := [*_formed(covered, small, has), *_numbers(covered, prose)]:
+    while more := [*_formed(covered, places), *_numbers(covered, prose)]:
         formed = _apart([*formed, *more])
         covered = _covered(text, formed)
         if len(text) > _READ_AGAIN:
             break  # again, for a key that stood before a key: rare, and long texts take long
-    named = [*_named(covered, small, has, prose), *structured(covered, small, has)]
+    named = [*_named(covered, places, prose), *structured(covered, small, places)]
     if prose:
         named += [*personal_numbers(text), *pairs(covered, small)]
     known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
@@ -195,60 +191,38 @@ def _standing(text: str, prose: bool) -> list[Secret]:
     return _apart([*known, *_numbers(_covered(text, known), prose)]) if named else known
 
 
-_OTHER = "?"
-"""Stands for what is no ASCII."""
-_LONG = 2**13
-"""Characters from which on one look at all of them is quicker."""
-_BITS = 7  # of a letter
+@cache
+def _hints() -> ahocorasick.Automaton:
+    """Return all strings without which a text has no secret, to be searched in one pass."""
+    known = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words())
+    hints = ahocorasick.Automaton()
+    for hint in known:
+        hints.add_word(hint, hint)
+    hints.make_automaton()
+    return hints
 
 
-def having(text: str) -> Has:
-    """Return a function that tests whether a string is in the text, with the result of `in`.
-
-    A long text is indexed once by its three-letter parts: most of the strings that are looked for are in no text, and a
-    search for each took half of all masking.
-    """
-    if len(text) < _LONG:
-        return text.__contains__
-    there = _threes(text)
-
-    def has(part: str) -> bool:
-        if len(part) < 3 or not part.isascii() or _OTHER in part:
-            return part in text
-        first, second, third = map(ord, part[:3])
-        number = (first << 2 * _BITS) + (second << _BITS) + third
-        return bool(there[number]) and (len(part) == 3 or part in text)
-
-    return has
-
-
-def _threes(text: str) -> NDArray[np.bool_]:
-    """Return for the number of each three letters of ASCII whether they stand side by side somewhere."""
-    import numpy as np
-
-    letters = np.frombuffer(text.encode("ascii", "replace"), np.uint8).astype(np.uint32)
-    there = np.zeros(2 ** (3 * _BITS), np.bool_)
-    there[(letters[:-2] << 2 * _BITS) + (letters[1:-1] << _BITS) + letters[2:]] = True
-    return there
+def hint_places(small: str) -> Places:
+    """Return where each known string that a text in small letters has stands in it, in order."""
+    places: dict[str, list[int]] = {}
+    for last, hint in _hints().iter(small):
+        places.setdefault(hint, []).append(last + 1 - len(hint))
+    return places
 
 
 def _small(text: str) -> str:
-    """Return the text in small letters, each where it stood: a few letters have two small ones."""
-    small = text.lower()
-    return small if len(small) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    """Return the text in small letters, each where it stood: a Turkish capital has two small ones, and is left."""
+    return _TWO_SMALL.join(part.lower() for part in text.split(_TWO_SMALL))
 
 
-def _formed(text: str, small: str, has: Has) -> Iterator[Secret]:
-    grouped = _forms_by_beginning()
-    for shared in filter(has, grouped):
-        for form, hint in grouped[shared]:
-            place = small.find(hint)
-            while place >= 0:
-                span, after = form.match(text, place, hint), place + 1
-                if span is not None:
-                    yield Secret(*span, form.kind)
-                    after = max(after, span[1] - len(hint) + 1)  # a run of a million hints is one key
-                place = small.find(hint, after)
+def _formed(text: str, places: Places) -> Iterator[Secret]:
+    forms = _forms_by_hint()
+    for _, form, hint in sorted((row for hint in places for row in forms.get(hint, ())), key=itemgetter(0)):
+        after = 0
+        for place in places[hint]:
+            if place >= after and (span := form.match(text, place, hint)) is not None:
+                yield Secret(*span, form.kind)
+                after = span[1] - len(hint) + 1  # a run of a million hints is one key
 
 
 def _numbers(text: str, prose: bool) -> Iterator[Secret]:
@@ -256,19 +230,19 @@ def _numbers(text: str, prose: bool) -> Iterator[Secret]:
 
 
 @cache
-def _forms_by_beginning() -> dict[str, list[tuple[KeyFormat, str]]]:
-    """Return the forms with each of their hints by how the hint begins: most texts have few of the beginnings."""
-    grouped: dict[str, list[tuple[KeyFormat, str]]] = {}
-    for form in key_formats():
+def _forms_by_hint() -> dict[str, list[tuple[int, KeyFormat, str]]]:
+    """Return by each hint its forms, with their rank: the first form that fits names the kind."""
+    grouped: dict[str, list[tuple[int, KeyFormat, str]]] = {}
+    for rank, form in enumerate(key_formats()):
         for hint in form.hints:
-            grouped.setdefault(hint[:3], []).append((form, hint))
+            grouped.setdefault(hint, []).append((rank, form, hint))
     return grouped
 
 
-def _named(covered: str, small: str, has: Has, prose: bool) -> Iterator[tuple[int, int]]:
-    for hint in _hints_in(has):
-        place, end = small.find(hint), 0
-        while place >= 0:
+def _named(covered: str, places: Places, prose: bool) -> Iterator[tuple[int, int]]:
+    for hint in filter(places.__contains__, HINTS):
+        end = 0
+        for place in places[hint]:
             name = name_at(covered, place, hint) if place >= end else None
             if name is not None:
                 spans = assigned(covered, name, prose=prose)
@@ -276,22 +250,6 @@ def _named(covered: str, small: str, has: Has, prose: bool) -> Iterator[tuple[in
                     spans = [span]
                 yield from spans
                 end = max((last for _, last in spans), default=end)
-            place = small.find(hint, place + 1)
-
-
-def _hints_in(has: Has) -> Iterator[str]:
-    """Yield the names of secrets that may be in a text: those without a word in them that is not there."""
-    grouped = _hints_by_word()
-    return (hint for shared in filter(has, grouped) for hint in grouped[shared])
-
-
-@cache
-def _hints_by_word() -> dict[str, list[str]]:
-    grouped: dict[str, list[str]] = {}
-    for hint in HINTS:
-        shared = next((word for word in ("pass", "key", "token", "secret") if word in hint), hint)
-        grouped.setdefault(shared, []).append(hint)
-    return grouped
 
 
 def _covered(text: str, secrets: Iterable[Secret]) -> str:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
-from itertools import accumulate, islice, pairwise
+from itertools import islice, pairwise
 
 from mcp_memory.core.secrets.assignments import DICEWARE, HINTS, PASSWORD_HINTS, name_at
 from mcp_memory.core.secrets.values import (
@@ -28,21 +27,38 @@ from mcp_memory.core.secrets.values import (
     stands_for_another,
 )
 
-Has = Callable[[str], bool]
-"""Tells whether a string is in a text."""
+Places = Mapping[str, Sequence[int]]
+"""Where the known strings that a text has stand in it; those that it lacks have no entry."""
 
 
 @dataclass(frozen=True)
 class _Structure:
-    """Where programs keep secrets. A text that lacks one of `needs`, in small letters, has none of these."""
+    """Where programs keep secrets. A text that lacks one of `needs`, in small letters, has none of these.
+
+    With `begins` the pattern begins with the first of them, so it is tried only where that stands.
+    """
 
     needs: tuple[str, ...]
     source: str
     takes: Callable[[re.Match[str]], bool]
+    begins: bool
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         return re.compile(self.source)
+
+    def found_in(self, text: str, places: Places) -> Iterator[tuple[int, int]]:
+        """Yield the spans of the values that are taken."""
+        for found in self._matches(text, places[self.needs[0]]) if self.begins else self.pattern.finditer(text):
+            if self.takes(found):
+                yield found.span("value")
+
+    def _matches(self, text: str, places: Sequence[int]) -> Iterator[re.Match[str]]:
+        end = 0
+        for place in places:
+            if place >= end and (found := self.pattern.match(text, place)):
+                yield found
+                end = found.end()
 
 
 def _is_named(found: re.Match[str]) -> bool:
@@ -130,36 +146,43 @@ _TABLE_ROW = re.compile(r"(?i)<tr\b")
 _CELL = re.compile(r"(?i)<t[hd]\b[^<>]{0,300}>([^<]*(?:<(?!/?t[hdr]\b)[^<]*)*)</t[hd]>")
 _TAG = re.compile(r"<[^<>]{0,300}>")
 _KEYED_BY = re.compile(r"(?i:(?:api|access|auth|bearer|refresh|session)_?-?(?:keys|tokens)|secrets|passwords|passwds)")
+_KEYED_WORDS = ("keys", "tokens", "secrets", "passwords", "passwds")
 _KEYED = re.compile(rf"[\"'](?P<name>{_KEYED_BY.pattern})[\"']\s{{0,3}}:\s{{0,3}}\{{")
 _PART_OF_JSON = re.compile(r"\"(?P<name>[^\"\\\n]{6,300})\"(?=\s{0,3}:)|\"(?:[^\"\\\n]|\\.){0,4000}\"|[{}\[\]]")
 _LONGEST_OBJECT, _MOST_OBJECTS = 20_000, 200
 
 
-def structured(text: str, small: str, has: Has) -> Iterator[tuple[int, int]]:
+def structured(text: str, small: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield the spans of secrets that the structure around them names.
 
-    `small` is the text in lower case, and `has` tests for substrings of it.
+    `small` is the text in lower case, and `places` has those of `needed_words` that are in it.
     """
-    named = any(map(has, _WORDS_OF_NAMES))
-    places = _structures_by_need()
-    for place in (place for need in filter(has, places) for place in places[need]):
-        if (named or place.takes not in (_is_named, _is_assigned)) and all(map(has, place.needs[1:])):
-            for found in place.pattern.finditer(text):
-                if place.takes(found):
-                    yield found.span("value")
-    if has("<input"):
+    named = any(word in places for word in _WORDS_OF_NAMES)
+    for need, structures in _structures_by_need().items():
+        for one in structures if need in places else ():
+            if (named or one.takes not in (_is_named, _is_assigned)) and all(word in places for word in one.needs):
+                yield from one.found_in(text, places)
+    if "<input" in places:
         yield from _fields(text)
     if ": |" in text or ": >" in text:
         yield from _blocks(text)
-    if has("secret") and has("kind:"):
+    if "secret" in places and "kind:" in places:
         yield from _of_kubernetes(text)
-    if has("insert into"):
+    if "insert into" in places:
         yield from _inserted(text)
     if named:
-        yield from _columns(text, small)
-        if has("</tr"):
+        yield from _columns(text, places)
+        if "</tr" in places:
             yield from _of_html(text, small)
+    if any(word in places for word in _KEYED_WORDS):
         yield from _members(text)
+
+
+@cache
+def needed_words() -> frozenset[str]:
+    """Return the strings whose places `structured` asks for."""
+    needs = (need for structures in _structures_by_need().values() for one in structures for need in one.needs)
+    return frozenset((*needs, *_WORDS_OF_NAMES, *_KEYED_WORDS, "<input", "secret", "kind:", "insert into", "</tr"))
 
 
 @cache
@@ -170,7 +193,9 @@ def _structures_by_need() -> dict[str, list[_Structure]]:
     for row in tomllib.loads(text)["structure"]:
         pattern = row["pattern"] if isinstance(row["pattern"], str) else "".join(row["pattern"])
         for needs in row["needs_any"] if "needs_any" in row else [row["needs"]]:
-            grouped.setdefault(needs[0], []).append(_Structure(tuple(needs), pattern, _CHECKS[row["check"]]))
+            grouped.setdefault(needs[0], []).append(
+                _Structure(tuple(needs), pattern, _CHECKS[row["check"]], row.get("begins", False))
+            )
     return grouped
 
 
@@ -237,24 +262,34 @@ def _of_kubernetes(text: str) -> Iterator[tuple[int, int]]:
                     yield start, start + len(row["value"])
 
 
-def _columns(text: str, small: str) -> Iterator[tuple[int, int]]:
+def _columns(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield the cells of columns whose head is the name of a secret, in tables that cut their lines alike."""
-    lines = text.split("\n")
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    numbers = {bisect_right(starts, found.start()) - 1 for found in _OF_NAMES.finditer(small)}
-    for number in sorted(numbers):
-        if len(lines[number]) <= _LONGEST_LINE:
+    for start in sorted({_line_start(text, place) for word in _WORDS_OF_NAMES for place in places.get(word, ())}):
+        line = _line_at(text, start)
+        if start >= 0 and len(line) <= _LONGEST_LINE:
             for cut in ("|", "\t", ",", ";", "  "):
-                yield from _of_table(lines, starts, number, cut)
+                yield from _of_table(text, start, line, cut)
 
 
-def _of_table(lines: list[str], starts: list[int], number: int, cut: str) -> Iterator[tuple[int, int]]:
-    if cut not in lines[number]:
+def _line_start(text: str, place: int) -> int:
+    """Return where the line of a character begins; -1 if it is longer than any head of a table."""
+    least = max(0, place - _LONGEST_LINE - 1)
+    start = text.rfind("\n", least, place) + 1
+    return start if start or least == 0 else -1
+
+
+def _line_at(text: str, start: int) -> str:
+    end = text.find("\n", start)
+    return text[start : end if end >= 0 else len(text)]
+
+
+def _of_table(text: str, start: int, line: str, cut: str) -> Iterator[tuple[int, int]]:
+    if cut not in line:
         return
-    head = [cell for cell, _ in _cells(lines[number], cut)]
+    head = [cell for cell, _ in _cells(line, cut)]
     if not 2 <= len(head) <= 40 or not all(map(_HEAD.fullmatch, head)):
         return
-    if number and len(_cells(lines[number - 1], cut)) == len(head):
+    if start and len(_cells(text[text.rfind("\n", 0, start - 1) + 1 : start - 1], cut)) == len(head):
         return  # a row
     kinds = {
         place: kind for place, cell in enumerate(head) if (kind := _kind_of(cell.strip("\"'`*").replace(" ", "_")))
@@ -262,17 +297,21 @@ def _of_table(lines: list[str], starts: list[int], number: int, cut: str) -> Ite
     if not kinds:
         return
     of_logins = cut in ",;\t" and any(map(_LOGIN.fullmatch, head))
-    for below in range(number + 1, min(len(lines), number + _MOST_ROWS)):
-        cells = _cells(lines[below], cut)
-        if set(lines[below].strip()) <= set("|+-=: ") and lines[below].strip():
+    for _ in range(_MOST_ROWS):
+        start += len(line) + 1
+        if start > len(text):
+            return
+        line = _line_at(text, start)
+        cells = _cells(line, cut)
+        if set(line.strip()) <= set("|+-=: ") and line.strip():
             continue
         if len(cells) != len(head):
             return
         for place, kind in kinds.items():
-            cell, start = cells[place]
+            cell, at = cells[place]
             value = cell.strip("\"'`")
             if _is_cell(value, kind) or (of_logins and kind == "password" and _is_word_of_login(value)):
-                begin = starts[below] + start + cell.index(value)
+                begin = start + at + cell.index(value)
                 yield begin, begin + len(value)
 
 
