@@ -94,11 +94,10 @@ def test_the_same_call_with_the_same_bytes_is_taken_in_once(agent: Agent) -> Non
     assert len(agent.store.records("default")) == 3
 
 
-@pytest.mark.slow
 def test_the_tokens_of_a_very_long_result_are_estimated_from_samples(agent: Agent) -> None:
-    answer = agent.offload("12345678 abcdef\n" * 300_000)
-    assert answer.tokens_raw == 1_200_000
-    assert answer.note == "tokens_raw is an estimate: the result has more than 4,000,000 characters."
+    answer = agent.offload("12345678 abcdef\n" * 15_000)
+    assert answer.tokens_raw == 60_000
+    assert answer.note == "tokens_raw is an estimate: the result has more than 200,000 characters."
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["masked", "kept"])

@@ -82,6 +82,8 @@ def count_lines(text: str) -> int:
 
 def clean(text: str) -> str:
     """Without terminal colours; what cannot be printed or encoded becomes U+FFFD. Tabs and newlines stay."""
+    if text.isprintable():  # nearly all are, and this is quick to tell
+        return text
     return UNPRINTABLE.sub("\ufffd", ANSI.sub("", text).replace("\r\n", "\n"))
 
 

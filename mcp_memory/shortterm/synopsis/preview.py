@@ -308,8 +308,10 @@ def _header(draft: SynopsisDraft, page: ResultPage) -> str:
     return "; ".join(told)
 
 
-GIST_LINES = 3_000
+GIST_LINES, GIST_CHARS = 3_000, 100_000
 LINE_LEAST, LINE_SHOWN = 70, 160
+CANDIDATES = 500
+"""Of the lines worth showing so many are looked at: in a long log all have the words that are known after a few."""
 EDGE = 2
 WIDE = re.compile(r"(?<=[\w)%]) {3,}(?=\S)")
 """What aligns the columns of a table; two spaces part them just as well."""
@@ -319,6 +321,11 @@ SHORTEST_RUN = 8
 def _ends(lines: Sequence[PageLine]) -> Sequence[PageLine]:
     """Return the lines of a page; of very many those at the beginning and the end."""
     return lines if len(lines) <= GIST_LINES else (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
+
+
+def _thinned(pieces: Sequence[PageLine]) -> Sequence[PageLine]:
+    """Return the pieces from which words are chosen; of very long ones an even part, which has more than enough."""
+    return pieces[:: 1 + sum(len(piece.text) for piece in pieces) // GIST_CHARS]
 
 
 def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, said: str, room: int) -> str:
@@ -334,7 +341,7 @@ def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, sai
     )
     known = {*focus.known, *(term.lower() for term in terms_in(" ".join([said, *lines.values()])))}
     runs = gist(
-        pieces,
+        _thinned(pieces),
         known=known,
         breaks=[*lines, *draft.names],
         span=1 if draft.parts else max(SHORTEST_RUN, len(pieces) // share.runs),
@@ -379,7 +386,8 @@ def _lines(
     width = min(LINE_SHOWN, max(LINE_LEAST, room // 2))
     known = {*focus.known, *(term.lower() for term in terms_in(said))}
     chosen: dict[int, str] = {}
-    for rank, number in enumerate(sorted(by_number, key=lambda number: (-weights[number], number))):
+    heaviest = sorted(by_number, key=lambda number: (-weights[number], number))[:CANDIDATES]
+    for rank, number in enumerate(heaviest):
         text = by_number[number].text.strip()
         shown = f"{_name(by_number[number])} {_narrow(text, focus, width)}"
         fresh = {term.lower() for term in terms_in(text)} - known
