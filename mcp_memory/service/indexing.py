@@ -1,8 +1,9 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
-A model on this machine embeds inside the call that stores a row; a remote one follows in the background, so storing
-never waits for a network. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a
-change of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index
+Turns are embedded in the background, so storing them waits for no model. A search waits for the bundled model to embed
+what this process has just stored, and so does its end. Statements are embedded in the call that stores them, unless the
+model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a change of model
+needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index
 that can still be queried is searched too, so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`Store.claim_space`): each claims the
@@ -32,6 +33,7 @@ _BATCH = 256
 _EVERY_S = 30.0
 _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
+_CATCHING_UP_S = 1.0
 _BETWEEN_S = 0.05  # for other writers
 _LEASE = timedelta(minutes=5)  # longer than a batch or a result takes
 _AGAIN = timedelta(days=1)
@@ -78,16 +80,19 @@ class Indexing:
         self._later: str | None = None  # why results are not indexed now
         self._bell = threading.Event()
         self._stop = threading.Event()
+        self._progress = threading.Condition()
+        self._stored = self._embedded = 0  # turns of this process; a history that is imported is not waited for
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after the current batch, or in the middle of a remote model's answer.
+        """Stop after what this process has just stored, or in the middle of a remote model's answer.
 
         Nothing is lost: the remaining rows are found by their missing vectors.
         """
+        self._catch_up(_CLOSING_S)
         self._stop.set()
         self._bell.set()
         if self._thread.is_alive():
@@ -95,15 +100,12 @@ class Indexing:
 
     # what the verbs ask
 
-    def of_rows(self, texts: Sequence[str], *, later: bool = False) -> Vectors | None:
-        """Return vectors to store with new rows, or None where the background will make them.
-
-        `later`: it always will. The bundled model takes some 5 ms a turn, so a long history is stored first.
-        """
+    def of_rows(self, texts: Sequence[str]) -> Vectors | None:
+        """Return vectors to store with new rows, or None where the background will make them."""
         embedder = self._embedder
         if embedder is None or not texts:
             return None
-        if embedder.local and not later:
+        if embedder.local:
             try:
                 return Vectors(identity=embedder.identity, data=embedder.embed(texts))
             except EmbeddingFailed as error:  # words are stored whatever becomes of their vectors
@@ -111,14 +113,33 @@ class Indexing:
         self._complete = False
         return None
 
-    def stored(self) -> None:
-        """Tell the background that there may be rows to embed."""
+    def stored(self, turns: int = 0) -> None:
+        """Tell the background that there may be rows to embed; so many turns are new and have no vectors."""
+        if turns and self._embedder is not None:
+            self._complete = False
+            with self._progress:
+                self._stored += turns
         self._bell.set()
+
+    def _catch_up(self, seconds: float) -> None:
+        """Wait until what this process has just stored is embedded. A long history and a remote model take longer."""
+        if self._embedder is None or not self._embedder.local or not self._thread.is_alive():
+            return
+        with self._progress:
+            stored = self._stored
+            if stored - self._embedded <= _BATCH:
+                self._progress.wait_for(lambda: self._embedded >= stored, seconds)
+
+    def _caught_up(self, stored: int) -> None:
+        with self._progress:
+            self._embedded = stored
+            self._progress.notify_all()
 
     def of_query(self, text: str) -> tuple[list[Vectors], str | None]:
         """Return the query's vector by each model to search with, and a note when one could not be had."""
         if self._embedder is None:
             return [], None
+        self._catch_up(_CATCHING_UP_S)
         asked = [self._embedder]
         if not self._complete:
             asked += self._fullest_other(self._embedder.identity)
@@ -158,13 +179,14 @@ class Indexing:
         while not self._stop.is_set():
             self._bell.clear()
             wait = _AFTER_FAILURE_S
+            stored = self._stored
             try:
                 if not is_open:
                     self._store.open_queue(self._queue)
                     is_open = True
                 self._maintain()
                 while not self._stop.is_set() and self._index_next():
-                    pass
+                    stored = self._stored
                 self._error = self._later
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
@@ -174,6 +196,7 @@ class Indexing:
             except Exception:
                 self._error = "an internal error; see the log"
                 logger.exception("indexing failed")
+            self._caught_up(stored)
             self._bell.wait(wait)
 
     def _maintain(self) -> None:

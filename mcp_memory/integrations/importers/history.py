@@ -118,7 +118,7 @@ async def import_file(
     with closing(_batches(source, found, asked, _told(progress, "storing", source))) as batches:
         while batch := await to_thread(partial(next, batches, None)):
             for session, new in batch.turns.items():
-                found.add(await memory.record_turns(new, session=session, vectors_later=True))
+                found.add(await memory.record_turns(new, session=session))
             for session, results in batch.results.items():
                 found.kept += await _keep(memory, session, results)
             if batch.statements:

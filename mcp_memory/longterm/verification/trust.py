@@ -134,7 +134,10 @@ def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTu
 
     flagged: list[NewTurn] = []
     for turn in turns:
-        found: list[Flag] = [*flags(turn.content, source_of_turn(turn)), *flags(turn.name or "", "tool")]
+        found: list[Flag] = [
+            *flags(turn.content, source_of_turn(turn)),
+            *(flags(turn.name, "tool") if turn.name else ()),
+        ]
         if turn.role == "user" and (suspected := worded(turn.content)):
             lines = [line for line in turn.content.splitlines() if worded(line)][:5] or [turn.content[:2_000]]
             found += sorted(suspected) if any(map(is_pasted, lines)) else []

@@ -42,14 +42,11 @@ class LongtermVerbs(Verbs):
     """Turns, atoms, facts and entities: record, remember, search, recall."""
 
     @in_thread
-    def record_turns(
-        self, turns: Sequence[NewTurn], *, session: str | None = None, vectors_later: bool = False
-    ) -> Recorded:
-        """Store messages verbatim, in order, and index them. Known ones are not stored again.
+    def record_turns(self, turns: Sequence[NewTurn], *, session: str | None = None) -> Recorded:
+        """Store messages verbatim, in order, and index their words. Known ones are not stored again.
 
-        With `vectors_later` they are found by words at once and by meaning after the background has embedded them:
-        for long histories. Raises InvalidInput, storing nothing, for an empty or oversized turn or a session name
-        that cannot be part of a file name.
+        The background embeds them. Raises InvalidInput, storing nothing, for an empty or oversized turn or a session
+        name that cannot be part of a file name.
         """
         from mcp_memory.longterm.turns import admit
         from mcp_memory.longterm.verification.trust import flag_turns
@@ -57,9 +54,8 @@ class LongtermVerbs(Verbs):
         name = self._session(session)
         admitted = admit(turns)
         kept = flag_turns(self._parts.store, self.space, admitted.turns)
-        embedded = self._parts.indexing.of_rows([turn.content for turn in kept], later=vectors_later)
-        done = self._parts.store.append_turns(self.space, name, kept, now=self._parts.now(), vectors=embedded)
-        self._parts.stored()
+        done = self._parts.store.append_turns(self.space, name, kept, now=self._parts.now())
+        self._parts.stored(len(done.stored))
         return Recorded(
             session=name,
             stored=[turn.id for turn in done.stored],

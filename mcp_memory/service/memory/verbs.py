@@ -134,9 +134,9 @@ class Parts:
     def asking(self) -> QueryVectors:
         return QueryVectors(self.indexing)
 
-    def stored(self) -> None:
-        """Tell the background that there is something new."""
-        self.indexing.stored()
+    def stored(self, turns: int = 0) -> None:
+        """Tell the background that there is something new, such as so many turns."""
+        self.indexing.stored(turns)
         if self.worker:
             self.worker.ring()
 

@@ -67,11 +67,11 @@ class Mortal:
         self.imported = memory.imported
         self.note_import = memory.note_import
 
-    async def record_turns(self, turns: Sequence[Any], *, session: str, vectors_later: bool = False) -> Recorded:
+    async def record_turns(self, turns: Sequence[Any], *, session: str) -> Recorded:
         if self._lives == 0:
             raise Killed
         self._lives -= 1
-        return await self._memory.record_turns(turns, session=session, vectors_later=vectors_later)
+        return await self._memory.record_turns(turns, session=session)
 
 
 def _silent(doing: str, done: int, of: int) -> None: ...
