@@ -58,11 +58,14 @@ MEANINGS: dict[str, str] = {
 _LOOKED_AT = 400_000  # characters at either end of a longer text
 
 
-def flags(text: str, source: Source) -> tuple[Flag, ...]:
-    """Return the flags of a text from this source, in the order of `MEANINGS`; most texts have none."""
+def flags(text: str, source: Source, *, meaning: bool = True) -> tuple[Flag, ...]:
+    """Return the flags of a text from this source, in the order of `MEANINGS`; most texts have none.
+
+    Without `meaning` the bundled model does not judge its sentences, which takes most of the time.
+    """
     if len(text) > 2 * _LOOKED_AT:
         text = f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
-    signs: set[Flag] = worded(text) if source != "user" else set()
+    signs: set[Flag] = worded(text, meaning=meaning) if source != "user" else set()
     if hides(text):
         signs.add("hidden")
     if breaks_out(text):
@@ -70,13 +73,13 @@ def flags(text: str, source: Source) -> tuple[Flag, ...]:
     return tuple(flag for flag in _ORDER if flag in signs)
 
 
-def worded(text: str) -> set[Flag]:
+def worded(text: str, *, meaning: bool = True) -> set[Flag]:
     """Return the flags of a text's wording, whoever says it, except for orders that it quotes as examples."""
-    signs = _worded(text)
-    return _worded(rest) if signs and (rest := uncited(text)) != text else signs
+    signs = _worded(text, meaning)
+    return _worded(rest, meaning) if signs and (rest := uncited(text)) != text else signs
 
 
-def _worded(text: str) -> set[Flag]:
+def _worded(text: str, meaning: bool) -> set[Flag]:
     shown = plain(text)
     signs = _signs(shown)
     if signs and shown != text and not _signs(text):
@@ -84,7 +87,7 @@ def _worded(text: str) -> set[Flag]:
     for reading in readings(shown):
         if read := _signs(reading) - signs:
             signs |= {*read, "disguised"}
-    if not signs and means_order(shown):
+    if meaning and not signs and means_order(shown):
         signs.add("order")
     return {flag for flag in _ORDER if flag in signs}
 

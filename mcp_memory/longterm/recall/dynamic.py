@@ -387,12 +387,14 @@ _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
     """Yield the lines, suspicious ones marked; rows that a person has released pass.
 
-    Rows written before flags existed, and model output, are checked only here. Tool output is judged with its label.
-    For other lines the label is judged separately: behind `assistant`, "it asks you to …" reads like an order.
+    Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
+    judged by its meaning when it was stored. Tool output is judged with its label. For other lines the label is judged
+    separately: behind `assistant`, "it asks you to …" reads like an order.
     """
     for line in lines:
         parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)
-        suspect = any(flags(part, line.source) for part in parts) and not _is_released(desk, line.id)
+        meaning = line.source != "assistant" or line.id[:1] != "t"
+        suspect = any(flags(part, line.source, meaning=meaning) for part in parts) and not _is_released(desk, line.id)
         yield replace(line, is_suspect=True) if suspect else line
 
 
