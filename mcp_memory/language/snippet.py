@@ -1,7 +1,7 @@
 """Find the part of a long text that matches a question: pure text, no I/O.
 
-A word of the text matches where `words.base_terms` gives a wanted term for it: the terms that it has in the index in
-any context. Of a very long text only the beginning is read.
+A word of the text matches where `words.base_terms_of_word` gives a wanted term for it: the terms that it has in the
+index in any context. Of a very long text only the beginning is read.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import NamedTuple
 
-from mcp_memory.language.words import base_terms
+from mcp_memory.language.words import base_terms_of_word
 
 _READ = 60_000  # characters looked through
 _CHUNK = re.compile(r"\S+")
@@ -30,20 +31,24 @@ class TermMatch(NamedTuple):
 
 def matches(text: str, wanted: AbstractSet[str]) -> list[TermMatch]:
     """Return the places of wanted terms (of `query_terms`), in order."""
-    held: dict[str, list[TermMatch]] = {}
+    terms = frozenset(wanted)
     found: list[TermMatch] = []
-    for chunk in _CHUNK.finditer(text, 0, _READ) if wanted else ():
-        word, at = chunk[0], chunk.start()
-        if word not in held:
-            held[word] = _inside(word, sorted(wanted & set(base_terms(word)), key=len, reverse=True))
-        found += [TermMatch(at + start, at + end, term) for start, end, term in held[word]]
+    for chunk in _CHUNK.finditer(text, 0, _READ) if terms else ():
+        if inside := _found_in(chunk[0], terms):
+            at = chunk.start()
+            found += [TermMatch(at + start, at + end, term) for start, end, term in inside]
     return found
 
 
-def _inside(chunk: str, terms: Sequence[str]) -> list[TermMatch]:
-    """Return the terms' places in a run without spaces: a word, or a whole page of Chinese."""
-    if not terms:
-        return []
+@lru_cache(maxsize=4_096)  # the texts of one answer share most of their words
+def _found_in(chunk: str, wanted: frozenset[str]) -> list[TermMatch]:
+    present = wanted.intersection(base_terms_of_word(chunk))
+    return _inside(chunk, present) if present else []
+
+
+def _inside(chunk: str, present: AbstractSet[str]) -> list[TermMatch]:
+    """Return the places of terms in a run without spaces that has them: a word, or a whole page of Chinese."""
+    terms = sorted(present, key=len, reverse=True)
     literal = re.compile("|".join(map(re.escape, terms)))
     places = [
         TermMatch(*place.span(), place[0]) for place in literal.finditer(chunk.lower()) if place.end() <= len(chunk)

@@ -217,7 +217,7 @@ def _small(text: str) -> str:
 
 def _formed(text: str, places: Places) -> Iterator[Secret]:
     forms = _forms_by_hint()
-    for _, form, hint in sorted((row for hint in places for row in forms.get(hint, ())), key=itemgetter(0)):
+    for _, form, hint in sorted((row for one in places for row in forms.get(one, ())), key=itemgetter(0)):
         after = 0
         for place in places[hint]:
             if place >= after and (span := form.match(text, place, hint)) is not None:
