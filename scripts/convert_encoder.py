@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
 from mcp_memory.models.embed import bundled
+from mcp_memory.models.embed.pieces import PieceNumbers
 
 MODEL = Path(__file__).parent.parent / "mcp_memory/models/embed/model"
 PIECES = 118_000
@@ -51,7 +52,7 @@ def convert(out: Path, texts: list[str]) -> None:
     packed, scales = packed_rows(_table(weights)[kept])
     out.mkdir(parents=True, exist_ok=True)
     np.save(out / bundled.TABLE, packed)
-    (out / bundled.PIECES).write_text("\n".join(pieces[place] for place in kept), encoding="utf-8")
+    PieceNumbers.write(out, bundled.PIECES, [pieces[place] for place in kept])
     tensors = {"scales": scales.astype(np.float16), "scores": scores[kept], **_layers(weights)}
     whole = np.eye(512, dtype=np.float32)
     _write(out, tensors, mean=np.zeros(512, np.float32), directions=whole)

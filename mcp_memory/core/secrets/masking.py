@@ -32,8 +32,6 @@ from operator import itemgetter
 from typing import Any, cast
 from urllib.parse import unquote
 
-import ahocorasick
-
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
 from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
 from mcp_memory.core.secrets.prose import is_stated, pairs, personal_numbers, told
@@ -192,10 +190,12 @@ def _standing(text: str, prose: bool) -> list[Secret]:
 
 
 @cache
-def _hints() -> ahocorasick.Automaton:
+def _hints() -> Any:
     """Return all strings without which a text has no secret, to be searched in one pass."""
+    import ahocorasick
+
     known = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words())
-    hints = ahocorasick.Automaton()
+    hints = cast("Any", ahocorasick).Automaton()  # it has no types
     for hint in known:
         hints.add_word(hint, hint)
     hints.make_automaton()

@@ -1,17 +1,18 @@
 """Classifies values: random, chosen by a person, a phrase, a word, or a placeholder that code and manuals use.
 
 The vocabulary is the whole words of the bundled models, in sixteen languages: it separates `token = request_token`
-from `token = kqzwlmvxprtyub`. It is read at first use (30 ms, 8 MB), which most texts never need. It has frequent
+from `token = kqzwlmvxprtyub`. `scripts/write_tries.py` makes its file, a trie that processes share. It has frequent
 words only, so words with a common ending or prefix, and two or three words written as one, count as well.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cache
 from importlib import resources
 from itertools import pairwise
+
+from mcp_memory.core.tries import Trie, mapped_trie
 
 
 @cache
@@ -194,9 +195,6 @@ def is_phrase(value: str, least: int = 3) -> bool:
     )
 
 
-_PIECES, _WORD_START = "models/embed/model/encoder_pieces.txt", "▁"
-_WORDS, _NO_START = "models/embed/model/tokenizer.json", "##"
-_CODE_WORDS = frozenset(word_list("words of code"))
 _ENDINGS = re.compile(r"(?:s|es|ed|ing|er|ers|ly|able|ible|less|ful|ness|tion|ized|ised|izer|iser|ation|or|en|e|n)$")
 _PREFIX = re.compile(r"^(?:un|in|im|non|re|auto|pre|multi|de|dis|over|sub|mis|cross|inter)(?=[a-z]{4})")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
@@ -205,26 +203,30 @@ _SHARE, _SHARE_JOINED = 0.75, 0.5
 _SHORTEST_PART = 4  # letters of a word within a compound
 
 
+WORDS = "words.marisa"
+
+
 @cache
-def _vocabulary() -> frozenset[str]:
-    package = resources.files("mcp_memory")
-    pieces = (package / _PIECES).read_text(encoding="utf-8").split("\n")
-    words = json.loads((package / _WORDS).read_text(encoding="utf-8"))["model"]["vocab"]
-    known = [line[1:] for line in pieces if line.startswith(_WORD_START)]
-    known += [word for word in words if not word.startswith(_NO_START)]
-    return _CODE_WORDS | {word.lower() for word in known if word.isalpha()}
+def _vocabulary() -> Trie:
+    with resources.as_file(resources.files("mcp_memory.core.secrets") / WORDS) as path:
+        return mapped_trie(path)
 
 
 def is_word(text: str) -> bool:
     """Tell whether letters are a word, or up to three words written as one."""
-    small = text.lower()
+    small = _in_unicode(text.lower())
     return _one_word(small) or (len(small) <= 24 and _is_compound(small, 3))
 
 
 def holds_word(text: str, least: int) -> bool:
     """Tell whether a word of `least` to twelve letters occurs anywhere in the letters."""
-    small, known = text.lower(), _vocabulary()
-    return any(small[at : at + length] in known for length in range(least, 13) for at in range(len(small) - length + 1))
+    small, known = _in_unicode(text.lower()), _vocabulary()
+    return any(len(word) >= least for at in range(len(small)) for word in known.prefixes(small[at : at + 12]))
+
+
+def _in_unicode(text: str) -> str:
+    """Return a text with something else in the place of lone surrogates, which no word has."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def words_of(text: str) -> list[str]:

@@ -26,12 +26,13 @@ import unicodedata
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language.words import languages_of
+from mcp_memory.models.embed.pieces import PieceNumbers
 from mcp_memory.models.embed.protocol import unit_rows
 
 if TYPE_CHECKING:
@@ -94,32 +95,34 @@ class StaticEmbedder:
         return self.embed([text])[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _StaticModel:
     """`rows` is int8, `weights` float32: the vector of token i is `weights[i] * rows[i]`."""
 
-    tokenizer: Tokenizer
+    pieces: PieceNumbers
     rows: NDArray[np.int8]
     weights: NDArray[np.float32]
-    unknown: int | None
-    vocabulary: dict[str, int]
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """For what is no plain English word: it takes 20 ms to load, and 15 MB."""
+        from tokenizers import Tokenizer
+
+        with reading("The bundled embedding model", meanwhile=_BY_WORDS):
+            return Tokenizer.from_str((MODEL / TOKENIZER).read_text(encoding="utf-8"))
+
+
+STATIC_WEIGHTS, STATIC_PIECES, TOKENIZER = "model.safetensors", "table_pieces", "tokenizer.json"
 
 
 @cache
 def _load_static() -> _StaticModel:
     from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
-    from tokenizers import Tokenizer
 
     with reading("The bundled embedding model", meanwhile=_BY_WORDS):
-        tensors = load((MODEL / "model.safetensors").read_bytes())
-        tokenizer = Tokenizer.from_str((MODEL / "tokenizer.json").read_text(encoding="utf-8"))
-    return _StaticModel(
-        tokenizer=tokenizer,
-        rows=tensors["embeddings"],
-        weights=tensors["weights"],
-        unknown=tokenizer.token_to_id("[UNK]"),
-        vocabulary=tokenizer.get_vocab(),
-    )
+        tensors = load((MODEL / STATIC_WEIGHTS).read_bytes())
+        pieces = PieceNumbers(MODEL, STATIC_PIECES)
+    return _StaticModel(pieces=pieces, rows=tensors["embeddings"], weights=tensors["weights"])
 
 
 def _known_tokens(model: _StaticModel, text: str) -> list[int]:
@@ -140,36 +143,35 @@ def _known_tokens(model: _StaticModel, text: str) -> list[int]:
 
 
 def _tokens(model: _StaticModel, word: str) -> tuple[int, ...]:
-    if len(word) <= STATIC_KEPT_WORD and word.isascii() and word.isalnum():
-        return _pieces(model.vocabulary, word.lower())
+    if len(word) <= STATIC_KEPT_WORD and word.isascii() and (word.isalnum() or len(word) == 1):
+        return _pieces(model.pieces, word.lower())
     # One text at a time: having used the threads of `encode_batch` makes tokenizers warn at every later fork.
     ids: list[int] = model.tokenizer.encode(word, add_special_tokens=False).ids
-    return tuple(ids) if model.unknown not in ids else tuple(id for id in ids if id != model.unknown)
+    unknown = model.tokenizer.token_to_id("[UNK]")
+    return tuple(ids) if unknown not in ids else tuple(id for id in ids if id != unknown)
 
 
-def _pieces(vocabulary: dict[str, int], word: str) -> tuple[int, ...]:
-    """Return the WordPiece tokens of a plain word, longest first, in a fifth of the tokenizer's time.
+def _pieces(known: PieceNumbers, word: str) -> tuple[int, ...]:
+    """Return the WordPiece tokens of a plain word or a sign, longest first, without the tokenizer.
 
     A word with a piece that is not in the vocabulary is unknown as a whole.
     """
     ids: list[int] = []
     start, before = 0, ""
     while start < len(word):
-        for end in range(len(word), start, -1):
-            piece = vocabulary.get(before + word[start:end])
-            if piece is not None:
-                ids.append(piece)
-                start, before = end, "##"
-                break
-        else:
+        begun = known.beginning(before + word[start:])
+        if not begun or begun[-1][0] <= len(before):
             return ()
+        length, piece = begun[-1]
+        ids.append(piece)
+        start, before = start + length - len(before), "##"
     return tuple(ids)
 
 
 _kept_tokens = lru_cache(maxsize=16_384)(_tokens)
 
 
-TABLE, WEIGHTS, PIECES = "encoder_table.npy", "encoder.safetensors", "encoder_pieces.txt"
+TABLE, WEIGHTS, PIECES = "encoder_table.npy", "encoder.safetensors", "encoder_pieces"
 ENCODER_DIMENSIONS = 256
 PIECES_READ = 128
 CHARACTERS_READ = 1_500
@@ -193,16 +195,15 @@ class Encoder:
         with reading("The bundled encoder", meanwhile=_BY_WORDS):
             tensors = load((folder / WEIGHTS).read_bytes())
             self._table: NDArray[np.uint8] = np.load(folder / TABLE, mmap_mode="r")  # two levels a byte
-            pieces = (folder / PIECES).read_text(encoding="utf-8").split("\n")
+            pieces = PieceNumbers(folder, PIECES)
         self._scales = tensors["scales"].astype(np.float32)  # of the rows of the table
         self._layers: dict[str, Floats] = {  # matrices are (inputs, outputs)
             name: tensor * tensors[f"{name}_scale"] if tensor.dtype == np.int8 else tensor
             for name, tensor in tensors.items()
-            if tensor.dtype != np.float16 and not name.endswith("_scale")
+            if tensor.dtype != np.float16 and not name.endswith(("_scale", "scores"))
         }
         self._mean, self._directions = tensors["mean"], tensors["directions"].astype(np.float32)
-        vocabulary = {piece: place for place, piece in enumerate(pieces)}
-        self._segment = partial(_segmented, vocabulary, tensors["scores"].tolist())
+        self._segment = partial(_segmented, pieces, memoryview(tensors["scores"]))
         # Remembers the words that it has seen: those of a language come again and again.
         self._segment_again = lru_cache(maxsize=16_384)(self._segment)
         # Keeps the matrix library to one thread. With more, which wait for each other, these small matrices take a
@@ -305,18 +306,18 @@ def shared_encoder(folder: Path = MODEL) -> Encoder:
         return _encoder_of(folder)
 
 
-def _segmented(vocabulary: dict[str, int], scores: Sequence[float], word: str) -> tuple[int, ...]:
+def _segmented(pieces: PieceNumbers, scores: memoryview, word: str) -> tuple[int, ...]:
     """Return the most probable pieces of a word, by SentencePiece's unigram model: scores are log probabilities."""
     text = f"▁{word}"
     unknown = scores[-1] - 10.0
     best = [0.0, *([-1e30] * len(text))]
     before: list[tuple[int, int]] = [(0, _UNKNOWN)] * (len(text) + 1)
     for start in range(len(text)):
-        for end in range(start + 1, min(start + _LONGEST_PIECE, len(text)) + 1):
-            piece = vocabulary.get(text[start:end])
-            score = unknown if piece is None else scores[piece]
-            if (piece is not None or end == start + 1) and best[start] + score > best[end]:
-                best[end], before[end] = best[start] + score, (start, piece or _UNKNOWN)
+        begun = pieces.beginning(text[start : start + _LONGEST_PIECE])
+        for length, piece in (*begun, (1, _UNKNOWN)):
+            end, score = start + length, best[start] + (scores[piece] if piece else unknown)
+            if score > best[end]:
+                best[end], before[end] = score, (start, piece)
     ids: list[int] = []
     end = len(text)
     while end:

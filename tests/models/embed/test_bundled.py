@@ -13,18 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.secrets.values import WORDS
+from mcp_memory.core.tries import mapped_trie
 from mcp_memory.models.embed.bundled import (
     ENGLISH,
     IDENTITY,
     OTHER,
     PIECES,
     PIECES_READ,
+    STATIC_PIECES,
     TABLE,
     WEIGHTS,
     BundledEmbedder,
     encoder_share,
     shared_encoder,
 )
+from mcp_memory.models.embed.pieces import PieceNumbers
+from scripts import write_tries
 
 MODEL = Path(str(resources.files("mcp_memory.models.embed") / "model"))
 EMBEDDER, ENCODER = BundledEmbedder(), shared_encoder()
@@ -50,10 +55,16 @@ TRANSLATIONS = {
 
 
 def test_the_identity_names_the_bytes_of_the_encoder_that_are_shipped() -> None:
-    digest = sha256()
-    for name in (WEIGHTS, PIECES, TABLE):
-        digest.update((MODEL / name).read_bytes())
+    pieces = "\n".join(PieceNumbers(MODEL, PIECES)).encode()
+    digest = sha256((MODEL / WEIGHTS).read_bytes() + pieces + (MODEL / TABLE).read_bytes())
     assert IDENTITY.rpartition(":")[2] == digest.hexdigest()[:8], "a new model needs a new identity"
+
+
+def test_the_tries_have_what_they_are_made_from() -> None:
+    table = write_tries.table_pieces()
+    assert list(PieceNumbers(MODEL, STATIC_PIECES)) == sorted(table, key=lambda piece: table[piece])
+    with resources.as_file(resources.files("mcp_memory.core.secrets") / WORDS) as path:
+        assert set(mapped_trie(path)) == write_tries.known_words()
 
 
 def test_the_shipped_files_stay_within_forty_five_megabytes() -> None:
