@@ -70,7 +70,7 @@ async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
                 seconds = perf_counter() - start
                 hits = await _until_enough_sessions(memory, question.text, first)
                 asking = ExcerptRequest(query=question.text, detail="concise", counter=counter)
-                shown = shown_turns(replace(first, hits=first.hits[:SHOWN]), asking)
+                shown = await to_thread.run_sync(shown_turns, replace(first, hits=first.hits[:SHOWN]), asking)
                 return Answer(
                     turns=[ids[hit.turn.id] for hit in hits],
                     sessions=in_order_of_first_turn(sessions[hit.turn.session] for hit in hits),
