@@ -6,11 +6,8 @@ pydantic needs tens of milliseconds for it, and `initialize` must not wait.
 
 from __future__ import annotations
 
-import ast
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from itertools import pairwise
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
@@ -138,30 +135,10 @@ def _lean(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def output_schema(answer: type) -> dict[str, Any]:
-    """Return the schema of an answer of `types`, with the docs under its fields as descriptions."""
+    """Return the schema of an answer of `types`, without titles and descriptions, which some clients show a model."""
     schema = TypeAdapter(answer).json_schema(mode="serialization")
-    docs = _field_docs()
     for owner in (schema, *schema.get("$defs", {}).values()):
-        described = docs.get(owner.pop("title", ""), {})
-        for name, field in owner.get("properties", {}).items():
-            field.pop("title", None)
-            if name in described:
-                field["description"] = described[name]
+        for described in (owner, *owner.get("properties", {}).values()):
+            described.pop("title", None)
+            described.pop("description", None)
     return schema
-
-
-@cache
-def _field_docs() -> dict[str, dict[str, str]]:
-    from mcp_memory.core import types
-
-    tree = ast.parse(inspect.getsource(types))
-    return {node.name: dict(_documented(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
-
-
-def _documented(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for field, doc in pairwise(node.body):
-        match field, doc:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                yield name, " ".join(text.split())
-            case _:
-                pass

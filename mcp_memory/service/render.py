@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, get_args
 from urllib.parse import quote as encoded
@@ -156,7 +156,7 @@ def _shown_turns(answer: ShownTurns) -> str:
         )
     hits = sum(turn.found is not None for passage in answer.passages for turn in passage.turns)
     head = f"{_count(hits, 'turn')}, best first{_doubt(answer.passages)}. {DATA_NOTE}"
-    blocks = [head, *map(_passage, answer.passages), *_results(answer.results)]
+    blocks = [head, *_passages(answer.passages), *_results(answer.results)]
     blocks += [*_whole(answer.passages), *_more(answer)]
     return _with_note("\n\n".join(blocks), answer.note)
 
@@ -186,7 +186,7 @@ def _shown_memories(answer: ShownMemories) -> str:
     if answer.scenes:
         blocks.append("\n".join(["Scenes, whole at memory://scene/<name>:", *map(_scene, answer.scenes)]))
     if answer.passages:
-        blocks.append("\n\n".join([f"Said{_doubt(answer.passages)}:", *map(_passage, answer.passages)]))
+        blocks.append("\n\n".join([f"Said{_doubt(answer.passages)}:", *_passages(answer.passages)]))
     blocks += _results(answer.results)
     return _with_note("\n\n".join([*blocks, *_whole(answer.passages), *_more(answer)]), answer.note)
 
@@ -257,21 +257,30 @@ def _forgotten(answer: Forgotten) -> str:
 # --- pieces -----------------------------------------------------------------------------------------
 
 
-def _passage(passage: Passage) -> str:
-    """Return a turn under its own heading, or a run of turns under a heading with the speakers and times."""
-    first, *others = passage.turns
-    if not others:
-        return "\n".join([_turn_head(first, passage.session), *_why(first.found), _said(first)])
-    last = others[-1].said_at
-    until = f"{last:%H:%M}" if day(last) == day(first.said_at) else minute(last)
-    speakers = {turn.name: f"{one_line(turn.name, 40)} ({turn.role})" for turn in passage.turns if turn.name}
-    who = f" · {', '.join(speakers.values())}" if speakers else ""
-    lines = [f"session {named(passage.session)} · {minute(first.said_at)} to {until}{who}; hits have a *"]
-    for turn in passage.turns:
-        mark = "*" if turn.found else " "
-        lines += [f"{mark} {turn.id} {_speaker(turn)}{_by(turn.found)}{_cut(turn)}{held(turn.held)}", *_why(turn.found)]
-        lines.append(_said(turn))
-    return "\n".join(lines)
+def _passages(passages: Sequence[Passage]) -> Iterator[str]:
+    """Yield a turn under its own heading, or a run of turns under a heading with their times.
+
+    Who speaks, and what marks a hit, is told where it is first needed.
+    """
+    told: set[str] = set()
+    for passage in passages:
+        if len(passage.turns) == 1:
+            [turn] = passage.turns
+            yield "\n".join([_turn_head(turn, passage.session), *_why(turn.found), _said(turn)])
+            continue
+        first, last = passage.turns[0].said_at, passage.turns[-1].said_at
+        span = [minute(first)]
+        if minute(last) != minute(first):
+            span.append(f"{last:%H:%M}" if day(last) == day(first) else minute(last))
+        speakers = {f"{one_line(turn.name, 40)} ({turn.role})": None for turn in passage.turns if turn.name}
+        new = [speaker for speaker in speakers if speaker not in told]
+        parts = [f"session {named(passage.session)}", " to ".join(span), *([", ".join(new)] if new else [])]
+        lines = [" · ".join(parts) + ("" if told else "; hits have a *")]
+        told.update(new, ["*"])
+        for turn in passage.turns:
+            mark = "*" if turn.found else " "
+            lines += [f"{mark} {turn.id} {_speaker(turn)}{_cut(turn)}{held(turn.held)}", *_why(turn.found), _said(turn)]
+        yield "\n".join(lines)
 
 
 def _said(turn: Excerpt) -> str:
@@ -285,7 +294,7 @@ def _turn_head(turn: Excerpt, session: str) -> str:
     who = f"{turn.role} ({one_line(turn.name, 40)})" if turn.name else turn.role
     place = f", turn {turn.position}" if _explained(turn.found) else ""
     parts = [turn.id, who, minute(turn.said_at), f"session {named(session)}{place}"]
-    return f"{' · '.join(parts)}{_by(turn.found)}{_cut(turn)}{held(turn.held)}"
+    return f"{' · '.join(parts)}{_cut(turn)}{held(turn.held)}"
 
 
 def _speaker(turn: Excerpt) -> str:
@@ -295,15 +304,11 @@ def _speaker(turn: Excerpt) -> str:
 
 def _cut(turn: Excerpt) -> str:
     far = " · far" if turn.found is not None and turn.found.close is False else ""
-    return far + (f" · {turn.hidden:,} more characters" if turn.hidden else "")
+    return far + (f" · +{turn.hidden}" if turn.hidden else "")
 
 
 def _explained(found: Found | None) -> bool:
     return found is not None and found.words is not None
-
-
-def _by(found: Found | None) -> str:
-    return f" · by {', '.join(found.by)}" if found and not _explained(found) and found.by else ""
 
 
 def _why(found: Found | None) -> list[str]:
@@ -321,7 +326,7 @@ def _whole(passages: Sequence[Passage]) -> list[str]:
     if not cut:
         return []
     place = f"memory://session/{encoded(cut[0].session, safe='')}"
-    return [f"Cut turns in whole: detail='detailed' with limit=1 and budget_tokens as large as needed, or {place}"]
+    return [f"+n: characters left out. All: detail='detailed', limit=1 and a large budget_tokens, or {place}"]
 
 
 def _results(results: Sequence[ShownResult]) -> list[str]:
@@ -333,7 +338,7 @@ def _results(results: Sequence[ShownResult]) -> list[str]:
 
 def _result(shown: ShownResult) -> str:
     node = f" · {shown.node}" if shown.node else ""
-    head = f"{shown.at} · {coded(shown.call)}{node} · {minute(shown.taken)}{_by(shown.found)}{held(shown.held)}"
+    head = f"{shown.at} · {coded(shown.call)}{node} · {minute(shown.taken)}{held(shown.held)}"
     return "\n".join([head, *_why(shown.found), quote(shown.content)])
 
 
@@ -373,7 +378,7 @@ def _until(valid_to: datetime | None) -> str:
 
 
 def _scene(scene: ShownScene) -> str:
-    head = f"> {scene.slug}: {one_line(scene.title, 120)} (updated {day(scene.updated)}){_by(scene.found)}"
+    head = f"> {scene.slug}: {one_line(scene.title, 120)} (updated {day(scene.updated)})"
     cut = [f"> … {scene.hidden:,} more characters"] if scene.hidden else []
     return "\n".join([head, *_why(scene.found), quote(scene.summary), quote(scene.content), *cut])
 

@@ -131,14 +131,12 @@ def test_input_schemas_are_inlined_closed_and_free_of_titles_and_nulls(definitio
     assert definitions["record_turns"].input_schema["properties"]["turns"]["items"]["additionalProperties"] is False
 
 
-def test_output_schemas_are_valid_and_carry_the_docs_of_the_fields(definitions: dict[str, Tool]) -> None:
+def test_output_schemas_are_valid_and_without_words_for_people(definitions: dict[str, Tool]) -> None:
     for tool in definitions.values():
         assert tool.output_schema is not None
         jsonschema.Draft202012Validator.check_schema(tool.output_schema)
         assert tool.output_schema["type"] == "object"
-    assert definitions["recall"].output_schema["properties"]["left_out"]["description"] == snapshot(
-        "Ids that were relevant and did not fit the budget; a last … stands for more."
-    )
+        assert '"description": "' not in json.dumps(tool.output_schema)
 
 
 def test_the_instructions_say_when_to_search_record_and_distil_in_their_first_500_characters() -> None:
