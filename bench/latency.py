@@ -4,14 +4,18 @@ Measured on an invented conversation of N turns (`bench.corpus`), each figure be
 
 * `start`: from spawn to the answer of `initialize` over stdio, and from there to that of `tools/list`; floor: a bare
   SDK server, started in turns with it.
-* `capture`: turns a second through `Memory.record_turns` in batches of 50, embedded, indexed and flushed to the
-  disk; floor: the same rows into one bare FTS5 table in WAL mode, committed as often.
+* `capture`: turns a second through `Memory.record_turns` in batches of 50 and one by one, found by words and flushed to
+  the disk, and until the background has embedded them; floor: the same rows into one bare FTS5 table in WAL mode,
+  committed as often.
 * `search`: `Memory.conversation_search` (10 hits) over 240 queries of four kinds, query embedding included;
   floors: the query's words joined by OR over that FTS5 table, and a scan of the same vectors with numpy (float32;
   the query's embedding not included). Beside them: how much longer common words take than rare ones, and what
   sketches of vectors lose against the exact scan (`bench.vectors` asks that of real text), and `Memory.recall` for
   some of these queries.
-* `offload`: `Memory.offload_tool_result` of a log of 1 MiB; floor: its hash, and the file flushed and renamed.
+* `offload`: `Memory.offload_tool_result` of a log of 1 MiB, the index of the one before being done; floor: its hash,
+  and the file flushed and renamed.
+* `answers`: tokens (o200k) a hit of the tool's concise text; floor: of the words of its excerpts alone. And tokens of
+  all tool objects as `tools/list` sends them; floor: without their output schemas, as some clients get them.
 * `server`: the real server over stdio with the SDK's client: resident memory after 100 searches, round trips, and
   the first of them, for which the store opens and the model is loaded; floor: the bare server.
 * `disk`: bytes of the home by kind; floor: the text itself, and the bare FTS5 table.
@@ -30,6 +34,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -42,17 +47,22 @@ from tqdm import tqdm
 
 from bench import servers, vectors
 from bench.bed import Bed, filled
-from bench.corpus import KINDS, Query, log, queries
-from bench.floors import or_query
+from bench.corpus import KINDS, Query, batches, log, queries
+from bench.floors import or_query, spaced
+from bench.ours import until_indexed
 from bench.stats import timings_ms
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.models.embed import make_embedder
+from mcp_memory.server.tool_definitions import FILE as DEFINITIONS
 from mcp_memory.service.memory import open_memory
+from mcp_memory.service.render import render
 
 __all__ = ["measure", "table"]
 
 QUERIES, WARM_QUERIES, RECALL_QUERIES = 240, 12, 60
+ONE_BY_ONE = 300
 SERVER_QUERIES = 100
 HITS = 10
 MIB = 2**20
@@ -63,13 +73,14 @@ async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]
     capture = await filled(bed)
     await anyio.to_thread.run_sync(vectors.settle, bed.home)  # what the background has yet to do would be measured
     start = await anyio.to_thread.run_sync(partial(servers.start_up, pairs=pairs))
+    single = await _one_by_one(bed.folder, ONE_BY_ONE)
     asked = queries(QUERIES, turns=bed.turns)
     texts = [query.text for query in asked[:SERVER_QUERIES]]
     return {
         "turns": bed.turns,
         "machine": {"cpus": os.cpu_count(), "python": sys.version.split()[0], "sqlite": apsw.sqlite_lib_version()},
         "start": start,
-        "capture": capture,
+        "capture": capture | single,
         "search": {
             "ours": await _search_ours(bed, asked),
             "recall_verb": await _recall_ours(bed, asked[:RECALL_QUERIES]),
@@ -82,7 +93,51 @@ async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]
             "ours": await servers.weigh(servers.ours(bed.home), texts),
             "bare": await servers.weigh(servers.bare(), texts),
         },
+        "answers": await _answers(bed, asked[:RECALL_QUERIES]),
         "disk": _disk(bed, capture["text_bytes"]),
+    }
+
+
+# --- capture and answers ----------------------------------------------------------------------------
+
+
+async def _one_by_one(folder: Path, count: int) -> dict[str, Any]:
+    turns = list(chain.from_iterable(batches(count)))[:count]
+    with TemporaryDirectory(prefix="capture-", dir=folder) as place:
+        async with open_memory(Settings(home=Path(place) / "home")) as memory:
+            await memory.conversation_search("warm")
+            start = perf_counter()
+            for number, turn in enumerate(turns):
+                await memory.record_turns([turn], session=f"session-{number // 50}")
+            seconds = perf_counter() - start
+        con = apsw.Connection(str(Path(place) / "floor.db"))
+        con.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL").fetchall()
+        con.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize = 'porter unicode61')")
+        start = perf_counter()
+        for turn in turns:
+            con.execute("INSERT INTO said (text) VALUES (?)", (spaced(turn.content),))
+        floor = perf_counter() - start
+        con.close()
+    return {"one_by_one_turns_per_s": round(count / seconds), "floor_one_by_one_turns_per_s": round(count / floor)}
+
+
+async def _answers(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
+    count = token_counter("o200k_base").count
+    tokens = words = hits = 0
+    async with open_memory(Settings(home=bed.home)) as memory:
+        for query in asked:
+            shown = await memory.conversation_excerpts(query.text, neighbours=1, limit=HITS)
+            turns = [turn for passage in shown.passages for turn in passage.turns]
+            hits += sum(turn.found is not None for turn in turns)
+            tokens += await anyio.to_thread.run_sync(count, render(shown))
+            words += await anyio.to_thread.run_sync(count, "\n".join(turn.content for turn in turns))
+    whole: list[dict[str, Any]] = json.loads(await anyio.to_thread.run_sync(DEFINITIONS.read_bytes))
+    bare = [{name: value for name, value in tool.items() if name != "outputSchema"} for tool in whole]
+    return {
+        "tokens_a_hit": round(tokens / max(1, hits), 1),
+        "words_tokens_a_hit": round(words / max(1, hits), 1),
+        "tool_tokens": sum(count(json.dumps(tool, separators=(",", ":"))) for tool in whole),
+        "tool_tokens_without_output": sum(count(json.dumps(tool, separators=(",", ":"))) for tool in bare),
     }
 
 
@@ -164,6 +219,7 @@ async def _offload(folder: Path, count: int) -> dict[str, Any]:
         async with open_memory(Settings(home=Path(place) / "home")) as memory:
             for number in tqdm(range(count + 1), desc="offload", leave=False):
                 text = log(MIB, seed=number)
+                await until_indexed(memory)
                 start = perf_counter()
                 await memory.offload_tool_result("bash", text, arguments={"command": f"cat service-{number}.log"})
                 ours.append(perf_counter() - start)
@@ -204,7 +260,7 @@ def _disk(bed: Bed, text_bytes: int) -> dict[str, Any]:
 def table(found: dict[str, Any]) -> Iterator[str]:
     """Yield the figures as lines of text: what, ours, its floor, and how they compare."""
     start, capture, search = found["start"], found["capture"], found["search"]
-    offload, server, disk = found["offload"], found["server"], found["disk"]
+    offload, server, disk, answers = found["offload"], found["server"], found["disk"], found["answers"]
     yield _row(f"{found['turns']:,} turns", "ours", "floor", "")
     yield _row(
         "spawn to initialize, ms",
@@ -223,7 +279,19 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         "capture, turns/s",
         f"{capture['turns_per_s']:,}",
         f"{capture['floor_turns_per_s']:,} bare FTS5",
-        f"last tenth {capture['last_tenth_turns_per_s']:,}; embedding alone {capture['embedding_turns_per_s']:,}",
+        f"last tenth {capture['last_tenth_turns_per_s']:,}",
+    )
+    yield _row(
+        "  until they are embedded",
+        f"{capture['embedded_turns_per_s']:,}",
+        f"{capture['embedding_turns_per_s']:,} embedding alone",
+        "",
+    )
+    yield _row(
+        "  one turn a call",
+        f"{capture['one_by_one_turns_per_s']:,}",
+        f"{capture['floor_one_by_one_turns_per_s']:,} bare FTS5",
+        "",
     )
     yield _row(
         "search p50 / p95, ms",
@@ -253,6 +321,13 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         _pair(server["ours"]["round_trip_ms"]),
         f"{_pair(server['bare']['round_trip_ms'])} bare SDK server",
         f"first {server['ours']['first_ms']:.0f}: the store opens, the model is loaded",
+    )
+    yield _row("tokens a hit", f"{answers['tokens_a_hit']:.1f}", f"{answers['words_tokens_a_hit']:.1f} words alone", "")
+    yield _row(
+        "tokens of the tools",
+        f"{answers['tool_tokens']:,}",
+        f"{answers['tool_tokens_without_output']:,} without output",
+        "",
     )
     yield _row(
         "disk, MB",

@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from anyio import to_thread
+from anyio import sleep, to_thread
 
 from bench.asking import Answer, Ask, in_order_of_first_turn
 from bench.sets import Haystack, Question
@@ -34,7 +34,7 @@ from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
 
-__all__ = ["Clock", "ours", "record"]
+__all__ = ["Clock", "ours", "record", "until_indexed"]
 
 PAGE, FURTHER_PAGE = 20, 50
 SESSIONS = 10
@@ -107,7 +107,18 @@ async def record(memory: Memory, haystack: Haystack) -> tuple[dict[str, str], di
         )
         names[done.session] = session.id
         ids.update(zip(done.stored, (turn.id for turn in turns), strict=True))
+    await until_indexed(memory)
     return ids, names
+
+
+async def until_indexed(memory: Memory) -> None:
+    """Wait until the background has embedded all that was stored, and indexed all tool results."""
+    indexing = memory._parts.indexing  # pyright: ignore[reportPrivateUsage]  no user waits for so much
+    while True:
+        state = await to_thread.run_sync(indexing.state)
+        if state.error or (state.refs_waiting == 0 and (state.model is None or state.embedded >= state.total)):
+            return
+        await sleep(0.02)
 
 
 async def _until_enough_sessions(memory: Memory, query: str, first: TurnResults) -> list[TurnHit]:

@@ -523,10 +523,10 @@ class Found:
     """Why a search shows a row."""
 
     score: float
-    by: Signals
-    """What found it, and how strongly each speaks for it (0 to 1)."""
-    words: list[str] | None
-    """Its words that the query asks for; None unless detail is `detailed`."""
+    by: Signals | None = None
+    """What found it, and how strongly each speaks for it (0 to 1); None unless detail is `detailed`."""
+    words: list[str] | None = None
+    """Its words that the query asks for; likewise."""
     close: bool | None = None
     """Of a turn: whether it is close to the query; a far one may have nothing to do with it."""
 

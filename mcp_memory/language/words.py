@@ -207,7 +207,7 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": 
 _FINAL = str.maketrans("ךםןףץ", "כמנפצ")
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=8_192)
 def forms(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     """Return the distinct forms of a word of letters, the one by its script first; never empty."""
     low = word.casefold()
@@ -372,7 +372,7 @@ def _terms(tokens: list[str], languages: tuple[str, ...]) -> list[str]:
     return list(chain.from_iterable(remembered))
 
 
-@lru_cache(maxsize=32_768)
+@lru_cache(maxsize=8_192)
 def _plain_terms(token: str) -> tuple[str, ...]:
     return _token_terms(token, ())
 

@@ -135,10 +135,24 @@ def _lean(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def output_schema(answer: type) -> dict[str, Any]:
-    """Return the schema of an answer of `types`, without titles and descriptions, which some clients show a model."""
+    """Return the schema of an answer of `types`, as `render.as_data` gives it: what is null is left out.
+
+    It has no titles and descriptions, which some clients show a model.
+    """
     schema = TypeAdapter(answer).json_schema(mode="serialization")
     for owner in (schema, *schema.get("$defs", {}).values()):
-        for described in (owner, *owner.get("properties", {}).values()):
-            described.pop("title", None)
-            described.pop("description", None)
+        owner.pop("title", None)
+        owner.pop("description", None)
+        given: dict[str, Any] = owner.get("properties", {})
+        owner["properties"] = {name: _without_null(field) for name, field in given.items()}
+        owner["required"] = [name for name in owner.get("required", ()) if _NULL not in given[name].get("anyOf", ())]
     return schema
+
+
+_NULL = {"type": "null"}
+
+
+def _without_null(field: dict[str, Any]) -> dict[str, Any]:
+    field = {key: value for key, value in field.items() if key not in ("title", "description", "default")}
+    choices = [choice for choice in field.pop("anyOf", ()) if choice != _NULL]
+    return (choices[0] | field if len(choices) == 1 else {"anyOf": choices} | field) if choices else field

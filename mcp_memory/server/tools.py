@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import mcp.types as wire
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic_core import to_json, to_jsonable_python
+from pydantic_core import to_json
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import zoned
@@ -41,7 +41,7 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
 from mcp_memory.service.jsonrpc import sendable
-from mcp_memory.service.render import Answer, render
+from mcp_memory.service.render import Answer, as_data, render
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
@@ -360,7 +360,7 @@ class Tool:
         answer = await getattr(await memory(), self.verb or self.name)(**arguments, **told)
         return wire.CallToolResult(
             content=[wire.TextContent(text=sendable(render(answer)))],
-            structured_content=sendable(to_jsonable_python(answer)),
+            structured_content=sendable(as_data(answer)),
         )
 
 

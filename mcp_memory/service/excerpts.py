@@ -45,7 +45,7 @@ from mcp_memory.service.render import as_json, render
 from mcp_memory.store.citations import address
 from mcp_memory.suspicion import flags
 
-BUDGETS: dict[Detail, int] = {"concise": 3_000, "detailed": 6_000}
+BUDGETS: dict[Detail, int] = {"concise": 2_500, "detailed": 6_000}
 _BYTES_A_TOKEN = 3
 _WHOLE = 1 << 30
 _WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it for a neighbour
@@ -276,6 +276,8 @@ class _Excerpts:
         return snippet(text, width, self._found[id])
 
     def _why(self, id: str, hit: TurnHit | AtomHit | SceneHit | ResultHit, text: str) -> Found:
-        if self._asking.detail == "detailed" and id not in self._words:
+        if self._asking.detail == "concise":
+            return Found(score=hit.score)
+        if id not in self._words:
             self._words[id] = words(text, self._asking.wanted)
-        return Found(score=hit.score, by=hit.found_by, words=self._words.get(id))
+        return Found(score=hit.score, by=hit.found_by, words=self._words[id])

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib.parse import quote as encoded
 
 from pydantic_core import to_jsonable_python
@@ -66,9 +67,29 @@ def render(answer: Answer) -> str:
     return _RENDERERS[type(answer)](answer)
 
 
+def as_data(answer: Answer) -> dict[str, Any]:
+    """Return the answer as programs get it beside the text. What is None, or empty where that is usual, is left out."""
+    data: dict[str, Any] = to_jsonable_python(_filled(answer))
+    return data
+
+
 def as_json(answer: Answer) -> str:
-    """Return the answer as JSON, as short as it can be: what programs get beside the text."""
-    return json.dumps(to_jsonable_python(answer), ensure_ascii=False, separators=(",", ":"))
+    """Return the same as JSON, as short as it can be."""
+    return json.dumps(as_data(answer), ensure_ascii=False, separators=(",", ":"))
+
+
+def _filled(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return [_filled(item) for item in cast("Sequence[object]", value)]
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    found = {one.name: (getattr(value, one.name), one) for one in fields(value)}
+    return {name: _filled(held) for name, (held, one) in found.items() if not _is_left_out(held, one)}
+
+
+def _is_left_out(value: object, of: Field[Any]) -> bool:
+    has_default = of.default is not MISSING or of.default_factory is not MISSING
+    return value is None or (has_default and isinstance(value, list | tuple) and not value)
 
 
 # --- stored words -----------------------------------------------------------------------------------
@@ -315,7 +336,7 @@ def _why(found: Found | None) -> list[str]:
     """Return a line that says in full what found a row, where details were asked for."""
     if found is None or found.words is None:
         return []
-    signals = [name if value is None else f"{name} {value:g}" for name, value in found.by.items()]
+    signals = [name if value is None else f"{name} {value:g}" for name, value in (found.by or {}).items()]
     stands = f"; its words: {', '.join(one_line(word, 40) for word in found.words)}" if found.words else ""
     return [f"  found by {', '.join(signals) or 'nothing'}, score {found.score:g}{stands}"]
 

@@ -181,7 +181,7 @@ async def test_an_answer_holds_ids_to_go_on_with(client: Client) -> None:
     again = answer_of(await client.call_tool("record_turns", CALLS[0][1]))
     found = answer_of(await client.call_tool("conversation_search", {"query": "night boat", "limit": 1}))
     counted = {"duplicates": 2, "emptied": 0, "forgotten": 0, "masked": 0}
-    assert again == {"session": "trip", "stored": [], **counted, "note": None}
+    assert again == {"session": "trip", "stored": [], **counted}
     assert recorded["session"] == "trip"
     assert found["passages"][0]["session"] == "trip"
 
@@ -238,8 +238,8 @@ async def test_what_the_budget_left_out_comes_with_the_cursor(client: Client) ->
     cursor = None
     while cursor is not None or not shown:
         page = answer_of(await client.call_tool("conversation_search", {**query, "cursor": cursor}))
-        shown += [turn["id"] for passage in page["passages"] for turn in passage["turns"] if turn["found"]]
-        cursor = page["cursor"]
+        shown += [turn["id"] for passage in page["passages"] for turn in passage["turns"] if "found" in turn]
+        cursor = page.get("cursor")
     assert sorted(shown) == sorted(stored["stored"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic_core import to_jsonable_python
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
@@ -33,7 +31,7 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.longterm.search.pages import PageState, after
 from mcp_memory.service.excerpts import ExcerptRequest, passages, shown_memories, shown_turns
-from mcp_memory.service.render import render
+from mcp_memory.service.render import as_json, render
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 START = PageState(question=b"asks", at=NOW, newest=(500, 500)).cursor()
@@ -97,8 +95,7 @@ def asking(query: str = "kettle", detail: Detail = "concise", budget: int | None
 
 
 def tokens(answer: Any) -> int:
-    data = json.dumps(to_jsonable_python(answer), ensure_ascii=False, separators=(",", ":"))
-    return max(COUNTER.count(data), COUNTER.count(render(answer)))
+    return max(COUNTER.count(as_json(answer)), COUNTER.count(render(answer)))
 
 
 def test_neighbours_that_meet_are_one_passage_in_order_at_the_place_of_its_best_hit() -> None:
@@ -216,7 +213,7 @@ def test_a_whole_short_turn_is_shown_as_it_is() -> None:
                         said_at=NOW,
                         content="a kettle",
                         hidden=0,
-                        found=Found(score=0.5, by={"words": 0.75, "meaning": None}, words=None, close=True),
+                        found=Found(score=0.5, close=True),
                     )
                 ],
             )

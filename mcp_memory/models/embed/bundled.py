@@ -168,7 +168,7 @@ def _pieces(known: PieceNumbers, word: str) -> tuple[int, ...]:
     return tuple(ids)
 
 
-_kept_tokens = lru_cache(maxsize=16_384)(_tokens)
+_kept_tokens = lru_cache(maxsize=4_096)(_tokens)
 
 
 TABLE, WEIGHTS, PIECES = "encoder_table.npy", "encoder.safetensors", "encoder_pieces"
@@ -205,7 +205,7 @@ class Encoder:
         self._mean, self._directions = tensors["mean"], tensors["directions"].astype(np.float32)
         self._segment = partial(_segmented, pieces, memoryview(tensors["scores"]))
         # Remembers the words that it has seen: those of a language come again and again.
-        self._segment_again = lru_cache(maxsize=16_384)(self._segment)
+        self._segment_again = lru_cache(maxsize=4_096)(self._segment)
         # Keeps the matrix library to one thread. With more, which wait for each other, these small matrices take a
         # hundred times as long on a machine that has other work.
         libraries: Any = ThreadpoolController()  # its methods have no types

@@ -86,7 +86,7 @@ def word_slots(sentence: str) -> list[int]:
     return [*(word % SLOTS for word in words), *pairs] or [0]
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=8_192)
 def _hashed(word: str) -> int:
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 

@@ -160,7 +160,7 @@ def parted(run: str) -> str:
     return " ".join(words)
 
 
-@lru_cache(maxsize=50_000)  # the words of a language come again and again
+@lru_cache(maxsize=8_192)  # the words of a language come again and again
 def _begun_by(word: str) -> tuple[_Entry, ...]:
     """Return the entries that a word of a text may begin."""
     lexicon = _lexicon()

@@ -115,6 +115,7 @@ async def test_a_kind_with_too_few_questions_has_no_figures(home: Path) -> None:
 
 
 async def test_time_that_runs_out_before_enough_was_asked_is_refused(memory: Memory) -> None:
+    await memory.conversation_search("waits until all is embedded")
     with pytest.raises(Refused, match=r"Time ran out"):
         await measure(memory, seconds=0)
 
