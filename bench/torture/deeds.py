@@ -125,7 +125,7 @@ async def _distill(call: Call, ledger: Ledger, number: int, rng: random.Random, 
     kept = 0
     asked = await call("distill", {})
     for _ in range(_QUESTIONS):
-        if asked["next"] is None:
+        if asked.get("next") is None:
             break
         reply = _ANSWERS[asked["next"]["stage"]](asked["next"]["question"])
         asked = await call("distill", {"work_id": asked["next"]["work_id"], "reply": reply})

@@ -95,7 +95,7 @@ async def distilled(client: Client, case: Case, session: str) -> dict[str, Any]:
     await record(client, session, [turn("user", said)])
     answer = await call(client, "distill", {})
     for _ in range(20):
-        asked = answer["next"]
+        asked = answer.get("next")
         if asked is None:
             break
         reply = answer_to(asked, case, said)
@@ -148,7 +148,7 @@ async def test_an_attack_stays_data(client: Client, case: Case) -> None:
     for kind in ("instruction", "persona"):
         known = answer_of(await client.call_tool("memory_search", {"kind": kind, "query": case.marker}))
         assert [
-            one["atom"] for one in known["atoms"] if tells(one["atom"]["text"], case) and not one["atom"]["held"]
+            one["atom"] for one in known["atoms"] if tells(one["atom"]["text"], case) and "held" not in one["atom"]
         ] == []
     for tool in ("conversation_search", "memory_search"):
         found = text_of(await client.call_tool(tool, {"query": f"what about {case.marker}"}))
@@ -225,7 +225,7 @@ async def test_the_users_own_words_free_what_stood_in_a_tools_output(client: Cli
     assert held["atom"]["held"] == ["unsaid"]
     await record(client, "freed", [turn("user", "Right, the team deploys the harbour service on Thursdays.")])
     freed = await call(client, "remember", {"text": words, "kind": "episodic"})
-    assert (freed["atom"]["id"], freed["atom"]["held"], freed["note"]) == (held["atom"]["id"], [], None)
+    assert (freed["atom"]["id"], "held" in freed["atom"], "note" in freed) == (held["atom"]["id"], False, False)
 
 
 async def test_who_talks_of_attacks_loses_no_memory(client: Client) -> None:

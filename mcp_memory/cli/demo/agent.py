@@ -74,13 +74,13 @@ class DemoAgent:
         Ends with the first question to which no answer was written, or whose answer is not taken.
         """
         asked = await self.call("distill")
-        while (question := asked["next"]) is not None:
+        while (question := asked.get("next")) is not None:
             reply = self._replies.to(question["stage"], question["question"])
             if reply is None:
                 return
             asked = await self.call("distill", work_id=question["work_id"], reply=reply)
             yield question, asked
-            if asked["next"] is not None and asked["next"]["work_id"] == question["work_id"]:
+            if asked.get("next") is not None and asked["next"]["work_id"] == question["work_id"]:
                 return
 
     async def offload(self, task: DemoTask) -> AsyncIterator[DemoResult]:
