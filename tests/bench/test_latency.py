@@ -17,7 +17,8 @@ from bench.servers import HEAVY
 
 @pytest.mark.slow
 def test_every_figure_has_its_floor_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, few in {"QUERIES": 12, "WARM_QUERIES": 1, "RECALL_QUERIES": 3, "SERVER_QUERIES": 4, "MIB": 2**16}.items():
+    fewer = {"QUERIES": 12, "WARM_QUERIES": 1, "RECALL_QUERIES": 3, "SERVER_QUERIES": 4, "ONE_BY_ONE": 9, "MIB": 2**16}
+    for name, few in fewer.items():
         monkeypatch.setattr(latency, name, few)
     first = anyio.run(partial(measure, pairs=1, offloads=1), Bed(folder=tmp_path, turns=120))
     assert {key: set(value) for key, value in first.items() if key not in ("turns", "machine", "disk")} == {
@@ -39,10 +40,14 @@ def test_every_figure_has_its_floor_beside_it(tmp_path: Path, monkeypatch: pytes
             "text_bytes",
             "floor_turns_per_s",
             "embedding_turns_per_s",
+            "embedded_turns_per_s",
+            "one_by_one_turns_per_s",
+            "floor_one_by_one_turns_per_s",
         },
         "search": {"ours", "recall_verb", "fts5", "scan", "recall"},
         "offload": {"bytes", "ours_ms", "file_ms"},
         "server": {"ours", "bare"},
+        "answers": {"tokens_a_hit", "words_tokens_a_hit", "tool_tokens", "tool_tokens_without_output"},
     }
     assert set(first["start"]["heavy"]) & {"litellm", "model2vec", "numpy", "tiktoken"} == set()
     assert set(HEAVY) >= set(first["start"]["heavy"])

@@ -92,7 +92,8 @@ async def search(agent: DemoAgent) -> None:
     act("5. Search", "No model, no key: by words and by meaning, in any language (conversation_search).")
     for how, query in QUESTIONS:
         click.echo(f"  {click.style(query, bold=True)}  ({how})")
-        for passage in (await agent.call("conversation_search", query=query, limit=2, neighbours=0))["passages"]:
+        found = await agent.call("conversation_search", query=query, limit=2, neighbours=0, detail="detailed")
+        for passage in found["passages"]:
             (turn,) = passage["turns"]
             found_by = " and ".join(turn["found"]["by"])
             head = f"    {turn['id']:<4} {turn['said_at'][:10]}  {turn['role']}, found by {found_by}"
@@ -267,7 +268,7 @@ async def _two_dates(agent: DemoAgent, question: str, *dates: str) -> None:
     for date in dates:
         found = await agent.call("memory_search", query=question, as_of=date, limit=1)
         for fact in found["facts"][:1]:
-            until = f"until {fact['valid_to'][:10]}" if fact["valid_to"] else "open"
+            until = f"until {fact['valid_to'][:10]}" if "valid_to" in fact else "open"
             told = f"{fact['entity']}, {fact['relation'].replace('_', ' ')}: {fact['value']}"
             rows.append((date, fact["atom"], told, f"since {fact['valid_from'][:10]}", until))
     click.echo(columns(rows, indent=2))
