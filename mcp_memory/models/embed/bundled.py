@@ -185,7 +185,7 @@ _EPSILON = 1e-6
 
 
 class Encoder:
-    """The encoder of a folder, loaded. All of a process share the one (some 45 MB) that `shared_encoder` returns."""
+    """The encoder of a folder, loaded. All of a process share the one (some 20 MB) that `shared_encoder` returns."""
 
     def __init__(self, folder: Path) -> None:
         import numpy as np
@@ -335,7 +335,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class BundledEmbedder:
-    """Embeds with the models of this package. All instances in a process share the loaded models (some 65 MB)."""
+    """Embeds with the models of this package. All instances in a process share the loaded models (some 35 MB)."""
 
     identity = IDENTITY
     dimensions = STATIC_DIMENSIONS + ENCODER_DIMENSIONS
