@@ -79,6 +79,7 @@ async def test_nothing_is_written(memory: Memory, home: Path) -> None:
             if path.is_file() and path.suffix != ".db-shm"
         }
 
+    await memory.conversation_search("waits until all is embedded")
     before, change = held(), await memory.last_change()
     await measure(memory, questions=30, show=3)
     assert (held(), await memory.last_change()) == (before, change)
