@@ -20,6 +20,7 @@ from threading import Timer
 from time import perf_counter
 from typing import Any
 
+import anyio
 from tqdm import tqdm
 
 from bench.stats import timings_ms
@@ -42,6 +43,7 @@ _INITIALIZE = {
 _INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 _LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 _TOO_LONG_S = 60.0
+_SETTLING_S = 3.0
 _IMPORTED = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", re.MULTILINE)
 
 
@@ -70,7 +72,11 @@ def bare() -> Server:
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
+    """Return ours without settings of the memory. Compiled modules are kept, as they are where a package is installed:
+    without them both servers take twice as long to start."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
+    own.pop("PYTHONDONTWRITEBYTECODE", None)
+    return own
 
 
 # --- start-up ---------------------------------------------------------------------------------------
@@ -163,13 +169,20 @@ def _ms(seconds: Sequence[float]) -> float:
 
 
 async def weigh(server: Server, questions: Sequence[str]) -> dict[str, Any]:
-    """Ask the questions through a real client; return the server's resident megabytes, and its round trips."""
+    """Ask the questions through a real client; return the server's resident megabytes, and its round trips.
+
+    The first question comes once the server has opened its store, as it does by itself after it is asked for its tools.
+    """
+    import jsonschema.validators  # noqa: F401  the client imports it with the first answer
     from mcp import Client, StdioServerParameters
 
     there_before = _children()
     parameters = StdioServerParameters(command=server.command[0], args=list(server.command[1:]), env=dict(server.env))
     round_trips: list[float] = []
     async with Client(parameters) as client:
+        await client.list_tools()
+        await anyio.sleep(_SETTLING_S)
+        at_rest = [memory_of(pid) for pid in _children() - there_before]
         for question in tqdm(questions, desc="server", unit="search", leave=False):
             start = perf_counter()
             answer = await client.call_tool("conversation_search", {"query": question})
@@ -178,6 +191,7 @@ async def weigh(server: Server, questions: Sequence[str]) -> dict[str, Any]:
                 raise RuntimeError(f"the server refused {question!r}: {answer.content}")
         memory = [memory_of(pid) for pid in _children() - there_before]
     return {
+        "resident_at_rest_mb": at_rest[0]["VmRSS"] if at_rest else None,
         "resident_mb": memory[0]["VmRSS"] if memory else None,
         "peak_mb": memory[0]["VmHWM"] if memory else None,
         "files_mb": memory[0]["RssFile"] if memory else None,

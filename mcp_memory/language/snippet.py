@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 from typing import NamedTuple
 
 from mcp_memory.language.words import base_terms_of_word
@@ -31,19 +30,14 @@ class TermMatch(NamedTuple):
 
 def matches(text: str, wanted: AbstractSet[str]) -> list[TermMatch]:
     """Return the places of wanted terms (of `query_terms`), in order."""
-    terms = frozenset(wanted)
-    found: list[TermMatch] = []
-    for chunk in _CHUNK.finditer(text, 0, _READ) if terms else ():
-        if inside := _found_in(chunk[0], terms):
-            at = chunk.start()
-            found += [TermMatch(at + start, at + end, term) for start, end, term in inside]
-    return found
-
-
-@lru_cache(maxsize=4_096)  # the texts of one answer share most of their words
-def _found_in(chunk: str, wanted: frozenset[str]) -> list[TermMatch]:
-    present = wanted.intersection(base_terms_of_word(chunk))
-    return _inside(chunk, present) if present else []
+    runs = set(text[:_READ].split()) if wanted else ()
+    holding = {run: present for run in runs if (present := wanted & set(base_terms_of_word(run)))}
+    inside = {run: _inside(run, present) for run, present in holding.items()}
+    return [
+        TermMatch(chunk.start() + start, chunk.start() + end, term)
+        for chunk in (_CHUNK.finditer(text, 0, _READ) if inside else ())
+        for start, end, term in inside.get(chunk[0], ())
+    ]
 
 
 def _inside(chunk: str, present: AbstractSet[str]) -> list[TermMatch]:

@@ -322,10 +322,16 @@ def base_terms(text: str) -> list[str]:
 
 
 _BEFORE, _BEHIND = '"([', '.,;:!?")]'
+_KEPT_RUN = 24  # characters; longer ones are paths, or phrases of scripts without spaces
 
 
 def base_terms_of_word(run: str) -> Sequence[str]:
     """Return the same for a run without spaces: most are a plain word between signs, which is quick."""
+    return _base_terms_again(run) if len(run) <= _KEPT_RUN else base_terms(run)
+
+
+@lru_cache(maxsize=8_192)
+def _base_terms_again(run: str) -> Sequence[str]:
     word = run.lstrip(_BEFORE).rstrip(_BEHIND)
     return _plain_terms(word) if word.isascii() and word.isalpha() else base_terms(run)
 

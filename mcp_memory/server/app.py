@@ -281,14 +281,18 @@ def _load() -> None:
 
 
 def warm_up() -> None:
-    """Build what checks the arguments of calls, for which the first ones would wait.
+    """Build what checks the arguments of calls and read the words for dates, for which the first calls would wait.
 
-    The model of the search is not loaded: it takes 60 MB, which a server that is never asked can do without.
+    The model of the search is not loaded: it takes 30 MB, which a server that is never asked can do without.
     """
+    from datetime import UTC, datetime
+
+    from mcp_memory.language.when import spans_in
     from mcp_memory.server.tools import TOOLS
 
     for tool in TOOLS:
         _ = tool.model
+    spans_in("yesterday", datetime.now(UTC))
 
 
 async def _masked(text: str) -> str:

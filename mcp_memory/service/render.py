@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, cast, get_args
 from urllib.parse import quote as encoded
 
@@ -81,15 +82,21 @@ def as_json(answer: Answer) -> str:
 def _filled(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_filled(item) for item in cast("Sequence[object]", value)]
-    if not is_dataclass(value) or isinstance(value, type):
+    names = _fields_of(type(value))
+    if not names:
         return value
-    found = {one.name: (getattr(value, one.name), one) for one in fields(value)}
-    return {name: _filled(held) for name, (held, one) in found.items() if not _is_left_out(held, one)}
+    return {
+        name: _filled(held)
+        for name, may_be_empty in names
+        if (held := getattr(value, name)) is not None and (held or not may_be_empty or not isinstance(held, list | tuple))
+    }
 
 
-def _is_left_out(value: object, of: Field[Any]) -> bool:
-    has_default = of.default is not MISSING or of.default_factory is not MISSING
-    return value is None or (has_default and isinstance(value, list | tuple) and not value)
+@cache
+def _fields_of(kind: type) -> list[tuple[str, bool]]:
+    """Return the fields of a dataclass, each with whether it is empty where nothing is given; none of another type."""
+    found = fields(kind) if is_dataclass(kind) else ()
+    return [(one.name, one.default is not MISSING or one.default_factory is not MISSING) for one in found]
 
 
 # --- stored words -----------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language.words import languages_of
 from mcp_memory.models.embed.pieces import PieceNumbers
 from mcp_memory.models.embed.protocol import unit_rows
+from mcp_memory.models.embed.tensors import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,11 +63,9 @@ _loading = threading.Lock()
 @contextmanager
 def reading(what: str, *, meanwhile: str = "") -> Generator[None]:
     """Raise EmbeddingFailed where a file of the package cannot be read; `meanwhile` says what goes on without it."""
-    from safetensors import SafetensorError
-
     try:
         yield
-    except (OSError, KeyError, ValueError, SafetensorError) as error:
+    except (OSError, KeyError, ValueError, RuntimeError) as error:  # the last is a trie's
         raise EmbeddingFailed(f"{what} cannot be read ({error}). Install mcp-memory again{meanwhile}.") from error
 
 
@@ -117,10 +116,8 @@ STATIC_WEIGHTS, STATIC_PIECES, TOKENIZER = "model.safetensors", "table_pieces", 
 
 @cache
 def _load_static() -> _StaticModel:
-    from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
-
     with reading("The bundled embedding model", meanwhile=_BY_WORDS):
-        tensors = load((MODEL / STATIC_WEIGHTS).read_bytes())
+        tensors = mapped_tensors(MODEL / STATIC_WEIGHTS)
         pieces = PieceNumbers(MODEL, STATIC_PIECES)
     return _StaticModel(pieces=pieces, rows=tensors["embeddings"], weights=tensors["weights"])
 
@@ -189,11 +186,10 @@ class Encoder:
 
     def __init__(self, folder: Path) -> None:
         import numpy as np
-        from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
         from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
 
         with reading("The bundled encoder", meanwhile=_BY_WORDS):
-            tensors = load((folder / WEIGHTS).read_bytes())
+            tensors = mapped_tensors(folder / WEIGHTS)
             self._table: NDArray[np.uint8] = np.load(folder / TABLE, mmap_mode="r")  # two levels a byte
             pieces = PieceNumbers(folder, PIECES)
         self._scales = tensors["scales"].astype(np.float32)  # of the rows of the table

@@ -24,6 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
+from mcp_memory.models.embed.tensors import mapped_tensors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,10 +107,9 @@ class _InjectionModel:
 @cache
 def _injection_model() -> _InjectionModel:
     import numpy as np
-    from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
 
     with reading("The model of injected orders"):
-        tensors = load((MODEL / INJECTION_FILE).read_bytes())
+        tensors = mapped_tensors(MODEL / INJECTION_FILE)
         words_bias, floor, share, bar = tensors["levels"].tolist()
         words = np.zeros(2 * SLOTS, np.float32)
         words[np.unpackbits(tensors["used"]).astype(bool)] = tensors["words"] * tensors["words_scale"]
@@ -134,10 +134,8 @@ def leans_on_memory(prompt: str) -> float:
 
 @cache
 def _prompt_weights() -> NDArray[np.float32]:
-    from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
-
     with reading("The prompt gate"):
-        return load((MODEL / PROMPTS_FILE).read_bytes())["weights"]
+        return mapped_tensors(MODEL / PROMPTS_FILE)["weights"]
 
 
 RELATED_FILE = "related.safetensors"
@@ -155,9 +153,7 @@ def related_words(word: str) -> list[tuple[str, float]]:
 
 @cache
 def _related_words() -> tuple[list[str], dict[str, int], NDArray[np.uint16], NDArray[np.uint8]]:
-    from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
-
-    tensors = load((MODEL / RELATED_FILE).read_bytes())
+    tensors = mapped_tensors(MODEL / RELATED_FILE)
     words = tensors["words"].tobytes().decode().split("\n")
     places = {word: place for place, word in enumerate(words)}
     return words, places, tensors["neighbours"], tensors["nearness"]

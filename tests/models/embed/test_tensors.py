@@ -1,0 +1,36 @@
+"""Tensors that are mapped from a file are those that the library of the format wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save_file  # pyright: ignore[reportUnknownVariableType]
+
+from mcp_memory.models.embed.bundled import MODEL
+from mcp_memory.models.embed.tensors import mapped_tensors
+
+
+@pytest.mark.parametrize("path", sorted(MODEL.glob("*.safetensors")), ids=lambda path: path.stem)
+def test_every_tensor_of_the_package_is_what_the_library_reads(path: Path) -> None:
+    expected, mapped = load(path.read_bytes()), mapped_tensors(path)
+    assert mapped.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert mapped[name].dtype == tensor.dtype
+        np.testing.assert_array_equal(mapped[name], tensor)
+
+
+def test_metadata_is_no_tensor(tmp_path: Path) -> None:
+    path = tmp_path / "some.safetensors"
+    save_file({"ones": np.ones((2, 3), np.float32)}, path, metadata={"made": "today"})
+    assert list(mapped_tensors(path)) == ["ones"]
+
+
+@pytest.mark.parametrize("left", [0, 4, 40, 150])
+def test_a_file_that_was_cut_is_refused(tmp_path: Path, left: int) -> None:
+    path = tmp_path / "some.safetensors"
+    save_file({"ones": np.ones((20, 30), np.float32)}, path)
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises((OSError, ValueError)):
+        mapped_tensors(path)
