@@ -280,7 +280,8 @@ def _windows(rows: Floats, size: int, before: int) -> Floats:
     """Return for each row the rows of its window side by side, zeros beyond the text."""
     import numpy as np
 
-    padded = np.pad(rows, ((before, size - 1 - before), (0, 0)))
+    padded = np.zeros((len(rows) + size - 1, rows.shape[1]), np.float32)
+    padded[before : before + len(rows)] = rows
     return np.concatenate([padded[step : step + len(rows)] for step in range(size)], axis=1)
 
 
