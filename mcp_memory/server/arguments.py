@@ -7,6 +7,9 @@ pydantic needs tens of milliseconds for it, and `initialize` must not wait.
 from __future__ import annotations
 
 import inspect
+import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
@@ -137,22 +140,33 @@ def _lean(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
 def output_schema(answer: type) -> dict[str, Any]:
     """Return the schema of an answer of `types`, as `render.as_data` gives it: what is null is left out.
 
-    It has no titles and descriptions, which some clients show a model.
+    It has names and types alone, for some clients show it to a model: no titles, descriptions, formats and values. What
+    is used once stands where it is used.
     """
     schema = TypeAdapter(answer).json_schema(mode="serialization")
-    for owner in (schema, *schema.get("$defs", {}).values()):
-        owner.pop("title", None)
-        owner.pop("description", None)
-        given: dict[str, Any] = owner.get("properties", {})
-        owner["properties"] = {name: _without_null(field) for name, field in given.items()}
-        owner["required"] = [name for name in owner.get("required", ()) if _NULL not in given[name].get("anyOf", ())]
-    return schema
+    defs: dict[str, Any] = schema.pop("$defs", {})
+    uses = Counter(re.findall(r'"#/\$defs/(\w+)"', json.dumps([schema, defs])))
+    once = {name: shape for name, shape in defs.items() if uses[name] == 1}
+    shared = {name: _typed(shape, once) for name, shape in defs.items() if name not in once}
+    return ({"$defs": shared} if shared else {}) | _typed(schema, once)
 
 
 _NULL = {"type": "null"}
 
 
-def _without_null(field: dict[str, Any]) -> dict[str, Any]:
-    field = {key: value for key, value in field.items() if key not in ("title", "description", "default")}
-    choices = [choice for choice in field.pop("anyOf", ()) if choice != _NULL]
-    return (choices[0] | field if len(choices) == 1 else {"anyOf": choices} | field) if choices else field
+def _typed(schema: dict[str, Any], inlined: dict[str, Any]) -> dict[str, Any]:
+    if (name := schema.get("$ref", "").rpartition("/")[2]) in inlined:
+        return _typed(inlined[name], inlined)
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != _NULL]
+    if len(choices) == 1:
+        return _typed(choices[0], inlined)
+    typed: dict[str, Any] = {key: schema[key] for key in ("$ref", "type") if key in schema}
+    if choices:
+        typed["anyOf"] = [_typed(choice, inlined) for choice in choices]
+    if "properties" in schema:
+        given: dict[str, Any] = schema["properties"]
+        typed["properties"] = {name: _typed(field, inlined) for name, field in given.items()}
+        typed["required"] = [name for name in schema.get("required", ()) if _NULL not in given[name].get("anyOf", ())]
+    if items := schema.get("items") or schema.get("prefixItems", [None])[0]:
+        typed["items"] = _typed(items, inlined)
+    return typed

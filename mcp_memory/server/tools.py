@@ -340,13 +340,20 @@ class Tool:
             description=" ".join((self.run.__doc__ or "").split()),
             input_schema=input_schema(self.model),
             output_schema=output_schema(get_type_hints(self.run)["return"]),
-            annotations=wire.ToolAnnotations(
-                read_only_hint=self.read_only,
-                destructive_hint=self.destructive,
-                idempotent_hint=self.idempotent,
-                open_world_hint=False,
-            ),
+            annotations=self._annotations,
             _meta={"anthropic/alwaysLoad": True} if self.at_once else None,
+        )
+
+    @property
+    def _annotations(self) -> wire.ToolAnnotations:
+        """Say of a tool that only reads no more: it destroys nothing, and may be repeated."""
+        if self.read_only:
+            return wire.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        return wire.ToolAnnotations(
+            read_only_hint=False,
+            destructive_hint=self.destructive,
+            idempotent_hint=self.idempotent,
+            open_world_hint=False,
         )
 
     async def call(
@@ -365,21 +372,20 @@ class Tool:
 
 
 TOOLS = (
-    Tool(run=recall, verb="recall_answer", title="Recall what matters", read_only=True, idempotent=True, at_once=True),
-    Tool(run=memory_search, verb="memory_excerpts", title="Search what is known", read_only=True, idempotent=True),
+    Tool(run=recall, verb="recall_answer", title="Recall what matters", read_only=True, at_once=True),
+    Tool(run=memory_search, verb="memory_excerpts", title="Search what is known", read_only=True),
     Tool(
         run=conversation_search,
         verb="conversation_excerpts",
         title="Search past conversations",
         read_only=True,
-        idempotent=True,
     ),
-    Tool(run=read_persona, title="Read the persona", read_only=True, idempotent=True),
+    Tool(run=read_persona, title="Read the persona", read_only=True),
     Tool(run=remember, title="Remember a statement", idempotent=True, at_once=True),
     Tool(run=record_turns, title="Record turns", idempotent=True),
     Tool(run=distill, title="Distil memories"),
     Tool(run=offload_tool_result, title="Offload a tool result"),
-    Tool(run=expand_node, verb="expand_answer", title="Expand a node", read_only=True, idempotent=True),
+    Tool(run=expand_node, verb="expand_answer", title="Expand a node", read_only=True),
     Tool(run=fold_canvas, verb="canvas_answer", title="Fold or show a canvas", idempotent=True),
     Tool(run=forget, title="Forget", destructive=True),
 )

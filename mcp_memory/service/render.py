@@ -88,7 +88,8 @@ def _filled(value: object) -> object:
     return {
         name: _filled(held)
         for name, may_be_empty in names
-        if (held := getattr(value, name)) is not None and (held or not may_be_empty or not isinstance(held, list | tuple))
+        if (held := getattr(value, name)) is not None
+        and (held or not may_be_empty or not isinstance(held, list | tuple))
     }
 
 
