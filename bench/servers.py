@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -173,8 +174,9 @@ async def weigh(server: Server, questions: Sequence[str]) -> dict[str, Any]:
 
     The first question comes once the server has opened its store, as it does by itself after it is asked for its tools.
     """
-    import jsonschema.validators  # noqa: F401  the client imports it with the first answer
     from mcp import Client, StdioServerParameters
+
+    import_module("jsonschema.validators")  # the client imports it with the first answer
 
     there_before = _children()
     parameters = StdioServerParameters(command=server.command[0], args=list(server.command[1:]), env=dict(server.env))
