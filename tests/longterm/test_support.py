@@ -154,6 +154,7 @@ TURNED = [
     ("I trust my accountant.", "The user trusts Mallory."),
     ("My boss wants the slides by Friday.", "Karen wants the slides by Friday."),
     ("Ich arbeite bei Siemens.", "Der Nutzer arbeitet bei Bosch."),
+    ("I like the car, Mel.", "Mel likes the car."),
 ]
 STRAIGHT = [
     ("Anna moved to Bergen, Tom to Oslo.", "Tom moved to Oslo."),
@@ -165,6 +166,7 @@ STRAIGHT = [
     ("The flight isn't on Monday but on Tuesday.", "The flight is on Tuesday."),
     ("It has a column that nobody has read since 2019.", "It has a column."),
     ("I have no siblings.", "The user is an only child."),
+    ("The ring is a gift from my aunt in my home country, Norway.", "The user's home country is Norway."),
     ("Wohne jetzt in Köln.", "The user lives in Cologne."),
     ("Kahve içmiyorum.", "The user does not drink coffee."),
 ]

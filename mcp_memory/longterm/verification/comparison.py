@@ -266,26 +266,29 @@ class _Clause(NamedTuple):
     """A clause of the spoken text, its terms, and the people and things it names, in lower case.
 
     `first` is its first word, which may have its capital from the place alone: it names nothing beside "I" and "me".
+    `behind` is a name that stands alone behind it: "a gift from my grandma in my home country, Sweden".
     """
 
     text: str
     terms: frozenset[str]
     named: frozenset[str]
     first: str
+    behind: frozenset[str]
 
 
 def _clauses(sentence: str) -> Iterator[_Clause]:
     """Yield the clauses of a sentence; one that is only a name goes with the next: "Anna and Tom moved"."""
     kept = ""
     pieces = pattern("CLAUSE").split(sentence)
-    for place, piece in enumerate(pieces, start=1):
+    for place, (piece, following) in enumerate(pairwise([*pieces, ""]), start=1):
         kept = f"{kept} {piece}".strip()
         if kept and (place == len(pieces) or len(terms_of(kept)) > 1):
+            behind = _capitals(following) if len(terms_of(following)) == 1 else frozenset[str]()
             lower = kept.lower()
             named = {*_capitals(kept), *(found[1] for found in people().finditer(lower))}
             if pattern("FIRST_PERSON").search(people().sub(" ", lower)):
                 named.add(_USER)
-            yield _Clause(kept, known_terms(kept), frozenset(named), next(iter(words_in(lower)), ""))
+            yield _Clause(kept, known_terms(kept), frozenset(named), next(iter(words_in(lower)), ""), behind)
             kept = ""
 
 
@@ -315,10 +318,11 @@ def _is_swapped(part: str, named: frozenset[str], clauses: Sequence[_Clause], na
     names_of_part = known_terms(" ".join(named - {_USER})) if named else frozenset[str]()
     words = {word for word in terms_of(part) - names_of_part if len(word) > 1}
     carrying = [clause for clause in clauses if words and words <= clause.terms]
+    subject = {*words_in(part.lower())[:1]}  # "I like the car, Mel" is not what Mel likes
     if not named or not carrying or (len(named) > 1 and any(named <= clause.named for clause in clauses)):
         return False
     for clause in carrying:
-        missing, extra = named - clause.named, clause.named - named
+        missing, extra = named - clause.named - (clause.behind - subject), clause.named - named
         if _USER in extra:
             extra -= {clause.first}
         extra = {name for name in extra if words.isdisjoint(known_terms(name))}  # "Training for …" is not a name
