@@ -283,7 +283,8 @@ def _clauses(sentence: str) -> Iterator[_Clause]:
     for place, (piece, following) in enumerate(pairwise([*pieces, ""]), start=1):
         kept = f"{kept} {piece}".strip()
         if kept and (place == len(pieces) or len(terms_of(kept)) > 1):
-            behind = _capitals(following) if len(terms_of(following)) == 1 else frozenset[str]()
+            names = _capitals(following)
+            behind = names if names >= {*words_in(following.lower())} else frozenset[str]()
             lower = kept.lower()
             named = {*_capitals(kept), *(found[1] for found in people().finditer(lower))}
             if pattern("FIRST_PERSON").search(people().sub(" ", lower)):
