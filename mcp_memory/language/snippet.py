@@ -30,9 +30,10 @@ class TermMatch(NamedTuple):
 
 def matches(text: str, wanted: AbstractSet[str]) -> list[TermMatch]:
     """Return the places of wanted terms (of `query_terms`), in order."""
-    runs = set(text[:_READ].split()) if wanted else ()
-    holding = {run: present for run in runs if (present := wanted & set(base_terms_of_word(run)))}
-    inside = {run: _inside(run, present) for run, present in holding.items()}
+    terms = frozenset(wanted)
+    runs = set(text[:_READ].split()) if terms else ()
+    holding = [run for run in runs if not terms.isdisjoint(base_terms_of_word(run))]
+    inside = {run: _inside(run, terms.intersection(base_terms_of_word(run))) for run in holding}
     return [
         TermMatch(chunk.start() + start, chunk.start() + end, term)
         for chunk in (_CHUNK.finditer(text, 0, _READ) if inside else ())
