@@ -1,8 +1,8 @@
 """Checks the scene edits of a reply against the stored scenes, and returns the edits to commit.
 
-Left out with a note: lines without evidence, statements that were not shown, dead links. Refused as a whole, with all
-reasons at once: an unknown page, too many pages, a page that is too long or mostly without evidence, and a statement
-that no page would contain any more without a reason.
+Left out with a note: lines without evidence, statements that were not shown, dead links. Put back with a note: a few
+statements that an edit forgot. Refused as a whole, with all reasons at once: an unknown page, too many pages, a page
+that is too long or mostly without evidence, and statements that no page would contain any more without a reason.
 """
 
 from __future__ import annotations
@@ -150,6 +150,7 @@ MAX_CHARS = 1_500
 _TITLE, _SUMMARY, _REASON, _STATEMENT = 80, 220, 300, 80
 _ENTITIES = 12
 _NAMED = 12  # problems named in one sentence
+_PUT_BACK = 3  # statements of a page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +189,7 @@ def check_edits(reply: SceneReply, given: SceneRound) -> tuple[list[SceneEdit], 
     for edit in reply.edits:
         draft.take(edit)
     explained = reply.explained
+    _put_back(draft, explained)
     draft.complaints += [*_losses(draft, explained), *_untold(draft, explained), *_too_many(draft)]
     if draft.complaints:
         raise InvalidInput(" ".join(dict.fromkeys(draft.complaints)))
@@ -323,8 +325,7 @@ class _PageDrafts:
         known = {**self.given.atoms, **{id: one for id, one in self.given.cited_elsewhere.items() if id in scene.atoms}}
         added = self._sound(scene.slug, edit.body, known)
         page = _as_it_was(scene)
-        now, heading, story = scene.body.partition("\n## ")
-        body = f"{now.rstrip()}\n\n{added}\n{heading}{story}".strip()
+        body = _with_more(scene.body, added)
         self._check_length(scene.slug, body)
         self.pages[scene.slug] = replace(
             page,
@@ -477,11 +478,36 @@ def _to_tell(given: SceneRound) -> list[str]:
     return [atom.id for atom in news if atom.valid_to is None and atom.kind != "instruction"]
 
 
-def _losses(draft: _PageDrafts, explained: set[str]) -> Iterable[str]:
-    before = chain(*(draft.given.scenes[slug].atoms for slug in draft.touched if slug in draft.given.scenes))
+def _put_back(draft: _PageDrafts, explained: set[str]) -> None:
+    """Tell on a page the few statements that it told before, in their own words, where an edit forgot them.
+
+    Another question would cost as much as the first. A page that lost many, or over a third of what it told, is asked for again.
+    """
+    for slug, page in draft.pages.items():
+        lost = _lost(draft, [slug], explained)
+        told = len(draft.given.scenes[slug].atoms) if lost else 0
+        body = _with_more(page.body, "\n".join(f"{atom.text.rstrip('.')} ({atom.id})." for atom in lost))
+        if 0 < len(lost) <= min(_PUT_BACK, told // 3) and len(plain(body)) <= MAX_CHARS:
+            draft.pages[slug] = replace(page, body=body, atoms=cited(body))
+            draft.refused.append(f"{slug}: told again, for it still holds: {_some([atom.id for atom in lost])}.")
+
+
+def _lost(draft: _PageDrafts, slugs: Iterable[str], explained: set[str]) -> list[Atom]:
+    """Return what these pages told before, holds still, and is told by no page after the edits, without a reason."""
+    before = chain(*(draft.given.scenes[slug].atoms for slug in slugs if slug in draft.given.scenes))
     held = (draft.given.atoms[id] for id in dict.fromkeys(before) if id in draft.given.atoms)
-    lost = [atom for atom in held if atom.valid_to is None and atom.id not in _told(draft) | explained]
-    if lost:
+    told = _told(draft) | explained
+    return [atom for atom in held if atom.valid_to is None and atom.id not in told]
+
+
+def _with_more(body: str, added: str) -> str:
+    """Return a page with more about the present, which stands before its first heading."""
+    now, heading, story = body.partition("\n## ")
+    return f"{now.rstrip()}\n\n{added}\n{heading}{story}".strip()
+
+
+def _losses(draft: _PageDrafts, explained: set[str]) -> Iterable[str]:
+    if lost := _lost(draft, draft.touched, explained):
         yield (
             f"These still hold and would be told by no page any more: {_statements(lost)}. "
             "Tell each where it belongs, with its id, or put it under `dropped` with the reason."

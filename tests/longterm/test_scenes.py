@@ -414,6 +414,18 @@ def test_a_reply_that_loses_a_statement_without_a_word_is_refused(life: Life) ->
     assert life.scene("porto").atoms == (flat, "a3")
 
 
+def test_the_one_statement_of_many_that_an_edit_forgets_is_told_again(life: Life) -> None:
+    flat, dog, job = life.learn("Maya lives in Porto.", "Otto is her dog.", "Maya bakes.")
+    life.answer(create("maya", f"Maya lives in Porto ({flat}) with Otto ({dog}).\n\n## Work\n\nMaya bakes ({job})."))
+    life.learn("Maya likes tea.")
+    applied = life.answer(
+        update("maya", f"Maya lives in Porto ({flat}) and likes tea (a4).\n\n## Work\n\nMaya bakes ({job}).")
+    )
+    assert applied.refused == [f"maya: told again, for it still holds: {dog}."]
+    assert life.scene("maya").body.startswith("Maya lives in Porto (a1) and likes tea (a4).\n\nOtto is her dog (a2).\n")
+    assert life.scene("maya").atoms == (flat, "a4", dog, job)
+
+
 def test_what_moves_to_another_page_or_has_ended_is_not_lost(life: Life) -> None:
     flat, dog = life.learn("Maya lives in Porto.", "Otto is her dog.")
     life.answer(create("porto", f"She lives in Porto ({flat}). Otto is her dog ({dog})."))
