@@ -481,7 +481,8 @@ def _to_tell(given: SceneRound) -> list[str]:
 def _put_back(draft: _PageDrafts, explained: set[str]) -> None:
     """Tell on a page the few statements that it told before, in their own words, where an edit forgot them.
 
-    Another question would cost as much as the first. A page that lost many, or over a third of what it told, is asked for again.
+    Another question would cost as much as the first. A page that lost many, or over a third of what it told, is asked
+    for again.
     """
     for slug, page in draft.pages.items():
         lost = _lost(draft, [slug], explained)

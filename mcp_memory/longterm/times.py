@@ -18,7 +18,7 @@ from datetime import UTC, datetime, time, timedelta
 from mcp_memory.core.text import zoned
 from mcp_memory.language.when import back, spans_in
 
-__all__ = ["date_of", "dated", "holds", "is_only_a_time", "without_dates"]
+__all__ = ["date_of", "holds", "is_only_a_time", "without_dates"]
 
 _A_DAY = timedelta(days=1)
 _YEARS = 1000, 2200  # a year outside is a misreading
@@ -98,25 +98,6 @@ def _after(moment: datetime, span: timedelta) -> datetime:
         return moment + span
     except OverflowError:
         return (datetime.max if span > timedelta(0) else datetime.min).replace(tzinfo=moment.tzinfo)
-
-
-def dated(text: str, said_at: datetime) -> str:
-    """Return the text with dates behind "yesterday" and its like, which mean nothing to whoever reads it later.
-
-    Only words that move with the day are read so: those whose time is another one, seen from as much earlier or
-    later as they span. "In May" may be the one before or the one after.
-    """
-    spans = spans_in(text, said_at)
-    given = {span.start for span in spans if not _moves(span.text, span.start, span.end, said_at)}
-    for span in reversed(spans):
-        if span.start not in given and _moves(span.text, span.start, span.end, said_at):
-            text = f"{text[: span.at[1]]} ({_days(span.start, span.end)}){text[span.at[1] :]}"
-    return text
-
-
-def _moves(phrase: str, start: datetime, end: datetime, said_at: datetime) -> bool:
-    elsewhere = (spans_in(phrase, _after(said_at, shift)) for shift in (start - end, end - start))
-    return all(len(spans) == 1 and spans[0].start != start for spans in elsewhere)
 
 
 def _days(start: datetime, end: datetime) -> str:

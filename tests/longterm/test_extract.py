@@ -20,7 +20,7 @@ from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.longterm.extraction import EXTRACT, ExtractionBasis, SessionPart
 from mcp_memory.longterm.search import Search, SearchContext
-from mcp_memory.longterm.times import date_of, dated
+from mcp_memory.longterm.times import date_of
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, MeteredModel
 from mcp_memory.store.protocol import Store
@@ -498,19 +498,18 @@ def test_a_time_is_shown_as_exact_as_it_was_said(store: Store, given: str | None
 @example(datetime(1, 1, 1, tzinfo=UTC), "tomorrow")
 def test_any_moment_that_there_is_can_be_told(moment: datetime, text: str) -> None:
     assert re.fullmatch(r"(told )?\d+(-\d\d){0,2}( – \d+-\d\d-\d\d)?", date_of(moment, text))
-    assert dated(text, moment).startswith(text)
 
 
 @pytest.mark.parametrize(
     ("text", "dated"),
     [
-        ("Went there yesterday.", "Went there yesterday (2026-05-06)."),
-        ("Moved last month, in a van.", "Moved last month (2026-04), in a van."),
-        ("Sang last week.", "Sang last week (2026-04-27 – 2026-05-03)."),
-        ("Starts tomorrow.", "Starts tomorrow (2026-05-08)."),
-        ("昨天去了公园。", "昨天 (2026-05-06)去了公园。"),
+        ("Went there yesterday.", "Went there yesterday [6 May 2026]."),
+        ("Moved last month, in a van.", "Moved last month [April 2026], in a van."),
+        ("Sang last week.", "Sang last week [27 April – 3 May 2026]."),
+        ("Starts tomorrow.", "Starts tomorrow [8 May 2026]."),
+        ("昨天去了公园。", "昨天 [2026-05-06]去了公园。"),
         ("Went there on 6 May 2026.", "Went there on 6 May 2026."),
-        ("Went there yesterday, on 6 May 2026.", "Went there yesterday, on 6 May 2026."),
+        ("Was made ten years ago.", "Was made ten years ago [about 2016]."),
         ("Goes there every day, in May too.", "Goes there every day, in May too."),
     ],
 )
