@@ -200,6 +200,9 @@ def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extrac
     names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
     statements = reply.notes if reply else []
     names = with_told(names, desk.store, desk.space, [one.text for one in statements])
+    aliases = _aliases(statements, names)
+    if own := aliases.get(USER):  # a name that is told here counts for all statements of the reply
+        names = replace(names, user=names.user or own[0], introduced=(*names.introduced, *own))
     shown = {atom.id: atom.text for atom in desk.store.atoms(desk.space, basis.held)}
     judged = [(one, grounded(one, batch, names, shown=shown)) for one in statements]
     if work.attempts == 0:
@@ -212,7 +215,7 @@ def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extrac
         Extraction(
             upto={part.session: part.stop for part in basis.parts},
             drafts=[one.atom for one in kept],
-            aliases=_aliases(statements, names),
+            aliases=aliases,
         ),
         outcome=outcome,
         now=desk.now,

@@ -522,6 +522,19 @@ def test_days_that_mean_nothing_later_get_their_date(store: Store, text: str, da
 # --- names ------------------------------------------------------------------------------------------
 
 
+def test_a_name_that_is_told_counts_for_all_statements_of_the_reply(store: Store) -> None:
+    said = "Hi, Nadia here. We are two: Teun writes the code and I do everything that isn't code."
+    say(store, said)
+    answer(
+        at(store),
+        notes(
+            note("t1", "I do everything that isn't code", "Nadia does everything that isn't code."),
+            note("t1", "Nadia here", "The user is called Nadia.", about=["user = Nadia"]),
+        ),
+    )
+    assert [draft.held for draft in drafts(store)] == [(), ()]
+
+
 def test_everybody_who_speaks_is_somebody(store: Store) -> None:
     say(
         store,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.longterm.verification.support import relates, supports_rule, unsupported
+from mcp_memory.longterm.verification.support import relates, supports_rule, swaps_a_value, unsupported
 
 TOLD = [
     ("I moved to Bergen last week and it rains all the time.", "The user moved to Bergen in the week of 1 June 2026."),
@@ -180,6 +180,21 @@ def test_a_statement_that_denies_swaps_or_names_somebody_else_is_not_carried(sai
 @pytest.mark.parametrize(("said", "statement"), STRAIGHT)
 def test_denials_and_names_in_other_words_are_carried(said: str, statement: str) -> None:
     assert unsupported(statement, [said]) is None
+
+
+@pytest.mark.parametrize(
+    ("quote", "statement", "swapped"),
+    [
+        ("I ran last Saturday", "Mel ran on 20 May 2023.", False),
+        ("that's 9 since october", "By 13 January 2026 nine shops had left since October 2025.", False),
+        ("It is on Monday", "The meeting is on Friday.", True),
+        ("It is in March", "The meeting is in April.", True),
+        ("I paid 20 for it", "Mel paid 25 for it.", True),
+        ("I paid 20 for the one there", "Mel paid twenty for it.", False),
+    ],
+)
+def test_a_day_and_a_number_may_be_written_another_way(quote: str, statement: str, swapped: bool) -> None:
+    assert swaps_a_value(statement, quote, [quote], names=["Mel"]) is swapped
 
 
 def test_the_users_own_name_may_stand_for_i() -> None:

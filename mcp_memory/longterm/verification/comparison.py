@@ -323,11 +323,13 @@ def _is_swapped(part: str, named: frozenset[str], clauses: Sequence[_Clause], na
     if not named or not carrying or (len(named) > 1 and any(named <= clause.named for clause in clauses)):
         return False
     for clause in carrying:
-        missing, extra = named - clause.named - (clause.behind - subject), clause.named - named
+        apposed = (clause.behind & named) - subject
+        missing, extra = named - clause.named - apposed, clause.named - named
         if _USER in extra:
             extra -= {clause.first}
         extra = {name for name in extra if words.isdisjoint(known_terms(name))}  # "Training for …" is not a name
-        if {_USER} >= extra and all(_may_be_the_user(name, clauses, known) for name in missing):
+        is_the_users = {_USER} >= extra or (apposed and _USER in clause.named)
+        if is_the_users and all(_may_be_the_user(name, clauses, known) for name in missing):
             return False
         if not missing or not extra or pattern("THIRD_PERSON").search(people().sub(" ", clause.text.lower())):
             return False

@@ -32,6 +32,7 @@ from mcp_memory.language.sentences import (
     sentences,
     standing_rules,
 )
+from mcp_memory.language.when.vocabulary import LANGUAGES, lexicon
 from mcp_memory.language.words import function_words_of, languages_of
 from mcp_memory.longterm.times import is_only_a_time, without_dates
 from mcp_memory.longterm.turns import bare, phrases_of
@@ -151,22 +152,18 @@ def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Col
     if differ(statement, quote):
         return False
     whole = "\n".join((*said, *names))
-    others = _numbers(statement) - _numbers(whole)
+    others = _numbers(statement) - _numbers(whole) - _spelled_numbers(whole)
     if _names_a_date(statement.lower()) and not _names_a_date(quote.lower()):
         others = {number for number in others if number > _LAST_DAY and number not in _YEARS}
     others -= {hour + 12 for hour in _numbers(quote)}  # 4 pm is 16:00
-    if others and _numbers(quote) - _numbers(statement):
+    if others and _numbers(quote) - _numbers(statement) - _spelled_numbers(statement):
         return True
     if "de" in languages_of(statement.split()):
         return False
     known, told = whole.casefold(), statement.casefold()
     strange = [name for name in _NAME.findall(statement) if name.casefold().removesuffix("'s") not in known]
     lost = [name for name in _NAME.findall(quote) if name != "I" and name.casefold() not in told]
-    return any(
-        (one.lower() in word_list("calendar")) == (other.lower() in word_list("calendar"))
-        for one in strange
-        for other in lost
-    )
+    return not {_kind_of(one) for one in strange}.isdisjoint(map(_kind_of, lost))
 
 
 def repeats(statement: str, text: str) -> bool:
@@ -322,6 +319,24 @@ def _strange(names: Iterable[str], said: Sequence[str]) -> list[str]:
 
 def _numbers(text: str) -> set[int]:
     return set(map(int, _NUMBER.findall(_GROUPED.sub("", text))))
+
+
+def _spelled_numbers(text: str) -> set[int]:
+    """Return the numbers that a text may have as words; "one" need not be one."""
+    spelled = _named_in_calendars("WORD")
+    return {spelled[word] for word in words_in(text.lower()) if word in spelled}
+
+
+def _kind_of(name: str) -> str:
+    """Return whether a word with a capital is a weekday, a month or a name: "20 May" may be "last Saturday"."""
+    if name.lower() not in word_list("calendar"):
+        return "name"
+    return "weekday" if name.lower() in _named_in_calendars("WEEKDAY") else "month"
+
+
+@cache
+def _named_in_calendars(what: str) -> dict[str, int]:
+    return {name: value for language in LANGUAGES for name, value in lexicon(language).words.get(what, {}).items()}
 
 
 _LONGEST = 80  # characters of an answer
