@@ -360,6 +360,7 @@ _LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), 
 _NEW = 100
 _ASKED_CHARS = MAX_CHARS - 300  # models count badly: a slightly longer page is kept
 _AGE = timedelta(days=30)
+_MATTERS = 80  # priority; 70 is usual
 _KNOWN = 80  # characters of a statement whose words the page has
 _NONE = "None."
 
@@ -481,9 +482,12 @@ def _telling(atoms: Sequence[Atom], store: Store, space: str) -> list[Atom]:
 
 
 def _is_of_the_user(atom: Atom) -> bool:
-    """Tell whether a statement is more than an episode of others: about the user, lasting, or told outright."""
+    """Tell whether a statement is more than an episode of others: about the user, lasting, told outright, or told by the
+    user as something that matters, such as an offer for their shop.
+    """
     about_user = not atom.entities or USER in map(fold, atom.entities)
-    return about_user or atom.kind != "episodic" or atom.confidence >= 1
+    told = atom.confidence >= 1 or (atom.source == "user" and atom.priority >= _MATTERS)
+    return about_user or atom.kind != "episodic" or told
 
 
 def _within(scenes: Sequence[Scene]) -> list[Scene]:

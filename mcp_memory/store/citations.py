@@ -118,7 +118,7 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 def marked(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str], bool] | None = None) -> str:
     """Return the text with a mark before each citation whose atoms all have that mark: `…, said by a tool (a12)`.
 
-    `is_told` tells whether the words of the line up to the citation say already what the mark does.
+    `is_told` tells whether the words of the sentence up to the citation say already what the mark does.
     """
     end = 0
 
@@ -129,11 +129,14 @@ def marked(text: str, marks: Mapping[str, str], *, is_told: Callable[[str, str],
         found = [marks.get(id) for id in _ids(group)]
         if not found or found[0] is None or None in found or before.endswith(found[0]):
             return group[0]
-        if is_told is not None and is_told(found[0], before):
+        if is_told is not None and is_told(found[0], _SENTENCE.split(text[: group.start()])[-1]):
             return group[0]
         return f", {found[0]} {group[0].lstrip()}"
 
     return _SPACED_GROUP.sub(mark, text)
+
+
+_SENTENCE = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
 
 
 def plain(text: str) -> str:

@@ -153,21 +153,24 @@ def test_a_later_page_is_written_from_what_is_new(hand: ByHand) -> None:
 
 def test_episodes_of_others_and_what_scenes_had_no_use_for_are_not_asked_about(hand: ByHand) -> None:
     hand.write(f"Plays the cello ({hand.tell('Plays the cello')})")
-    used, trifle = (hand.draw(text, kind="episodic") for text in ("Founded a quartet", "Had pasta"))
+    used, _ = (hand.draw(text, kind="episodic") for text in ("Founded a quartet", "Had pasta"))
     hand.scene("quartet", f"It began ({used})")
     hand.store.commit(SPACE, hand.work("scenes").id, SceneChanges(edits=[], upto=3), outcome={}, now=hand.tick())
-    for entities, text in ((["Ines"], "Ines had a cold"), (["Ines", "user"], "Ines is my cousin"), ([], "Rests")):
+    hand.draw("Ines had a cold", kind="episodic", entities=["Ines"], priority=70)
+    hand.draw("Ines offers a concert", kind="episodic", entities=["Ines"], priority=80)
+    hand.draw("Ines won a prize", kind="episodic", entities=["Ines"], priority=90, source="assistant")
+    for entities, text in ((["Ines", "user"], "Ines is my cousin"), ([], "Rests")):
         hand.draw(text, kind="episodic", entities=entities)
     hand.tell("Ines moved", kind="episodic", entities=["Ines"])
     wanted(hand)
     asked = hand.asked(hand.planned()).messages[1].text
-    assert ("Ines had a cold" in asked, "pasta" in asked, trifle) == (False, False, "a3")
-    assert [text in asked for text in ("quartet", "cousin", "Rests", "Ines moved")] == [True] * 4
+    assert [text in asked for text in ("Ines had a cold", "won a prize", "pasta")] == [False] * 3
+    assert [text in asked for text in ("quartet", "cousin", "Rests", "Ines moved", "a concert")] == [True] * 5
 
 
 def test_a_page_that_nothing_new_could_change_is_no_question_and_stays(hand: ByHand) -> None:
     page = hand.write(f"Plays the cello ({hand.tell('Plays the cello')})")
-    hand.draw("Ines had a cold", kind="episodic", entities=["Ines"])
+    hand.draw("Ines had a cold", kind="episodic", entities=["Ines"], priority=70)
     wanted(hand)
     basis = hand.planned()
     assert PERSONA.question(hand.desk(), basis) is None
