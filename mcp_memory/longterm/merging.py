@@ -38,6 +38,7 @@ from mcp_memory.longterm.merge_resolution import (
 )
 from mcp_memory.longterm.search import Search, SearchContext
 from mcp_memory.longterm.search.ranking import rarity
+from mcp_memory.longterm.times import span_of
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store
@@ -60,6 +61,7 @@ MOST = 5
 _NEAR = 0.6
 _NEAR_UNSEEN = 0.9
 """The same where the extraction was shown the nearest atoms and could have said that it repeats or ends them."""
+_SAME_RELATION = 2.0
 _MOST_MEANING = 0.5
 _UNKNOWN_MEANING = 0.35  # of what has no vector yet: a quarter of the words suffices then
 _HINT = 0.15  # a name that few mention, a relation that may have several values
@@ -126,11 +128,24 @@ def near_statements(desk: SearchContext, drafts: Sequence[Draft]) -> dict[str, l
         for other in new.keys() - {draft.id}:
             meaning = near.meaning(near.cosine_to(around[other]))
             similarity[other] = background.similarity(new[draft.id], new[other], meaning)
-        ranked = sorted(similarity, key=lambda one: (-similarity[one], one))
+        apart = {
+            atom.id for atom in near.found if similarity[atom.id] < _SAME_RELATION and _are_apart(draft.atom, atom)
+        }
+        ranked = sorted(similarity.keys() - apart, key=lambda one: (-similarity[one], one))
         least = _NEAR_UNSEEN if compared_before else _NEAR
         alike = [one for one in ranked if similarity[one] >= least][:MOST]
         compared[draft.id] = list(dict.fromkeys([*draft.atom.supersedes, *alike]))
     return compared
+
+
+def _are_apart(new: NewAtom, held: Atom) -> bool:
+    """Tell whether both are events with dates, and neither happened when the other did: then both are true, however
+    alike they are.
+    """
+    if new.kind != "episodic" or held.kind != "episodic" or held.id in new.supersedes:
+        return False
+    one, other = (span_of(each.valid_from, each.text, named=True) for each in (new, held))
+    return one is not None and other is not None and (one[1] <= other[0] or other[1] <= one[0])
 
 
 class _Background:
@@ -147,7 +162,7 @@ class _Background:
         """Return how likely it is that two statements speak of the same, 0 to 2; from `_NEAR` on they are compared."""
         same_relation = one.relation is not None and one.relation == other.relation
         if same_relation and (one.single or other.single):
-            return 2.0
+            return _SAME_RELATION
         shared = sum(rarity(self._with[term], self._total) for term in one.terms & other.terms)
         both = sum(rarity(self._with[term], self._total) for statement in (one, other) for term in statement.terms)
         rare = min(_FEW, self._total / 4)

@@ -482,8 +482,8 @@ def _telling(atoms: Sequence[Atom], store: Store, space: str) -> list[Atom]:
 
 
 def _is_of_the_user(atom: Atom) -> bool:
-    """Tell whether a statement is more than an episode of others: about the user, lasting, told outright, or told by the
-    user as something that matters, such as an offer for their shop.
+    """Tell whether a statement is more than an episode of others: about the user, lasting, told outright, or told by
+    the user as something that matters, such as an offer for their shop.
     """
     about_user = not atom.entities or USER in map(fold, atom.entities)
     told = atom.confidence >= 1 or (atom.source == "user" and atom.priority >= _MATTERS)

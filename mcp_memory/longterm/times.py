@@ -18,7 +18,7 @@ from datetime import UTC, datetime, time, timedelta
 from mcp_memory.core.text import zoned
 from mcp_memory.language.when import back, spans_in
 
-__all__ = ["date_of", "holds", "is_only_a_time", "without_dates"]
+__all__ = ["date_of", "holds", "is_only_a_time", "span_of", "without_dates"]
 
 _A_DAY = timedelta(days=1)
 _YEARS = 1000, 2200  # a year outside is a misreading
@@ -128,12 +128,22 @@ def date_of(moment: datetime, text: str) -> str:
     `2022`, `2022-05`, `2022-05-09`, `2022-05-09 – 2022-05-15`, or, marked as such, the day it was said if no other time
     is known.
     """
-    if moment.time() != time():
-        return f"told {moment:%Y-%m-%d}"
-    start, end = _named(moment, text) or (moment, _next(moment, _unit(moment)))
+    span = span_of(moment, text)
+    return _days(*span) if span else f"told {moment:%Y-%m-%d}"
+
+
+def span_of(moment: datetime, text: str, *, named: bool = False) -> tuple[datetime, datetime] | None:
+    """Return the time of a statement, from its first moment to the one after its last, as exact as its text has it.
+
+    None if only the day it was said is known; with `named`, also if the text does not name the time.
+    """
+    found = _named(moment, text)
+    if moment.time() != time() or (named and found is None):
+        return None
+    start, end = found or (moment, _next(moment, _unit(moment)))
     if moment.weekday() == 0 and end - start <= _A_DAY and _WEEK.search(text):
-        return _days(moment, _after(moment, 7 * _A_DAY))
-    return _days(start, end)
+        return moment, _after(moment, 7 * _A_DAY)
+    return start, end
 
 
 _MARK = 3  # letters beside a time that say no more than how exact it is, such as 左右

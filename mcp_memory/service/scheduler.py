@@ -377,7 +377,7 @@ NEW_ATOMS = 40
 TURNS_A_QUESTION, FIRST = 11, 4  # the promise is ten; the first few and corrections come on top
 LATEST = timedelta(days=7)  # after which fewer turns or drafts are enough; until then, search finds each by itself
 _LATEST_SCENES = timedelta(days=14)  # the same for statements that no page tells
-_FIRST_SCENES = timedelta(days=1)  # the same where there is no page yet
+_FIRST_SCENES, _FIRST_ATOMS = timedelta(days=1), 5  # the same where there is no page yet, for so many statements
 _LONGEST_REST = timedelta(days=1)
 RECORDS_A_QUESTION = 25
 REST = timedelta(hours=1)  # after which a task's results wait for no more
@@ -534,7 +534,7 @@ def _scenes(
         return start if start > now or is_stale(store, space) else None
     if eager or len(new) >= NEW_ATOMS:
         return start
-    latest = _FIRST_SCENES if state is None else _LATEST_SCENES
+    latest = _FIRST_SCENES if state is None and len(new) >= _FIRST_ATOMS else _LATEST_SCENES
     return max(start, _after(new[0].learned_at, latest, now))
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import zoned
 from mcp_memory.core.types import Atom, Evidence, NewTurn
 from mcp_memory.longterm.merge_resolution import MergeReply
 from mcp_memory.longterm.merging import MERGE, MergeBasis
@@ -212,6 +213,25 @@ def test_what_happened_on_another_day_in_the_same_words_is_asked_about(table: Ta
     table.hold("The user ran ten kilometres.", kind="episodic")
     table.draft("The user ran ten kilometres.", kind="episodic")
     assert table.question() is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "day", "asked"),
+    [
+        ("The user ran ten kilometres on 9 May 2026.", "2026-05-09", False),
+        ("The user ran ten kilometres in May 2026.", "2026-05-01", True),
+        ("The user ran ten kilometres in the week of 4 May 2026.", "2026-05-04", True),
+    ],
+)
+def test_events_whose_dates_show_that_they_are_two_need_no_question(
+    table: Table, text: str, day: str, asked: bool
+) -> None:
+    def on(day: str) -> datetime:
+        return zoned(datetime.fromisoformat(day))
+
+    table.hold("The user ran ten kilometres on 5 May 2026.", kind="episodic", valid_from=on("2026-05-05"))
+    table.draft(text, kind="episodic", valid_from=on(day))
+    assert (table.question() is not None) == asked
 
 
 OTHERS = {
