@@ -55,7 +55,7 @@ from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.classifiers import leans_on_memory
-from mcp_memory.store.citations import cited, tidy, without
+from mcp_memory.store.citations import cited, tidy
 from mcp_memory.store.values import Filters, Layer
 from mcp_memory.suspicion import flags
 
@@ -182,11 +182,12 @@ def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
 
 
 def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
-    """Return the lines of the page without those that repeat the atoms shown already."""
+    """Return the lines of the page without those of which all rests on atoms that are shown already."""
     page = l3_page.body(desk.store, desk.space)
     if page == l3_page.EMPTY:
         return []
-    lines = [line for line in without(page, shown).splitlines() if line and not line.startswith("# ")]
+    lines = [line for line in page.splitlines() if line and not line.startswith("# ")]
+    lines = [line for line in lines if not cited(line) or not shown.issuperset(cited(line))]
     held = desk.store.persona(desk.space)
     by_model = held is not None and held.by_model
     sound = [line for line in lines if not flags(line, "assistant" if by_model else "user")]
