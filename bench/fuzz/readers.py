@@ -19,13 +19,12 @@ from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Group
 from mcp_memory.language.when import parse_time, spans_in
-from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.longterm.merge_resolution import MergeReply as Decisions
 from mcp_memory.longterm.persona import PersonaReply as Page
 from mcp_memory.longterm.scene_edits import SceneReply as Scenes
 from mcp_memory.longterm.search.rerank import Order
 from mcp_memory.longterm.statements import Extracted
-from mcp_memory.longterm.times import holds
+from mcp_memory.longterm.times import holds, with_its_date
 from mcp_memory.models.llm import parse as parse_reply
 from mcp_memory.models.llm import without_fence
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, decode, encode, goal_of, parse, render
@@ -119,7 +118,7 @@ def _times(data: bytes) -> None:
             assert last <= span.at[0] < span.at[1] <= len(text)
             assert span.start < span.end
             last = span.at[1]
-    with_dates(text[:2_000], _NOW)
+    with_its_date(text[:2_000], _NOW)
     holds(text[:200], text[200:400], _NOW, lasting=False)
 
 

@@ -26,11 +26,10 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Source, Turn
 from mcp_memory.language.sentences import FILL, own_part, sentences, standing_rules
-from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.names import USER, Names, is_person, name_words
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
-from mcp_memory.longterm.times import holds
+from mcp_memory.longterm.times import holds, with_its_date
 from mcp_memory.longterm.turns import own_words
 from mcp_memory.longterm.verification.support import accepted_offer, relates, supports_rule, swaps_a_value, unsupported
 from mcp_memory.longterm.verification.trust import (
@@ -117,7 +116,7 @@ def grounded(
     chiefs += names.mentioned(text)
     atom = NewAtom(
         kind=statement.kind,
-        text=with_dates(text, turn.said_at),
+        text=with_its_date(text, turn.said_at),
         priority=statement.priority,
         confidence=IMPLIED if statement.implied else STATED,
         session=turn.session,

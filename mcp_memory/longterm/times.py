@@ -17,8 +17,9 @@ from datetime import UTC, datetime, time, timedelta
 
 from mcp_memory.core.text import zoned
 from mcp_memory.language.when import back, spans_in
+from mcp_memory.language.when.annotate import with_dates
 
-__all__ = ["date_of", "holds", "is_only_a_time", "span_of", "without_dates"]
+__all__ = ["date_of", "holds", "is_only_a_time", "span_of", "with_its_date", "without_dates"]
 
 _A_DAY = timedelta(days=1)
 _YEARS = 1000, 2200  # a year outside is a misreading
@@ -146,6 +147,7 @@ def span_of(moment: datetime, text: str, *, named: bool = False) -> tuple[dateti
     return start, end
 
 
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _MARK = 3  # letters beside a time that say no more than how exact it is, such as 左右
 _SOME = re.compile(r"(?<=[日号號])(?:前不久|不久前|前[后後]?)")  # else 28日前 may be 28 days ago
 
@@ -155,6 +157,15 @@ def is_only_a_time(text: str) -> bool:
     spans = spans_in(text, datetime.now(UTC))
     rest = "".join(text[start:stop] for start, stop in _between([span.at for span in spans], len(text)))
     return bool(spans) and sum(map(str.isalpha, rest)) <= _MARK
+
+
+def with_its_date(text: str, said_at: datetime) -> str:
+    """Return a statement with the dates of "yesterday" and its like, which mean nothing to whoever reads it later.
+
+    One that names a year has its dates.
+    """
+    named = any(_YEAR.search(span.text) for span in spans_in(text, said_at))
+    return text if named else with_dates(text, said_at)
 
 
 def without_dates(text: str) -> str:

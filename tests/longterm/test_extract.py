@@ -509,7 +509,9 @@ def test_any_moment_that_there_is_can_be_told(moment: datetime, text: str) -> No
         ("Starts tomorrow.", "Starts tomorrow [8 May 2026]."),
         ("昨天去了公园。", "昨天 [2026-05-06]去了公园。"),
         ("Went there on 6 May 2026.", "Went there on 6 May 2026."),
+        ("Went there yesterday, on 6 May 2026.", "Went there yesterday, on 6 May 2026."),
         ("Was made ten years ago.", "Was made ten years ago [about 2016]."),
+        ("Sang on Friday 1 or 8 May 2026.", "Sang on Friday 1 or 8 May 2026."),
         ("Goes there every day, in May too.", "Goes there every day, in May too."),
     ],
 )
