@@ -12,7 +12,8 @@ stood at the beginning of an earlier question of that stage, which a provider's 
 
 Then the questions whose evidence lies within those turns are asked of two lists of ten: turns alone
 (`conversation_search`), and atoms and turns together (`memory_search`). An atom counts for the turns that it rests on.
-Floor: turns alone.
+Floor: turns alone. And they are asked of `recall`, of this memory with 600 tokens, and of one of the turns alone with
+600 and with 1,200, which is the floor: the share of the evidence that it names, the same way.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from os.path import commonprefix
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +37,7 @@ import anyio
 import anyio.to_thread
 import numpy as np
 
-from bench.sets import Haystack, Question, read_set
+from bench.sets import Haystack, read_set
 from bench.stats import Floats, mean_interval
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError, ModelFailed
@@ -51,6 +53,7 @@ __all__ = ["compare", "live"]
 FIRST = 10
 BETWEEN = timedelta(seconds=30)
 LISTS = ("turns alone", "atoms and turns")
+RECALLS = ("recall of turns, 1,200", "recall of turns, 600", "with atoms, 600")
 MANY = 100_000
 
 
@@ -151,6 +154,39 @@ async def compare(memory: Memory, haystack: Haystack, ids: dict[str, str], clock
     return {name: np.array(values) for name, values in shares.items()}
 
 
+async def compare_recalls(memory: Memory, haystack: Haystack, clock: FixedClock) -> dict[str, Floats]:
+    """Return for recall with and without the pyramid the share of every question's evidence that it names."""
+    with TemporaryDirectory(prefix="bench-") as folder:
+        async with open_memory(home=Path(folder), now=clock) as plain:
+            for number, session in enumerate(haystack.sessions, start=1):
+                held = await memory.session_turns(f"session-{number}", limit=MANY)
+                new = [
+                    NewTurn(role=turn.role, content=turn.content, name=turn.name, said_at=turn.said_at)
+                    for turn in held
+                    if turn.role != "note"
+                ]
+                assert len(new) == len(session.turns)
+                await plain.record_turns(new, session=f"session-{number}")
+            asked = ((plain, 1_200), (plain, 600), (memory, 600))
+            shares = [await _recalled(one, haystack, budget) for one, budget in asked]
+    return dict(zip(RECALLS, shares, strict=True))
+
+
+async def _recalled(memory: Memory, haystack: Haystack, budget: int) -> Floats:
+    ids = await _ids(memory, haystack)
+    shares: list[float] = []
+    for question in haystack.questions:
+        bundle = await memory.recall(question.text, budget_tokens=budget)
+        named = _ID.findall(f"{bundle.stable}\n{bundle.dynamic}")
+        atoms = [await memory.atom(id) for id in dict.fromkeys(named) if id.startswith("a")]
+        found = {ids[id] for id in chain(named, *map(_rests_on, atoms)) if id in ids}
+        shares.append(100.0 * len(question.evidence_turns & found) / len(question.evidence_turns))
+    return np.array(shares)
+
+
+_ID = re.compile(r"(?:\[|\(|, )([at]\d+)(?= ·|, |\)|\])")
+
+
 def _rests_on(atom: Atom) -> list[str]:
     return [atom.evidence, *(one.turn for one in atom.also)]
 
@@ -197,9 +233,9 @@ async def _grounded(memory: Memory) -> tuple[int, int]:
     return verified.quotes - bad, verified.quotes
 
 
-def _table(questions: Sequence[Question], shares: dict[str, Floats]) -> list[str]:
-    floor = shares[LISTS[0]]
-    lines = [f"{len(questions)} questions, share of the evidence turns among ten results, per cent"]
+def _table(title: str, shares: dict[str, Floats]) -> list[str]:
+    floor = next(iter(shares.values()))
+    lines = [f"{len(floor)} questions, {title}, per cent"]
     for name, values in shares.items():
         low, high = mean_interval(values)
         ahead = values - floor
@@ -208,7 +244,7 @@ def _table(questions: Sequence[Question], shares: dict[str, Floats]) -> list[str
             f"{values.mean():5.1f} [{low:.1f}, {high:.1f}]",
             f"{ahead.mean():+5.1f} [{less:+.1f}, {more:+.1f}]",
         )
-        lines.append(f"  {name:<18} {share}   {against}")
+        lines.append(f"  {name:<22} {share}   {against}")
     return lines
 
 
@@ -243,7 +279,9 @@ async def _run(given: argparse.Namespace) -> None:
                 print("\n".join(counted.lines(len(lived.ids))))
             if haystack.questions:
                 shares = await compare(memory, haystack, lived.ids, clock)
-                print("\n".join(_table(haystack.questions, shares)))
+                print("\n".join(_table("share of the evidence turns among ten results", shares)))
+                recalls = await compare_recalls(memory, haystack, clock)
+                print("\n".join(_table("share of the evidence turns that recall names", recalls)))
                 if given.json:
                     given.json.write_text(json.dumps({name: list(values) for name, values in shares.items()}))
 

@@ -127,7 +127,7 @@ def test_who_the_user_is_and_what_always_holds_have_limits_of_their_own(hand: By
     rules = [
         hand.tell(f"Rule {n}: always keep every answer as short as it can be", kind="instruction") for n in range(20)
     ]
-    found = recall(hand, budget=400)
+    found = recall(hand, budget=600)
     who, _, rest = found.stable.removeprefix('<mcp-memory-recall part="stable">\n').partition("\nAlways:\n")
     always = rest.partition("\n## ")[0].splitlines()
     assert COUNT(who) <= IDENTITY_TOKENS
@@ -451,8 +451,10 @@ def test_whatever_is_held_and_asked_the_blocks_fit_and_nothing_closes_their_fenc
 def test_a_larger_budget_brings_no_less(hand: ByHand) -> None:
     for n in range(12):
         hand.draw(f"The boiler was repaired for the {n}th time", kind="episodic")
-    shown = [len(recall(hand, "boiler repaired", budget=budget).dynamic) for budget in (100, 300, 600, 1_200, 5_000)]
+    brought = [recall(hand, "boiler repaired", budget=budget) for budget in (100, 300, 600, 1_200, 5_000)]
+    shown = [len({*re.findall(r"the (\d+)th time", one.stable + one.dynamic)}) for one in brought]
     assert shown == sorted(shown)
+    assert shown[0] < shown[-1] == 12
     assert recall(hand, "boiler repaired", budget=5_000) == replace(
         recall(hand, "boiler repaired", budget=9_000), left_out=[]
     )
