@@ -13,7 +13,7 @@ stood at the beginning of an earlier question of that stage, which a provider's 
 Then the questions whose evidence lies within those turns are asked of two lists of ten: turns alone
 (`conversation_search`), and atoms and turns together (`memory_search`). An atom counts for the turns that it rests on.
 Floor: turns alone. And they are asked of `recall`, of this memory with 600 tokens, and of one of the turns alone with
-600 and with 1,200, which is the floor: the share of the evidence that it names, the same way.
+600 and with 1,200, which is the floor: the share of the evidence that it names or tells, the same way.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from mcp_memory.core.types import Atom, NewTurn
 from mcp_memory.models.llm import LLM, Completion, ModelPrompt, reply_schema
 from mcp_memory.models.metered import make_llm
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.citations import cited, plain
 from mcp_memory.testing import FixedClock
 
 __all__ = ["compare", "live"]
@@ -173,18 +174,31 @@ async def compare_recalls(memory: Memory, haystack: Haystack, clock: FixedClock)
 
 
 async def _recalled(memory: Memory, haystack: Haystack, budget: int) -> Floats:
+    """Return what recall names or tells: ids of turns and atoms, and the words of atoms and of lines of scenes."""
     ids = await _ids(memory, haystack)
+    atoms = {atom.id: atom for atom in await memory.atoms(limit=MANY)}
+    told = [(_letters(atom.text)[:_TOLD], (id,)) for id, atom in atoms.items()]
+    for scene in await memory.scenes():
+        parts = (part for line in scene.body.splitlines() for part in _BEHIND_IDS.split(line))
+        told += [(_letters(plain(part))[:_TOLD], tuple(cited(part))) for part in parts]
     shares: list[float] = []
     for question in haystack.questions:
         bundle = await memory.recall(question.text, budget_tokens=budget)
-        named = _ID.findall(f"{bundle.stable}\n{bundle.dynamic}")
-        atoms = [await memory.atom(id) for id in dict.fromkeys(named) if id.startswith("a")]
-        found = {ids[id] for id in chain(named, *map(_rests_on, atoms)) if id in ids}
+        text = f"{bundle.stable}\n{bundle.dynamic}"
+        letters = _letters(text)
+        named = {*_ID.findall(text), *(id for words, many in told if words and words in letters for id in many)}
+        found = {ids[id] for id in chain(named, *(_rests_on(atoms[id]) for id in named & atoms.keys())) if id in ids}
         shares.append(100.0 * len(question.evidence_turns & found) / len(question.evidence_turns))
     return np.array(shares)
 
 
 _ID = re.compile(r"(?:\[|\(|, )([at]\d+)(?= ·|, |\)|\])")
+_BEHIND_IDS = re.compile(r"(?<=\))")
+_TOLD = 45  # letters of a line, which may be cut
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"\W+", "", text.lower())
 
 
 def _rests_on(atom: Atom) -> list[str]:
@@ -281,7 +295,7 @@ async def _run(given: argparse.Namespace) -> None:
                 shares = await compare(memory, haystack, lived.ids, clock)
                 print("\n".join(_table("share of the evidence turns among ten results", shares)))
                 recalls = await compare_recalls(memory, haystack, clock)
-                print("\n".join(_table("share of the evidence turns that recall names", recalls)))
+                print("\n".join(_table("share of the evidence turns that recall brings", recalls)))
                 if given.json:
                     given.json.write_text(json.dumps({name: list(values) for name, values in shares.items()}))
 
