@@ -50,7 +50,7 @@ __all__ = [
     "last_conversation", "statement_line", "top_by_confidence",
 ]  # fmt: skip
 
-_ATOMS, _SCENES, _FACTS, _OUTPUTS = 15, 3, 5, 2
+_ATOMS, _SCENES, _FACTS, _OUTPUTS, _STANDING = 15, 3, 5, 2, 50
 _FIRST = 6  # turns of a search that are about a question too, where anything is: the ranking knows more than the words
 _MOST_THERE = 100  # turns that are there already and may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
@@ -149,7 +149,8 @@ def dynamic_lines(
     if found is None:
         return iter(())
     words = frozenset(query_terms("\n".join([question, *talk])))
-    rules = _rules(wanted, apart, reach) if wanted and (found.turns or found.unsure) else []
+    standing = _standing(desk, known) if wanted else set[str]()
+    rules = _rules(wanted, apart | standing, reach) if wanted and (found.turns or found.unsure) else []
     outputs = _outputs(wanted, words) if wanted and reach.outputs else []
     ending = last_conversation(desk, apart) if asks_to_continue(question) else []
     shown = {line.id for line in ending}
@@ -244,7 +245,9 @@ def _lines(
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
-    by_turns = [line for line in chain.from_iterable(zip_longest(map(_of_atom, ranked), fresh)) if line]
+    weight = {id: row.weight for rows in (found.turns, found.atoms) for id, row in rows.items()}
+    both = [line for line in chain.from_iterable(zip_longest(map(_of_atom, ranked), fresh)) if line]
+    by_turns = sorted(both, key=lambda line: -weight.get(line.id, 0.0))
     first, further = by_turns[: reach.before_rules], by_turns[reach.before_rules :]
     said, ruled = {line.id for line in first}, {rule.id for rule in rules}
     yield from list(found.scenes.values())[:_SCENES]
@@ -298,6 +301,12 @@ def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
 
 
 # --- rules, facts, scenes, tool results -------------------------------------------------------------
+
+
+def _standing(desk: SearchContext, known: str) -> set[str]:
+    """Return the turns of the rules that are shown already as statements."""
+    rules = desk.store.list_atoms(desk.space, filters=Filters(kind="instruction", unheld=True), limit=_STANDING)
+    return {atom.evidence for atom in rules if is_shown_in(atom, known)}
 
 
 def _rules(wanted: RecallQuery, there: Collection[str], reach: RecallLimits) -> list[RecallLine]:
