@@ -229,6 +229,16 @@ async def test_a_rule_that_the_user_stated_is_quoted_with_its_turn_and_an_assist
     assert "Always use" not in rules
 
 
+def test_the_words_of_a_statement_that_was_replaced_find_the_one_in_its_place(hand: ByHand) -> None:
+    old = hand.draw("The green mug costs 24 euros", kind="episodic")
+    new = hand.draw("From July on it is sold for 28", kind="episodic", supersedes=[old], because="dearer")
+    for n in range(30):
+        hand.draw(f"Bowl {n} was thrown on the wheel", kind="episodic")
+    dynamic = recall(hand, "what is the price of the green mug?", budget=600).dynamic
+    assert f"[{new} " in dynamic
+    assert f"[{old} " not in dynamic
+
+
 def test_a_turn_whose_value_a_later_one_changed_says_until_when_it_held_and_comes_after_it(hand: ByHand) -> None:
     old, _ = talk(hand, "The opening of the shop is on 1 September.", "Noted.", session="a")
     hand.now += timedelta(days=9)

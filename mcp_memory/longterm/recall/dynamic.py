@@ -51,6 +51,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ATOMS, _SCENES, _FACTS, _OUTPUTS, _STANDING = 15, 3, 5, 2, 50
+_SUCCESSORS = 5  # one after the other
 _FIRST = 6  # turns of a search that are about a question too, where anything is: the ranking knows more than the words
 _MOST_THERE = 100  # turns that are there already and may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
@@ -183,11 +184,12 @@ def _found(
         said = _unheld(desk, [row for row in weigh_rows(wanted, "turn", limit=many) if row.id not in there])
         held: list[WeighedRow] = []
         if desk.store.totals(desk.space, "atom").rows:
-            held = weigh_rows(wanted, "atom", limit=_ATOMS)
+            held = weigh_rows(wanted, "atom", limit=_ATOMS, ended=True)
             # An atom weighs at least as much as the turn that it was extracted from.
             weights = {row.id: row.weight for row in said}
             evidence = {atom.id: atom.evidence for atom in desk.store.atoms(desk.space, [row.id for row in held])}
             held = [replace(row, weight=max(row.weight, weights.get(evidence.get(row.id, ""), 0.0))) for row in held]
+            held = _with_successors(desk, held)
         if not gate((*said, *held)):
             return None
         said = [row for row in said if not row.is_echo]
@@ -204,6 +206,21 @@ def _found(
             _join(found.atoms, (row for row in held if row.weight < NEAR and row.cosine >= _CLOSE))
             _join(found.unsure, (row for row in said if row.id not in found.turns))
     return found
+
+
+def _with_successors(desk: SearchContext, rows: Sequence[WeighedRow]) -> list[WeighedRow]:
+    """Return the rows with what took the place of ended ones: the words of an old price mean the new one."""
+    atoms = {atom.id: atom for atom in desk.store.atoms(desk.space, [row.id for row in rows])}
+    found: dict[str, WeighedRow] = {}
+    for row in rows:
+        atom = atoms.get(row.id)
+        for _ in range(_SUCCESSORS):
+            if atom is None or atom.valid_to is None:
+                break
+            atom = next(iter(desk.store.atoms(desk.space, filter(None, [atom.superseded_by]))), None)
+        if atom is not None and atom.valid_to is None:
+            _join(found, [replace(row, id=atom.id)])
+    return list(found.values())
 
 
 _Row = TypeVar("_Row", Turn, WeighedRow, Ranked)

@@ -133,15 +133,16 @@ def is_echo(said: str, text: str) -> bool:
     return is_question and set(_words(said)) <= set(_words(text))
 
 
-def weigh_rows(wanted: RecallQuery, layer: Layer, *, limit: int) -> list[WeighedRow]:
+def weigh_rows(wanted: RecallQuery, layer: Layer, *, limit: int, ended: bool = False) -> list[WeighedRow]:
     """Return the first `limit` rows of a search, in its order, and as many more as echoes took places.
 
-    Only the first rows are weighed; further ones are shown only if the budget allows.
+    With `ended`, statements that have ended are among them. Only the first rows are weighed; further ones are shown if
+    the budget allows.
     """
-    hits = _searched(wanted, layer, limit)
+    hits = _searched(wanted, layer, limit, ended)
     echoes = _echoes(wanted, layer, hits)
     if echoes:
-        hits = _searched(wanted, layer, limit + _BESIDE_AN_ECHO * len(echoes))
+        hits = _searched(wanted, layer, limit + _BESIDE_AN_ECHO * len(echoes), ended)
         echoes = _echoes(wanted, layer, hits)
     first = [hit.id for hit in hits[: _WEIGHED + _BESIDE_AN_ECHO * len(echoes)]]
     weights = weights_of(wanted, layer, _held(wanted.desk, layer, first), echoes=list(echoes.values()))
@@ -157,14 +158,14 @@ def weigh_rows(wanted: RecallQuery, layer: Layer, *, limit: int) -> list[Weighed
     ]
 
 
-def _searched(wanted: RecallQuery, layer: Layer, limit: int) -> Sequence[Ranked]:
+def _searched(wanted: RecallQuery, layer: Layer, limit: int, ended: bool) -> Sequence[Ranked]:
     desk = wanted.desk
     return desk.search(
         desk.space,
         layer,
         wanted.text,
         embed=wanted.embed,
-        filters=Filters(unheld=layer == "atom"),
+        filters=Filters(unheld=layer == "atom", ended=ended),
         limit=limit,
         at=desk.now,
     )
