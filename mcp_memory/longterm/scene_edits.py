@@ -487,7 +487,7 @@ def _put_back(draft: _PageDrafts, explained: set[str]) -> None:
     for slug, page in draft.pages.items():
         lost = _lost(draft, [slug], explained)
         told = len(draft.given.scenes[slug].atoms) if lost else 0
-        body = _with_more(page.body, "\n".join(f"{atom.text.rstrip('.')} ({atom.id})." for atom in lost))
+        body = _with_more(page.body, "\n".join(f"{atom.text.rstrip('.。')} ({atom.id})." for atom in lost))
         if 0 < len(lost) <= min(_PUT_BACK, told // 3) and len(plain(body)) <= MAX_CHARS:
             draft.pages[slug] = replace(page, body=body, atoms=cited(body))
             draft.refused.append(f"{slug}: told again, for it still holds: {_some([atom.id for atom in lost])}.")
