@@ -414,8 +414,15 @@ def trigger(store: Store, space: str, settings: Settings) -> str | None:
 
 
 def _held(store: Store, space: str) -> PersonaVersion | None:
+    """Return the model's page without lines that rest on what was forgotten, or only on scenes that are gone."""
     held = store.persona(space)
-    return without_forgotten(store, space, held) if held is not None and held.by_model else None
+    if held is None or not held.by_model:
+        return None
+    held = without_forgotten(store, space, held)
+    scenes = {scene.slug: scene for scene in sound_scenes(store, space)}
+    gone = {name for name in links(held.text) if find_scene(scenes, name) is None}
+    lines = [line for line in held.text.splitlines() if cited(line) or gone.isdisjoint(links(line))]
+    return replace(held, text=_tidy(lines)) if gone else held
 
 
 # --- the question -----------------------------------------------------------------------------------
