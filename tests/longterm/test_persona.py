@@ -178,6 +178,16 @@ def test_a_page_that_nothing_new_could_change_is_no_question_and_stays(hand: ByH
     assert (body(hand), hand.store.stage_states(SPACE)["persona"].position) == (page, 2)
 
 
+def test_a_line_that_rests_on_a_scene_that_is_gone_is_not_shown_again(hand: ByHand) -> None:
+    atom = hand.tell("Plays the cello")
+    hand.write(f"Plays the cello ({atom})", "There is a page of it ([[choir]])")
+    hand.draw("Takes lessons")
+    wanted(hand)
+    basis = hand.planned()
+    assert "[[choir]]" not in hand.asked(basis).messages[1].text
+    hand.apply(basis, "# Persona", "", f"Plays the cello ({atom})")
+
+
 def test_a_page_from_scratch_owes_nothing_to_the_one_before(hand: ByHand) -> None:
     atom = hand.tell("Plays the cello")
     hand.write(f"Plays the violin ({atom})")
