@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import chain
 from typing import TypeAlias
 
 from pydantic import BaseModel
@@ -24,9 +25,10 @@ from pydantic import BaseModel
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Turn
+from mcp_memory.language.sentences import sentences
 from mcp_memory.language.words import fold, languages_of, query_terms
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
-from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, names_table, with_told
+from mcp_memory.longterm.names import MAX_NAME, USER, Names, is_person, names_in, names_table, with_told
 from mcp_memory.longterm.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
 from mcp_memory.longterm.times import date_of
@@ -97,7 +99,8 @@ def _short_sessions(
 
 
 _HELD = 16  # statements shown beside the turns
-_HELD_FOR_A_TURN = 3
+_HELD_FOR_ONE = 2  # of its sentences
+_TELLING = 2  # words
 _HELD_CHARS = 200
 _BY_RARE_WORDS = 10  # of them
 _RARE = 3  # statements that have a word, at most
@@ -106,20 +109,26 @@ _TERMS_AT_ONCE = 60
 
 def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
     """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else those with the same
-    rare words, and the nearest.
+    rare words, and the nearest to each sentence: a turn may speak of three things, and a new price in its last words.
     """
     current = Filters(unheld=True)
     few = desk.store.list_atoms(desk.space, filters=current, limit=_HELD + 1)
     if len(few) <= _HELD:
         return sorted((atom.id for atom in few), key=_number)
-    said = [own_words(turn.content)[:BACKGROUND_CHARS] for turn in turns if turn.role == "user"]
-    points: Counter[str] = Counter()
-    for text in said:
-        hits = desk.search(desk.space, "atom", text, embed=desk.of_query, filters=current, limit=_HELD_FOR_A_TURN)
-        points.update({hit.id: _HELD_FOR_A_TURN - place for place, hit in enumerate(hits)})
+    said = [own_words(turn.content)[:BACKGROUND_CHARS] for turn in turns if is_person(turn)]
+    nearest: dict[str, float] = {}
+    for sentence in dict.fromkeys(chain.from_iterable(map(_telling_sentences, said))):
+        for hit in desk.search(desk.space, "atom", sentence, embed=desk.of_query, filters=current, limit=_HELD_FOR_ONE):
+            nearest[hit.id] = max(nearest.get(hit.id, 0.0), hit.score)
     found = dict.fromkeys(_with_rare_words(desk, said, current)[:_BY_RARE_WORDS])
-    found |= dict.fromkeys(id for id, _ in points.most_common())
+    found |= dict.fromkeys(sorted(nearest, key=lambda id: -nearest[id]))
     return sorted([*found][:_HELD], key=_number)
+
+
+def _telling_sentences(text: str) -> Iterator[str]:
+    for start, end in sentences(text):
+        if len(set(query_terms(text[start:end]))) >= _TELLING:
+            yield text[start:end]
 
 
 def _with_rare_words(desk: SearchContext, said: Iterable[str], filters: Filters) -> list[str]:

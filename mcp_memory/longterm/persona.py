@@ -116,7 +116,7 @@ def identity(store: Store, space: str) -> list[str]:
     facts = [fact for fact in about if fold(fact.entity) == "user" and fact.source == "user"]
     rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
     facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
-    return [f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts]
+    return list(dict.fromkeys(f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts))
 
 
 # --- sections ---------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def _listed(scene: Scene) -> str:
 
 def _page(scene: Scene, stored: Mapping[str, str]) -> str:
     length = len(plain(scene.body))
-    full = f' full="{length:,} of {MAX_CHARS:,} characters"' if length > _NEARLY_FULL else ""
+    full = f' full="{length:,} of {_ASKED_CHARS:,} characters"' if length > _NEARLY_FULL else ""
     lines = "\n".join(numbered(stored[scene.slug], scene.body))
     return (
         f'<page slug="{scene.slug}" title="{_quoted(scene.title)}" summary="{_quoted(scene.summary)}"{full}>\n'

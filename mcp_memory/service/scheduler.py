@@ -377,7 +377,7 @@ NEW_ATOMS = 40
 TURNS_A_QUESTION, FIRST = 11, 4  # the promise is ten; the first few and corrections come on top
 LATEST = timedelta(days=7)  # after which fewer turns or drafts are enough; until then, search finds each by itself
 _LATEST_SCENES = timedelta(days=14)  # the same for statements that no page tells
-_FIRST_SCENES, _FIRST_ATOMS = timedelta(days=1), 5  # the same where there is no page yet, for so many statements
+_FIRST_SCENES, _FIRST_ATOMS = timedelta(days=1), 20  # the same for the first pages: of fewer all is soon rewritten
 _LONGEST_REST = timedelta(days=1)
 RECORDS_A_QUESTION = 25
 REST = timedelta(hours=1)  # after which a task's results wait for no more

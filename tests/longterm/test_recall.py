@@ -127,7 +127,7 @@ def test_who_the_user_is_and_what_always_holds_have_limits_of_their_own(hand: By
     rules = [
         hand.tell(f"Rule {n}: always keep every answer as short as it can be", kind="instruction") for n in range(20)
     ]
-    found = recall(hand, budget=600)
+    found = recall(hand, budget=1_000)
     who, _, rest = found.stable.removeprefix('<mcp-memory-recall part="stable">\n').partition("\nAlways:\n")
     always = rest.partition("\n## ")[0].splitlines()
     assert COUNT(who) <= IDENTITY_TOKENS
@@ -141,7 +141,7 @@ def test_the_scenes_stand_in_the_stable_block_and_the_coldest_give_way_first(han
     atom = hand.tell("Plays the cello")
     for heat in range(1, 9):
         hand.scene(f"theme-{heat}", f"- Told. ({atom})", heat=heat, summary=f"Theme number {heat} of a life in music.")
-    found = recall(hand, budget=300)
+    found = recall(hand, budget=500)
     shown = [line.split()[1] for line in found.stable.splitlines() if line.startswith("- theme")]
     assert shown == [f"theme-{heat}" for heat in range(8, 8 - len(shown), -1)]
     assert found.left_out == [f"theme-{heat}" for heat in range(8 - len(shown), 0, -1)]

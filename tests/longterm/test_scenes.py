@@ -667,7 +667,7 @@ def test_a_page_that_is_nearly_full_says_so(life: Life) -> None:
     (a,) = life.learn("A is so.")
     life.answer(create("one", f"{'x' * 1_300} ({a})."))
     life.learn("B is so.")
-    assert ' full="1,301 of 1,500 characters">' in life.asked()
+    assert ' full="1,301 of 1,200 characters">' in life.asked()
 
 
 def test_nothing_is_added_unseen_to_a_page_that_is_due_or_full(life: Life) -> None:

@@ -281,7 +281,7 @@ def _clauses(sentence: str) -> Iterator[_Clause]:
     kept = ""
     pieces = pattern("CLAUSE").split(sentence)
     for place, (piece, following) in enumerate(pairwise([*pieces, ""]), start=1):
-        kept = f"{kept} {piece}".strip()
+        kept = f"{kept}, {piece}" if kept else piece.strip()
         if kept and (place == len(pieces) or len(terms_of(kept)) > 1):
             names = _capitals(following)
             behind = names if names >= {*words_in(following.lower())} else frozenset[str]()
@@ -328,12 +328,21 @@ def _is_swapped(part: str, named: frozenset[str], clauses: Sequence[_Clause], na
         if _USER in extra:
             extra -= {clause.first}
         extra = {name for name in extra if words.isdisjoint(known_terms(name))}  # "Training for …" is not a name
+        extra -= _beside(named, clause.text)
         is_the_users = {_USER} >= extra or (apposed and _USER in clause.named)
         if is_the_users and all(_may_be_the_user(name, clauses, known) for name in missing):
             return False
         if not missing or not extra or pattern("THIRD_PERSON").search(people().sub(" ", clause.text.lower())):
             return False
     return True
+
+
+_TWO_CAPITALS = re.compile(r"\b([A-Z][\w'’-]+) (?=([A-Z][\w'’-]+))")
+
+
+def _beside(named: frozenset[str], text: str) -> set[str]:
+    """Return the names that stand right before one of these, as a part of it: "Delta SkyMiles"."""
+    return {one.lower() for one, other in _TWO_CAPITALS.findall(text) if other.lower() in named}
 
 
 def _may_be_the_user(name: str, clauses: Sequence[_Clause], known: Collection[str]) -> bool:
