@@ -147,6 +147,27 @@ def test_a_batch_is_the_next_turns_that_say_something(store: Store) -> None:
     assert planned(desk) == read_from(6, 7)
 
 
+def test_of_a_large_memory_each_sentence_brings_what_it_may_end(store: Store) -> None:
+    for number in range(30):
+        for thing in ("cup", "bowl"):
+            text = f"The {thing} number {number} is in the kiln"
+            told = NewAtom(kind="persona", text=text, priority=80, confidence=1, session="s", valid_from=NOON)
+            store.add_atom("me", told, now=NOON)
+    price = NewAtom(
+        kind="persona", text="The Ria mug costs 24", priority=80, confidence=1, session="s", valid_from=NOON
+    )
+    id = store.add_atom("me", price, now=NOON).atom.id
+    for number in range(4):  # so that no word of it is rare
+        for more in ("The glaze Ria is part {}", "A mug of tea is part {}", "Clay costs time for part {}"):
+            text = more.format(number)
+            told = NewAtom(kind="persona", text=text, priority=80, confidence=1, session="s", valid_from=NOON)
+            store.add_atom("me", told, now=NOON)
+    say(store, "The cup number 3 is in the kiln. The bowl number 5 is in the kiln too. Now the Ria mug costs 28.")
+    search = Search(store, lambda: NOON)
+    assert id in planned(replace(at(store), search=search)).held
+    search.close()
+
+
 def test_where_all_is_noise_nobody_is_asked_and_the_cursor_moves(store: Store) -> None:
     say(store, "Hello!", ("assistant", "Hello! How can I help you today?"), ("system", "You help."), "thanks")
     desk = at(store)

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.core.types import Bundle, NewTurn
+from mcp_memory.core.types import Bundle, Evidence, NewTurn
 from mcp_memory.longterm.recall import ALWAYS_TOKENS, IDENTITY_TOKENS, automatic_lines, bundle, context_of
+from mcp_memory.longterm.recall.dynamic import dynamic_lines
 from mcp_memory.longterm.search import Search
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.sqlite import open_store
@@ -227,6 +228,34 @@ async def test_a_rule_that_the_user_stated_is_quoted_with_its_turn_and_an_assist
     assert f"- [{rule} · " in rules
     assert "] 4 GB, so small. Never use an ORM in this repo." in rules
     assert "Always use" not in rules
+
+
+def test_of_turns_that_a_model_has_read_the_rules_are_those_that_it_noted(hand: ByHand) -> None:
+    said = "Training is always on Thursday"
+    plan = hand.draw("The training is on Thursdays", said=said, kind="episodic")
+    rule = hand.draw(
+        "Write prices excluding VAT", said="Prices are always without VAT", kind="instruction", priority=80
+    )
+    (unread,) = talk(hand, "Never write prices in bold.")
+    lines = list(dynamic_lines(hand.desk(), "Write the training prices for the flyer", [], known=""))
+    assert {line.id for line in lines if line.group == "rule"} == {rule, unread}
+    assert plan not in {line.id for line in lines if line.group == "rule"}
+
+
+def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: ByHand) -> None:
+    turns = [NewTurn(role="assistant", name="Melanie", content="I have kids. The boiler broke on 3 May 2026.")]
+    turn = hand.store.append_turns(SPACE, "mel", turns, now=hand.tick()).stored[0].id
+    told = {
+        "source": "assistant",
+        "kind": "episodic",
+        "evidence": [Evidence(turn=turn, span=(0, 12), quote="I have kids.")],
+    }
+    kids = hand.tell("Melanie has kids", **told)
+    broke = hand.tell("The boiler broke on 3 May 2026", valid_from=datetime(2026, 5, 3, tzinfo=UTC), **told)
+    found = dynamic_lines(hand.desk(), "When did the boiler break? Has Melanie kids?", [], known="")
+    lines = {line.id: line.text for line in found}
+    assert lines[kids] == f"- [{kids} · told 2026-11-20] Melanie has kids"
+    assert lines[broke] == f"- [{broke} · said by Melanie] The boiler broke on 3 May 2026"
 
 
 def test_the_words_of_a_statement_that_was_replaced_find_the_one_in_its_place(hand: ByHand) -> None:

@@ -295,6 +295,50 @@ def test_a_rule_that_refuses_something_besides_or_is_translated_is_carried(said:
     assert supports_rule(rule, [said])
 
 
+CODE_RULES = "code rules: strict types, no new package without asking me first, and every feature behind a flag"
+TEXT_RULES = "textos para la web. rules: medidas in cm AND inches, sin exclamaciones, y jamás «único», everybody says unique. it is gres"
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        (CODE_RULES, "No new package without asking first."),
+        (CODE_RULES, "Put every feature behind a flag."),
+        (TEXT_RULES, "En los textos para la web, no usar exclamaciones."),
+        (TEXT_RULES, "En los textos para la web, jamás escribir «único»."),
+    ],
+)
+def test_each_rule_of_a_list_is_carried_alone(said: str, rule: str) -> None:
+    assert supports_rule(rule, [said])
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        (CODE_RULES, "Install new packages without asking."),
+        (CODE_RULES, "Ask before every commit."),
+        (TEXT_RULES, "Usar exclamaciones."),
+        (TEXT_RULES, "En los textos, dar los precios en euros."),
+        ("rules: no tests on Fridays, without emojis, short", "Use emojis."),
+    ],
+)
+def test_a_list_of_rules_carries_no_other_rule(said: str, rule: str) -> None:
+    assert not supports_rule(rule, [said])
+
+
+def test_a_decimal_comma_ends_no_clause() -> None:
+    said = "V1 with 2% copper is too grey, V2 with 2.5 is lovely, V3 with 3 goes metallic"
+    assert unsupported("V1 con 2% de cobre salió demasiado gris, V2 con 2,5% salió preciosa.", [said]) is None
+
+
+def test_two_names_side_by_side_are_one() -> None:
+    said = "I'm planning a trip to Miami and I'm thinking of redeeming my Delta SkyMiles for a free flight."
+    names = "The user has Delta SkyMiles and thinks of redeeming the SkyMiles for a free flight to Miami."
+    assert unsupported(names, [said]) is None
+    moved = ["Anna and Tom moved to Porto.", "Bob stayed."]
+    assert unsupported("Bob moved to Porto.", moved) is not None
+
+
 def test_a_sentence_that_begins_with_a_participle_names_nobody() -> None:
     said = "Training for the Berlin marathon, my goal is under four hours"
     assert unsupported("The user trains for the Berlin marathon and aims at under four hours.", [said]) is None

@@ -302,9 +302,9 @@ def _sentences(turn: str) -> tuple[_UserSentence, ...]:
     for start, end in sentences(own):
         text = own[start:end].replace(FILL, " ").strip()
         is_rule = any(rule.start < end and start < rule.end for rule in rules)
-        if is_rule:
-            found += [_UserSentence(one, is_rule, is_question(one)) for one in _listed(text) if not is_reported(one)]
-        if not any(map(str.isalnum, text)) or is_reported(text.lower()):
+        listed = list(_listed(text)) if is_rule else []
+        found += [_UserSentence(one, is_rule, is_question(one)) for one in listed if not is_reported(one)]
+        if listed or not any(map(str.isalnum, text)) or is_reported(text.lower()):
             continue
         if requested := pattern("REQUEST").match(text):  # "could you always …?" states a rule
             is_rule = is_rule or bool(standing_rules(re.sub(r"[?？]\W*$", ".", text[requested.end() :])))
@@ -318,8 +318,8 @@ def _listed(sentence: str) -> Iterator[str]:
     """Yield the items of a list behind a label, each with the label: "code rules: no new packages, small functions"."""
     label, colon, rest = sentence.partition(": ")
     items = [item for item in pattern("LIMB").split(rest) if terms_of(item)]
-    if colon and len(items) > 1 and pattern("LIMB").search(label) is None:
-        yield from (f"{label}: {item}".lower() for item in items)
+    if colon and len(items) > 1 and pattern("LIMB").search(label) is None and not is_reported(label.lower()):
+        yield from (f"{label}: {pattern('WITHOUT').sub('no ', item)}".lower() for item in items)
 
 
 def _strange(names: Iterable[str], said: Sequence[str]) -> list[str]:
