@@ -209,7 +209,7 @@ def _found(
         # A row that shares a telling word or is near in meaning could be an answer.
         maybe = about or any(row.weight >= NEAR / 2 or row.cosine >= _CLOSE for row in (*said, *held))
         if wanted is question and maybe:
-            _join(found.atoms, (row for row in held if row.weight < NEAR and row.cosine >= _CLOSE))
+            _join(found.atoms, (row for row in held if row.weight >= NEAR or row.cosine >= _CLOSE))
             _join(found.unsure, (row for row in said if row.id not in found.turns))
     return found
 
@@ -269,11 +269,19 @@ def _lines(
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
-    weight = {id: row.weight for rows in (found.turns, found.atoms) for id, row in rows.items()}
+    weight = {id: row.weight for rows in (found.unsure, found.turns, found.atoms) for id, row in rows.items()}
     stated = [_of_atom(atom, speakers.get(atom.id)) for atom in ranked]
-    both = [line for line in chain.from_iterable(zip_longest(stated, fresh)) if line]
-    by_turns = sorted(both, key=lambda line: -weight.get(line.id, 0.0))
-    first, further = by_turns[: reach.before_rules], by_turns[reach.before_rules :]
+
+    def of_unsure(turns: Iterable[Turn]) -> Iterator[RecallLine]:
+        return _of_turns(list(turns), words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
+
+    def is_near(row: Turn | RecallLine) -> bool:
+        return weight.get(row.id, 0.0) >= NEAR
+
+    likely = of_unsure(turn for turn in unsure if is_near(turn) and turn.id not in bearing_out)
+    near = _alternately((line for line in stated if is_near(line)), chain(fresh, likely))
+    by_weight = sorted(near, key=lambda line: -weight.get(line.id, 0.0))
+    first, further = by_weight[: reach.before_rules], by_weight[reach.before_rules :]
     said, ruled = {line.id for line in first}, {rule.id for rule in rules}
     yield from first
     yield from (rule for rule in rules if rule.id not in said)
@@ -282,8 +290,13 @@ def _lines(
     yield from _facts(desk, question, {*cited(known), *(atom.id for atom in held)})
     yield from (line for line in verbatim if line.id in bearing_out)
     yield from outputs
-    rest = [turn for turn in unsure if turn.id not in ruled]
-    yield from _of_turns(rest, words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
+    told = {*ruled, *(line.id for line in by_weight)}
+    rest = of_unsure(turn for turn in unsure if turn.id not in told)
+    yield from _alternately((line for line in stated if line.id not in told), rest)
+
+
+def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:
+    return (line for some in zip_longest(*several) for line in some if line is not None)
 
 
 def _rank(desk: SearchContext, atom: Atom, row: WeighedRow) -> float:
