@@ -149,16 +149,17 @@ def _supported(
         return with_allowed_kind(atom), ()
     turns = [*batch.background, *batch.turns]
     known = _known_names(names)
-    said = [*(turn.content for turn in turns), *ended]
+    said = [turn.content for turn in turns]
     if all(
-        swaps_a_value(text, turn.content[slice(*span)], said, names=[*known, *names.everyone]) for turn, span in words
+        swaps_a_value(text, turn.content[slice(*span)], [*said, *ended], names=[*known, *names.everyone])
+        for turn, span in words
     ):
         return quarantined(atom, ["unsupported"]), [
             f"{one_line(text, 80)!r} has another value than the words that it quotes; it waits for review"
         ]
-    if unsupported(text, [*_said_by_people(turns, words), *ended], names=known, heard=names.everyone) is None:
+    if unsupported(text, _said_by_people(turns, words), ended=ended, names=known, heard=names.everyone) is None:
         return atom, ()
-    missing = unsupported(text, said, names=known, heard=names.everyone)
+    missing = unsupported(text, said, ended=ended, names=known, heard=names.everyone)
     if missing is None:
         return (with_allowed_kind(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
     return quarantined(atom, ["unsupported"]), [

@@ -203,7 +203,7 @@ def _is_denied(part: str, sentences: Sequence[str], names: Collection[str]) -> b
 def _allows(sentence: str, part: str, *, negative: bool) -> bool:
     pieces = _pieces(sentence)
     near = [piece for piece in pieces if share_of(part, known_terms(piece)) >= _SAME_WORDS] or pieces
-    if dismisses(sentence) or is_question(sentence.lower()):
+    if dismisses(sentence) or is_question(sentence.lower()) or pattern("WHETHER").search(sentence):
         return True
     return any(_denies(piece) == negative for piece in near)
 
@@ -316,6 +316,8 @@ def _first_words() -> frozenset[str]:
 def _is_swapped(part: str, named: frozenset[str], clauses: Sequence[_Clause], names: Collection[str]) -> bool:
     """Tell whether the clauses with the other words of a part have another name, and none has all that it names."""
     known = {word for name in names for word in name.lower().split()}
+    if "de" in languages_of(part.split()):  # any noun has a capital there
+        named &= {*known, _USER}
     names_of_part = known_terms(" ".join(named - {_USER})) if named else frozenset[str]()
     words = {word for word in terms_of(part) - names_of_part if len(word) > 1}
     carrying = [clause for clause in clauses if words and words <= clause.terms]

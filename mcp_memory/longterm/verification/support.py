@@ -68,6 +68,7 @@ _SAME, _SAME_MEANING = 0.75, 0.6
 _RELATION, _RELATION_WORD = 0.6, 0.65  # cosine of a fact's relation with its value, and of each word of it
 _SMALL = 12  # numbers that people write as words too
 _WORDS_READ = 200
+_PHRASE, _MARKS = 60, "\"'«»“”„‚‘’「」『』 "  # characters of a phrase to write, and the marks around it
 
 # A sentence that states a rule, by its grammar, carries one that is as close as this; in another language the same
 # words are missing and cosines are lower. A sentence without such a grammar may be a request of the moment.
@@ -96,14 +97,21 @@ _LAST_DAY, _YEARS = 31, range(1900, 2101)
 
 
 def unsupported(
-    statement: str, said: Sequence[str], *, names: Collection[str] = (), heard: Collection[str] = ()
+    statement: str,
+    said: Sequence[str],
+    *,
+    ended: Sequence[str] = (),
+    names: Collection[str] = (),
+    heard: Collection[str] = (),
 ) -> str | None:
     """Return the first part of a statement that the spoken texts do not support, None if all is supported.
 
-    `names` are of people and things that are known: a statement may use them for "she" and "there". `heard` are further
-    ones, which were said elsewhere; any other name has to be in the spoken texts.
+    The statements that it ends support it too, and contradict nothing. `names` are of people and things that are known:
+    a statement may use them for "she" and "there". `heard` are further ones, which were said elsewhere; any other name
+    has to be in the spoken texts.
     """
-    texts = [own_part(text).replace(FILL, " ") for text in said]
+    spoken = [own_part(text).replace(FILL, " ") for text in said]
+    texts = [*spoken, *ended]
     if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
         return strange[0]
     parts = [part for part in parts_of(without_dates(statement)) if not is_only_a_time(part)]
@@ -114,7 +122,9 @@ def unsupported(
         least = _least(part, share, alike=alike)
         if share < _WORDS and not any(nearest(part, pieces_of(text)) >= least for text in texts):
             return part
-    return contradicted_part(parts, texts, names=names, heard=[*heard, *said])  # a title in quotation marks is named
+    return contradicted_part(
+        parts, spoken, names=names, heard=[*heard, *said, *ended]
+    )  # a title in quotation marks is named
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:
@@ -302,6 +312,11 @@ def _sentences(turn: str) -> tuple[_UserSentence, ...]:
     for start, end in sentences(own):
         text = own[start:end].replace(FILL, " ").strip()
         is_rule = any(rule.start < end and start < rule.end for rule in rules)
+        if is_rule:  # it may say what to write: end every letter with "Best wishes from the yard"
+            masked = re.finditer(f"{re.escape(FILL)}+", own[start:end])
+            phrases = [turn[start + one.start() : start + one.end()].strip(_MARKS) for one in masked]
+            if all(len(phrase) <= _PHRASE and not standing_rules(phrase) for phrase in phrases):
+                text = turn[start:end].strip()
         listed = list(_listed(text)) if is_rule else []
         found += [_UserSentence(one, is_rule, is_question(one)) for one in listed if not is_reported(one)]
         if listed or not any(map(str.isalnum, text)) or is_reported(text.lower()):
@@ -318,7 +333,8 @@ def _listed(sentence: str) -> Iterator[str]:
     """Yield the items of a list behind a label, each with the label: "code rules: no new packages, small functions"."""
     label, colon, rest = sentence.partition(": ")
     items = [item for item in pattern("LIMB").split(rest) if terms_of(item)]
-    if colon and len(items) > 1 and pattern("LIMB").search(label) is None and not is_reported(label.lower()):
+    label = pattern("LIMB").split(label)[0]  # "a rule for the scripts, before it becomes a jungle"
+    if colon and len(items) > 1 and not is_reported(label.lower()):
         yield from (f"{label}: {pattern('WITHOUT').sub('no ', item)}".lower() for item in items)
 
 
