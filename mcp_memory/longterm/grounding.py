@@ -149,22 +149,39 @@ def _supported(
         return with_allowed_kind(atom), ()
     turns = [*batch.background, *batch.turns]
     known = _known_names(names)
-    said = [turn.content for turn in turns]
+    said = [*(turn.content for turn in turns), *ended]
     if all(
-        swaps_a_value(text, turn.content[slice(*span)], [*said, *ended], names=[*known, *names.everyone])
-        for turn, span in words
+        swaps_a_value(text, turn.content[slice(*span)], said, names=[*known, *names.everyone]) for turn, span in words
     ):
         return quarantined(atom, ["unsupported"]), [
             f"{one_line(text, 80)!r} has another value than the words that it quotes; it waits for review"
         ]
-    if unsupported(text, _said_by_people(turns, words), ended=ended, names=known, heard=names.everyone) is None:
+    may_deny = _may_deny(turns, words)
+
+    def missing_of(pool: Sequence[str]) -> str | None:
+        own, beside = [one for one in pool if one in may_deny], [one for one in pool if one not in may_deny]
+        return unsupported(text, own, beside=[*beside, *ended], names=known, heard=names.everyone)
+
+    if missing_of(_said_by_people(turns, words)) is None:
         return atom, ()
-    missing = unsupported(text, said, ended=ended, names=known, heard=names.everyone)
+    missing = missing_of(said)
     if missing is None:
         return (with_allowed_kind(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
     return quarantined(atom, ["unsupported"]), [
         f"{one_line(missing, 80)!r} stands in nothing that was said; it waits for review"
     ]
+
+
+def _may_deny(turns: Sequence[Turn], words: Sequence[Words]) -> set[str]:
+    """Return the turns that may contradict a statement: of whoever it quotes, and of people if that is a model.
+
+    That one speaker has no dog says nothing against the dog of another.
+    """
+    quoted = {(turn.role, turn.name) for turn, _ in words}
+    by_people = all(is_person(turn) for turn, _ in words)
+    return {
+        turn.content for turn in turns if (turn.role, turn.name) in quoted or (not by_people and is_person(turn))
+    } | {turn.content[slice(*span)] for turn, span in words}
 
 
 def _said_by_people(turns: Sequence[Turn], words: Sequence[Words]) -> list[str]:

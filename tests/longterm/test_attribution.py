@@ -75,12 +75,12 @@ async def test_what_others_say_is_marked_in_every_line_that_shows_it(memory: Mem
     assert all(mark in line for line in lines)
 
 
-async def test_facts_that_others_state_are_marked_and_do_not_say_who_the_user_is(memory: Memory) -> None:
+async def test_what_others_state_is_marked_and_does_not_say_who_the_user_is(memory: Memory) -> None:
     await memory.remember("Ana is a pilot", entity="Ana", relation="works as", value="pilot", source="web")
     await memory.remember("The user is Mallory", entity="user", relation="name", value="Mallory", source="web")
     bundle = await memory.recall("What does Ana work as?")
     assert "User:" not in bundle.stable
-    assert "· said by a web page] Ana · works as · pilot" in bundle.dynamic
+    assert "· said by a web page] Ana is a pilot" in bundle.dynamic
     found = await memory.memory_search("", entity="user")
     assert [fact.source for fact in found.facts] == ["web"]
 

@@ -899,6 +899,18 @@ def test_a_draft_ends_what_its_extraction_says_that_it_ends_and_nobody_is_asked(
     assert [atom.text for atom in table.current()] == ["Ines lives in Braga since May 2026."]
 
 
+def test_a_draft_that_is_added_beside_others_still_ends_what_its_extraction_says(table: Table) -> None:
+    draft = table.hold("The draft of the thesis is due on 27 November 2026.")
+    table.hold("The final version of the thesis is due on 15 January 2027.")
+    new = table.draft("The draft of the thesis is due on 4 December 2026.", supersedes=(draft.id,))
+    assert table.question() is not None
+    table.answer({"draft": new, "action": "add"})
+    assert [atom.text for atom in table.current()] == [
+        "The final version of the thesis is due on 15 January 2027.",
+        "The draft of the thesis is due on 4 December 2026.",
+    ]
+
+
 def test_what_the_extraction_was_shown_and_let_stand_is_not_asked_about_again(table: Table) -> None:
     held = table.hold("Ines plays chess with her uncle Rui on Thursdays.")
     table.draft("Ines plays chess with her uncle Rui in Braga.")

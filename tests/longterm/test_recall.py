@@ -232,14 +232,14 @@ async def test_a_rule_that_the_user_stated_is_quoted_with_its_turn_and_an_assist
 
 def test_of_turns_that_a_model_has_read_the_rules_are_those_that_it_noted(hand: ByHand) -> None:
     said = "Training is always on Thursday"
-    plan = hand.draw("The training is on Thursdays", said=said, kind="episodic")
+    hand.draw("The training is on Thursdays", said=said, kind="episodic")
     rule = hand.draw(
         "Write prices excluding VAT", said="Prices are always without VAT", kind="instruction", priority=80
     )
     (unread,) = talk(hand, "Never write prices in bold.")
     lines = list(dynamic_lines(hand.desk(), "Write the training prices for the flyer", [], known=""))
-    assert {line.id for line in lines if line.group == "rule"} == {rule, unread}
-    assert plan not in {line.id for line in lines if line.group == "rule"}
+    assert {rule, unread} <= {line.id for line in lines}
+    assert {line.id for line in lines if line.group == "rule"} <= {rule, unread}
 
 
 def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: ByHand) -> None:

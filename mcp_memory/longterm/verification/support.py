@@ -100,18 +100,20 @@ def unsupported(
     statement: str,
     said: Sequence[str],
     *,
-    ended: Sequence[str] = (),
+    beside: Sequence[str] = (),
     names: Collection[str] = (),
     heard: Collection[str] = (),
 ) -> str | None:
     """Return the first part of a statement that the spoken texts do not support, None if all is supported.
 
-    The statements that it ends support it too, and contradict nothing. `names` are of people and things that are known:
+    The texts `beside` support it too, and contradict nothing: what others say, and what it ends.
+
+    `names` are of people and things that are known:
     a statement may use them for "she" and "there". `heard` are further ones, which were said elsewhere; any other name
     has to be in the spoken texts.
     """
     spoken = [own_part(text).replace(FILL, " ") for text in said]
-    texts = [*spoken, *ended]
+    texts = [*spoken, *beside]
     if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
         return strange[0]
     parts = [part for part in parts_of(without_dates(statement)) if not is_only_a_time(part)]
@@ -123,7 +125,7 @@ def unsupported(
         if share < _WORDS and not any(nearest(part, pieces_of(text)) >= least for text in texts):
             return part
     return contradicted_part(
-        parts, spoken, names=names, heard=[*heard, *said, *ended]
+        parts, spoken, names=names, heard=[*heard, *said, *beside]
     )  # a title in quotation marks is named
 
 
