@@ -122,6 +122,19 @@ def test_rules_and_what_must_not_be_missed_come_first_and_once(hand: ByHand) -> 
     ]
 
 
+def test_what_stands_in_who_the_user_is_is_not_said_again(hand: ByHand) -> None:
+    hand.tell("The user's name is Maya", priority=95, entity="user", relation="name", value="Maya")
+    hand.tell(
+        "Maya is allergic to walnuts, even traces", priority=95, entity="user", relation="allergic_to", value="walnuts"
+    )
+    block = recall(hand, "What may I cook?").stable.splitlines()[1:-1]
+    assert block[:3] == [
+        "User: name: Maya; allergic to: walnuts",
+        "Keep in mind:",
+        "- Maya is allergic to walnuts, even traces",
+    ]
+
+
 def test_who_the_user_is_and_what_always_holds_have_limits_of_their_own(hand: ByHand) -> None:
     for n in range(20):
         hand.tell(f"Fact {n} of the user", entity="user", relation=f"trait_{n}", value="a long description " * 3)

@@ -147,7 +147,7 @@ def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[st
     who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
     standing = [atom for atom in _users(desk, "instruction") if atom.priority < 0]
     rules = sorted(standing, key=lambda one: one.valid_from, reverse=True)
-    traits = [atom for atom in _users(desk, "persona") if atom.priority >= _CRITICAL]
+    traits = [one for one in _users(desk, "persona") if one.priority >= _CRITICAL and not _only_names(one, who)]
     always = _head(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
     left = ALWAYS_TOKENS - (counter.count(always) if always else 0)
     critical = _head(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
@@ -179,6 +179,11 @@ def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
     """Return statements of the user of a kind."""
     listed = desk.store.list_atoms(desk.space, filters=Filters(kind=kind, unheld=True), limit=50)
     return [atom for atom in listed if atom.source == "user"]
+
+
+def _only_names(atom: Atom, who: str) -> bool:
+    """Tell whether an atom states the user's name, which stands in `who` already."""
+    return atom.fact is not None and atom.fact.relation == "name" and atom.fact.value in who
 
 
 def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
