@@ -12,8 +12,8 @@ stood at the beginning of an earlier question of that stage, which a provider's 
 
 Then the questions whose evidence lies within those turns are asked of two lists of ten: turns alone
 (`conversation_search`), and atoms and turns together (`memory_search`). An atom counts for the turns that it rests on.
-Floor: turns alone. And they are asked of `recall`, of this memory with 600 tokens, and of one of the turns alone with
-600 and with 1,200, which is the floor: the share of the evidence that it names or tells, the same way.
+Floor: turns alone. And they are asked of `recall`, of this memory and of one of the turns alone with 600 and with 1,200
+tokens, and the turns with 1,200 are the floor: the share of the evidence that it names or tells, the same way.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = ["compare", "live"]
 FIRST = 10
 BETWEEN = timedelta(seconds=30)
 LISTS = ("turns alone", "atoms and turns")
-RECALLS = ("recall of turns, 1,200", "recall of turns, 600", "with atoms, 600")
+RECALLS = ("recall of turns, 1,200", "recall of turns, 600", "with atoms, 1,200", "with atoms, 600")
 MANY = 100_000
 
 
@@ -168,7 +168,7 @@ async def compare_recalls(memory: Memory, haystack: Haystack, clock: FixedClock)
                 ]
                 assert len(new) == len(session.turns)
                 await plain.record_turns(new, session=f"session-{number}")
-            asked = ((plain, 1_200), (plain, 600), (memory, 600))
+            asked = ((plain, 1_200), (plain, 600), (memory, 1_200), (memory, 600))
             shares = [await _recalled(one, haystack, budget) for one, budget in asked]
     return dict(zip(RECALLS, shares, strict=True))
 

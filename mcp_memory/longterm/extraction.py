@@ -17,7 +17,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import chain
 from typing import TypeAlias
 
 from pydantic import BaseModel
@@ -29,6 +28,7 @@ from mcp_memory.language.sentences import sentences
 from mcp_memory.language.words import fold, languages_of, query_terms
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, is_person, names_in, names_table, with_told
+from mcp_memory.longterm.recall.relevance import recall_query, weigh_rows
 from mcp_memory.longterm.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
 from mcp_memory.longterm.times import date_of
@@ -99,49 +99,25 @@ def _short_sessions(
 
 
 _HELD = 16  # statements shown beside the turns
-_HELD_FOR_ONE = 2  # of its sentences
-_TELLING = 2  # words
+_HELD_FOR_ONE = 3  # of their sentences
 _HELD_CHARS = 200
-_BY_RARE_WORDS = 10  # of them
-_RARE = 3  # statements that have a word, at most
-_TERMS_AT_ONCE = 60
 
 
 def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
-    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else those with the same
-    rare words, and the nearest to each sentence: a turn may speak of three things, and a new price in its last words.
+    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else those that weigh
+    most for one of the sentences. A turn may speak of three things, and of a medicine in four words.
     """
     current = Filters(unheld=True)
     few = desk.store.list_atoms(desk.space, filters=current, limit=_HELD + 1)
     if len(few) <= _HELD:
         return sorted((atom.id for atom in few), key=_number)
     said = [own_words(turn.content)[:BACKGROUND_CHARS] for turn in turns if is_person(turn)]
-    nearest: dict[str, float] = {}
-    for sentence in dict.fromkeys(chain.from_iterable(map(_telling_sentences, said))):
-        for hit in desk.search(desk.space, "atom", sentence, embed=desk.of_query, filters=current, limit=_HELD_FOR_ONE):
-            nearest[hit.id] = max(nearest.get(hit.id, 0.0), hit.score)
-    found = dict.fromkeys(_with_rare_words(desk, said, current)[:_BY_RARE_WORDS])
-    found |= dict.fromkeys(sorted(nearest, key=lambda id: -nearest[id]))
-    return sorted([*found][:_HELD], key=_number)
-
-
-def _telling_sentences(text: str) -> Iterator[str]:
-    for start, end in sentences(text):
-        if len(set(query_terms(text[start:end]))) >= _TELLING:
-            yield text[start:end]
-
-
-def _with_rare_words(desk: SearchContext, said: Iterable[str], filters: Filters) -> list[str]:
-    """Return the atoms with words of these texts that few others have, those with most first: a medicine, a name."""
-    terms = list(dict.fromkeys(term for text in said for term in query_terms(text)))
-    points: defaultdict[str, float] = defaultdict(float)
-    for start in range(0, len(terms), _TERMS_AT_ONCE):
-        some = terms[start : start + _TERMS_AT_ONCE]
-        for posting in desk.store.postings(desk.space, "atom", some, filters=filters):
-            if posting.documents <= _RARE:
-                for row in posting.rows.tolist():
-                    points[f"a{row}"] += 1 / posting.documents
-    return sorted(points, key=lambda id: (-points[id], -_number(id)))
+    weights: dict[str, float] = {}
+    for sentence in dict.fromkeys(text[start:end] for text in said for start, end in sentences(text)):
+        wanted = recall_query(desk, [sentence]) if query_terms(sentence) else None
+        for row in weigh_rows(wanted, "atom", limit=_HELD_FOR_ONE) if wanted else ():
+            weights[row.id] = max(weights.get(row.id, 0.0), row.weight + row.cosine)
+    return sorted(sorted(weights, key=lambda id: (-weights[id], -_number(id)))[:_HELD], key=_number)
 
 
 def _number(id: str) -> int:
