@@ -279,8 +279,7 @@ def _lines(
         return weight.get(row.id, 0.0) >= NEAR
 
     likely = of_unsure(turn for turn in unsure if is_near(turn) and turn.id not in bearing_out)
-    near = _alternately((line for line in stated if is_near(line)), chain(fresh, likely))
-    by_weight = sorted(near, key=lambda line: -weight.get(line.id, 0.0))
+    by_weight = _by_weight([line for line in stated if is_near(line)], [*fresh, *likely], weight)
     first, further = by_weight[: reach.before_rules], by_weight[reach.before_rules :]
     said, ruled = {line.id for line in first}, {rule.id for rule in rules}
     yield from first
@@ -293,6 +292,16 @@ def _lines(
     told = {*ruled, *(line.id for line in by_weight)}
     rest = of_unsure(turn for turn in unsure if turn.id not in told)
     yield from _alternately((line for line in stated if line.id not in told), rest)
+
+
+def _by_weight(one: Sequence[RecallLine], other: Sequence[RecallLine], weight: Mapping[str, float]) -> list[RecallLine]:
+    """Return the lines of two searches in one order: the weightier of the two next ones first, each search in its own
+    order, which knows more than the weights do.
+    """
+    heads, made = (list(one), list(other)), list[RecallLine]()
+    while all(heads):
+        made.append(max(heads, key=lambda lines: weight.get(lines[0].id, 0.0)).pop(0))
+    return [*made, *chain(*heads)]
 
 
 def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:
