@@ -140,8 +140,8 @@ def _lean(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
 def output_schema(answer: type) -> dict[str, Any]:
     """Return the schema of an answer of `types`, as `render.as_data` gives it: what is null is left out.
 
-    It has names and types alone, for some clients show it to a model: no titles, descriptions, formats and values. What
-    is used once stands where it is used.
+    It has names and types alone, for some clients show it to a model: no titles, descriptions, formats, values, and not
+    what is always there. What is used once stands where it is used.
     """
     schema = TypeAdapter(answer).json_schema(mode="serialization")
     defs: dict[str, Any] = schema.pop("$defs", {})
@@ -166,7 +166,6 @@ def _typed(schema: dict[str, Any], inlined: dict[str, Any]) -> dict[str, Any]:
     if "properties" in schema:
         given: dict[str, Any] = schema["properties"]
         typed["properties"] = {name: _typed(field, inlined) for name, field in given.items()}
-        typed["required"] = [name for name in schema.get("required", ()) if _NULL not in given[name].get("anyOf", ())]
     if items := schema.get("items") or schema.get("prefixItems", [None])[0]:
         typed["items"] = _typed(items, inlined)
     return typed
