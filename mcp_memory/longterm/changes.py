@@ -140,6 +140,8 @@ def _restates(newer: ValueClause, older: ValueClause) -> bool:
 
 
 def _is_replaced(newer: ValueClause, older: ValueClause, near: float) -> bool:
+    if not newer.former and (near < _APART or not _may_differ(newer, older)):
+        return False  # most pairs; what follows takes ten times as long
     found = Comparison(newer, older)
     if found.revoked and (found.common or found.equal or (near >= _NEAR and newer.values)):
         return True
@@ -160,9 +162,12 @@ _SOLE = _HELD | {"rent", "due", "open"}
 
 def _may_contradict(newer: ValueClause, older: ValueClause) -> bool:
     """Tell whether two clauses have anything that could contradict; most pairs do not, and this is fast."""
-    if newer.changed or newer.former or not newer.kinds.isdisjoint(older.kinds):
-        return True
-    return not (newer.relations & older.relations).isdisjoint(_HELD)
+    return newer.changed or bool(newer.former) or _may_differ(newer, older)
+
+
+def _may_differ(newer: ValueClause, older: ValueClause) -> bool:
+    """Tell whether both have values of a kind, or of a relation whose value is a name."""
+    return not newer.kinds.isdisjoint(older.kinds) or not (newer.relations & older.relations).isdisjoint(_HELD)
 
 
 class Comparison:
