@@ -2,7 +2,7 @@
 
 The stable block (user, standing rules, persona, scenes) changes only when the memory does: two calls with the same
 budget and no write between them return the same bytes. The dynamic block answers the question and the current
-conversation: scenes, facts, atoms, standing rules, verbatim turns. Rows that `relevance` judges relevant come first;
+conversation: atoms, verbatim turns, standing rules, scenes, facts. Rows that `relevance` judges relevant come first;
 the closest other turns follow under "unsure" and fill the budget, because a client would believe a denial. Atoms are
 ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without a question and a
 conversation by confidence alone.
@@ -38,16 +38,13 @@ from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Atom, Bundle, Kind, Turn
 from mcp_memory.longterm import persona as l3_page
 from mcp_memory.longterm.recall.dynamic import (
-    Group,
     RecallLimits,
-    RecallLine,
     asks_to_continue,
     dynamic_lines,
-    is_shown_in,
     last_conversation,
-    statement_line,
     top_by_confidence,
 )
+from mcp_memory.longterm.recall.lines import Group, RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, WeighedRow, recall_query, weigh_rows
 from mcp_memory.longterm.search import SearchContext, row_texts
 from mcp_memory.longterm.search.pages import current

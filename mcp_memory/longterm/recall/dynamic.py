@@ -3,8 +3,7 @@
 In order of priority: atoms and verbatim turns by relevance, and after the first few the standing rules nearest to the
 question; then scenes, facts of the entities that the question names, and a line or two of tool results. Scenes and
 facts say again what atoms say: in front of them they cost a recall of 600 tokens 3 points of the evidence
-(`bench.pyramid`). `relevance` judges the rows; the others follow as `unsure`. Each line begins with an id; secrets are
-masked, relative dates resolved.
+(`bench.pyramid`). `relevance` judges the rows; the others follow as `unsure`.
 """
 
 from __future__ import annotations
@@ -13,17 +12,25 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from datetime import date
-from itertools import chain, repeat, zip_longest
-from types import MappingProxyType
-from typing import Literal, TypeVar, get_args
+from itertools import chain, zip_longest
+from typing import TypeVar
 
-from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
-from mcp_memory.language.sentences import standing_rules
-from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.core.types import Atom, Source, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
+from mcp_memory.longterm.recall.lines import (
+    Group,
+    RecallLine,
+    is_shown_in,
+    of_atom,
+    of_fact,
+    of_output,
+    of_rule,
+    of_scene,
+    of_stated_rule,
+    of_turns,
+    sound,
+)
 from mcp_memory.longterm.recall.relevance import (
     ABOUT,
     NEAR,
@@ -39,22 +46,18 @@ from mcp_memory.longterm.recall.relevance import (
 from mcp_memory.longterm.search import Ranked, SearchContext, question_pattern, speaker_intent
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.times import date_of, span_of
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import (
     quarantined_ids,
-    source_of_tool,
-    source_of_turn,
     speakers_of,
     turns_of_others,
 )
-from mcp_memory.store.citations import address, cited, plain
+from mcp_memory.store.citations import address, cited
 from mcp_memory.store.values import Filters, Layer
 from mcp_memory.suspicion import flags
 
 __all__ = [
-    "Group", "RecallLimits", "RecallLine", "asks_to_continue", "dynamic_lines", "is_shown_in",
-    "last_conversation", "statement_line", "top_by_confidence",
+    "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation", "top_by_confidence",
 ]  # fmt: skip
 
 _ATOMS, _SCENES, _FACTS, _OUTPUTS, _STANDING = 15, 3, 5, 2, 50
@@ -67,30 +70,6 @@ _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 _CLOSE = 0.1  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
 _SAME = 0.85  # share of a turn's words that another one has too
-
-
-Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure"]
-"""The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
-
-Automatic recall has one part for all turns, `maybe`.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallLine:
-    """A line of the dynamic block, and the id of its row."""
-
-    group: Group
-    id: str
-    text: str
-    source: Source = "assistant"
-    """The source of its text; `assistant` for pages that a model wrote."""
-    day: date | None = None
-    """The day of a turn; None for other rows."""
-    is_suspect: bool = False
-    """It looks like an attack and is not shown; its id is listed among those left out."""
-    place: tuple[str, int] = ("", 0)
-    """When a turn was said, and its position in its session, to sort the turns of a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +111,7 @@ def top_by_confidence(desk: SearchContext, *, known: str) -> Iterator[RecallLine
     """Yield the atoms by confidence alone, without those in `known`."""
     atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
     ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
-    return sound(desk, (_of_atom(atom) for atom in ordered if not is_shown_in(atom, known)))
+    return sound(desk, (of_atom(atom) for atom in ordered if not is_shown_in(atom, known)))
 
 
 def dynamic_lines(
@@ -265,15 +244,15 @@ def _lines(
     ended = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
     notes |= {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
-    verbatim = list(_of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
+    verbatim = list(of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
     weight = {id: row.weight for rows in (found.unsure, found.turns, found.atoms) for id, row in rows.items()}
-    stated = [_of_atom(atom, speakers.get(atom.id)) for atom in ranked]
+    stated = [of_atom(atom, speakers.get(atom.id)) for atom in ranked]
 
     def of_unsure(turns: Iterable[Turn]) -> Iterator[RecallLine]:
-        return _of_turns(list(turns), words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
+        return of_turns(list(turns), words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
 
     def is_near(row: Turn | RecallLine) -> bool:
         return weight.get(row.id, 0.0) >= NEAR
@@ -366,11 +345,11 @@ def _rules(wanted: RecallQuery, there: Collection[str], reach: RecallLimits, kno
 
     atoms = desk.store.atoms(desk.space, nearest("atom", Filters(kind="instruction", unheld=True), _STANDING))
     stated = [atom for atom in atoms if atom.source == "user" and atom.evidence not in there]
-    lines = [_of_stated_rule(atom) for atom in stated if not is_shown_in(atom, known)][:most]
+    lines = [of_stated_rule(atom) for atom in stated if not is_shown_in(atom, known)][:most]
     found = desk.store.turns(desk.space, nearest("turn", Filters(role="user", states_rule=True), most))
     turns = _unread(desk, found)
     others = turns_of_others(desk.store, desk.space, turns)
-    lines += [line for turn in turns if turn.id not in others and (line := _of_rule(turn, reach.rule_width))]
+    lines += [line for turn in turns if turn.id not in others and (line := of_rule(turn, reach.rule_width))]
     return lines[:most]
 
 
@@ -398,7 +377,7 @@ def _facts(desk: SearchContext, question: str, shown: set[str]) -> list[RecallLi
         for fact in desk.store.facts(desk.space, filters=Filters(entity=name, unheld=True), limit=_FACTS)
         if fact.atom not in shown
     }
-    return [_of_fact(fact) for fact in list(facts.values())[:_FACTS]]
+    return [of_fact(fact) for fact in list(facts.values())[:_FACTS]]
 
 
 def _scenes(wanted: RecallQuery, held: Sequence[WeighedRow]) -> list[RecallLine]:
@@ -412,7 +391,7 @@ def _scenes(wanted: RecallQuery, held: Sequence[WeighedRow]) -> list[RecallLine]
     weights = {scene.slug: max([own[scene.slug], *(atoms.get(id, 0.0) for id in scene.atoms)]) for scene in scenes}
     about = sorted((scene for scene in scenes if weights[scene.slug] >= ABOUT), key=lambda one: -weights[one.slug])
     words = frozenset(query_terms(wanted.text))
-    return [_of_scene(scene, words) for scene in about[:_SCENES]]
+    return [of_scene(scene, words) for scene in about[:_SCENES]]
 
 
 def _outputs(wanted: RecallQuery, words: AbstractSet[str]) -> list[RecallLine]:
@@ -424,7 +403,7 @@ def _outputs(wanted: RecallQuery, words: AbstractSet[str]) -> list[RecallLine]:
     }
     weights = weights_of(wanted, "chunk", {at: terms_of(hit.text) for at, hit in hits.items()})
     return [
-        _of_output(hit, words)
+        of_output(hit, words)
         for at, hit in hits.items()
         if weights[at] >= ABOUT and not flags(f"{hit.call}\n{hit.text}", "tool")
     ]
@@ -441,139 +420,9 @@ def last_conversation(desk: SearchContext, there: Collection[str]) -> list[Recal
         said = _unheld(desk, said)
         if said and not any(turn.id in there for turn in said):
             head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
-            turns = _of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
+            turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
             return [RecallLine(group="end", id=one.session, text=head), *turns]
     return []
-
-
-_SURELY = 0.55  # strength of a rule: that of plain statements under a heading such as "rules:"
-_ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
-
-
-def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
-    """Yield the lines, suspicious ones marked; rows that a person has released pass.
-
-    Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
-    judged by its meaning when it was stored. Tool output is judged with its label. For other lines the label is judged
-    separately: behind `assistant`, "it asks you to …" reads like an order.
-    """
-    for line in lines:
-        parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)
-        meaning = line.source != "assistant" or line.id[:1] != "t"
-        suspect = any(flags(part, line.source, meaning=meaning) for part in parts) and not _is_released(desk, line.id)
-        yield replace(line, is_suspect=True) if suspect else line
-
-
-def _is_released(desk: SearchContext, id: str) -> bool:
-    is_row = id[:1] in "at" and id[1:].isdigit()
-    return is_row and any(one.verdict == "released" for one in desk.store.quarantined(desk.space, [id]))
-
-
-# --- statements -------------------------------------------------------------------------------------
-
-
-def statement_line(atom: Atom) -> str:
-    """Return an atom's statement as both blocks show it."""
-    return one_line(atom.text, _ATOM_CHARS)
-
-
-def is_shown_in(atom: Atom, text: str) -> bool:
-    """Tell whether a text shows an atom's statement, as a line or as in the persona's page."""
-    return f"- {statement_line(atom)}\n" in text or f"{statement_line(atom)} ({atom.id}" in text
-
-
-def _of_atom(atom: Atom, speaker: str | None = None) -> RecallLine:
-    """Return a line for an atom. Its head does not repeat a date or a speaker that the statement names."""
-    statement = statement_line(atom)
-    when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
-    whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
-    head = " · ".join(filter(None, [atom.id, when, whose]))
-    return RecallLine(group="atom", id=atom.id, text=f"- [{head}] {statement}", source=atom.source)
-
-
-def _of_stated_rule(atom: Atom) -> RecallLine:
-    return RecallLine(group="rule", id=atom.id, text=f"- [{atom.id}] {statement_line(atom)}", source=atom.source)
-
-
-def _of_fact(fact: Fact) -> RecallLine:
-    parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
-    said = " · ".join(one_line(part, 80) for part in parts)
-    head = f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}{_whose(fact.source)}]"
-    return RecallLine(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
-
-
-def _whose(source: Source) -> str:
-    return f" · {ATTRIBUTION[source]}" if ATTRIBUTION[source] else ""
-
-
-def _of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
-    head = f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}"
-    return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
-
-
-def _of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
-    at = address(hit.ref, hit.lines)
-    source = source_of_tool(hit.call.partition(" ")[0])
-    origin = "output of" if source == "tool" else "from the web,"
-    head = f"- [{at} · {hit.at:%Y-%m-%d} · {origin} {one_line(hit.call, 60)}]"
-    return RecallLine(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
-
-
-# --- turns ------------------------------------------------------------------------------------------
-
-
-def _of_turns(
-    turns: Sequence[Turn],
-    *,
-    words: AbstractSet[str],
-    widths: Sequence[int],
-    group: Group = "turn",
-    notes: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[RecallLine]:
-    """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
-
-    `notes` are remarks on turns by id, such as that a later one changed the value.
-    """
-    from mcp_memory.language.when.annotate import with_dates
-
-    for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
-        said = _around(turn.content, words, width)
-        dated = with_dates(said, turn.said_at) if turn.role == "user" else said
-        head = " · ".join(part for part in (turn.id, _speaker(turn), notes.get(turn.id)) if part)
-        yield _said(turn, group, f"- [{head}] {dated}")
-
-
-def _of_rule(turn: Turn, width: int) -> RecallLine | None:
-    """Return a line for a user's turn that states a standing rule, only the rules of a long one; else None."""
-    rules = [rule for rule in standing_rules(turn.content) if rule.strength >= _SURELY]
-    if turn.role != "user" or not rules:
-        return None
-    said = turn.content
-    if len(said) > width:
-        said = " … ".join(said[rule.start : rule.end] for rule in rules)
-    return _said(turn, "rule", f"- [{turn.id} · {turn.said_at:%Y-%m-%d}] {mask(one_line(said, width))}")
-
-
-def _said(turn: Turn, group: Group, text: str) -> RecallLine:
-    place = (turn.said_at.isoformat(), turn.position)
-    return RecallLine(
-        group=group, id=turn.id, text=text, source=source_of_turn(turn), day=turn.said_at.date(), place=place
-    )
-
-
-def _speaker(turn: Turn) -> str:
-    """Return the speaker of a turn: empty for the user, a name for other people; tools are marked as tools."""
-    source = source_of_turn(turn)
-    if source in ("tool", "web"):
-        return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
-    posing = turn.name is not None and fold(turn.name.strip()) in get_args(Role)
-    name = None if posing else turn.name
-    return one_line(name or turn.role, 40) if name or turn.role != "user" else ""
-
-
-def _around(text: str, words: AbstractSet[str], width: int) -> str:
-    """Return the part of a text with the words of the question, on one line, with its secrets masked."""
-    return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))
 
 
 _LONGEST = 400  # characters; a longer turn names its own subject

@@ -106,11 +106,9 @@ def unsupported(
 ) -> str | None:
     """Return the first part of a statement that the spoken texts do not support, None if all is supported.
 
-    The texts `beside` support it too, and contradict nothing: what others say, and what it ends.
-
-    `names` are of people and things that are known:
-    a statement may use them for "she" and "there". `heard` are further ones, which were said elsewhere; any other name
-    has to be in the spoken texts.
+    The texts `beside` support it too, and contradict nothing: what others say, and what it ends. `names` are of people
+    and things that are known: a statement may use them for "she" and "there". `heard` are further ones, which were said
+    elsewhere; any other name has to be in the spoken texts.
     """
     spoken = [own_part(text).replace(FILL, " ") for text in said]
     texts = [*spoken, *beside]
@@ -124,9 +122,8 @@ def unsupported(
         least = _least(part, share, alike=alike)
         if share < _WORDS and not any(nearest(part, pieces_of(text)) >= least for text in texts):
             return part
-    return contradicted_part(
-        parts, spoken, names=names, heard=[*heard, *said, *beside]
-    )  # a title in quotation marks is named
+    heard = [*heard, *said, *beside]  # a title in quotation marks is named
+    return contradicted_part(parts, spoken, names=names, heard=heard)
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:

@@ -1,0 +1,185 @@
+"""The lines of recall, one for a row: an id, a date or speaker, and the text, cut around the words of the question.
+
+Secrets are masked and relative dates resolved. `sound` marks the lines that read like an attack; these are not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import chain, repeat
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
+from mcp_memory.language.sentences import standing_rules
+from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.search import SearchContext
+from mcp_memory.longterm.times import date_of, span_of
+from mcp_memory.longterm.verification.trust import source_of_tool, source_of_turn
+from mcp_memory.store.citations import address, plain
+from mcp_memory.suspicion import flags
+
+__all__ = [
+    "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_rule", "of_scene", "of_stated_rule",
+    "of_turns", "sound", "statement_line",
+]  # fmt: skip
+
+
+Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure"]
+"""The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
+
+Automatic recall has one part for all turns, `maybe`.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallLine:
+    """A line of the dynamic block, and the id of its row."""
+
+    group: Group
+    id: str
+    text: str
+    source: Source = "assistant"
+    """The source of its text; `assistant` for pages that a model wrote."""
+    day: date | None = None
+    """The day of a turn; None for other rows."""
+    is_suspect: bool = False
+    """It looks like an attack and is not shown; its id is listed among those left out."""
+    place: tuple[str, int] = ("", 0)
+    """When a turn was said, and its position in its session, to sort the turns of a day."""
+
+
+_SURELY = 0.55  # strength of a rule: that of plain statements under a heading such as "rules:"
+_ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
+
+
+def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
+    """Yield the lines, suspicious ones marked; rows that a person has released pass.
+
+    Rows written before flags existed, and model output, are checked only here. The whole of an assistant's turn was
+    judged by its meaning when it was stored. Tool output is judged with its label. For other lines the label is judged
+    separately: behind `assistant`, "it asks you to …" reads like an order.
+    """
+    for line in lines:
+        parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)
+        meaning = line.source != "assistant" or line.id[:1] != "t"
+        suspect = any(flags(part, line.source, meaning=meaning) for part in parts) and not _is_released(desk, line.id)
+        yield replace(line, is_suspect=True) if suspect else line
+
+
+def _is_released(desk: SearchContext, id: str) -> bool:
+    is_row = id[:1] in "at" and id[1:].isdigit()
+    return is_row and any(one.verdict == "released" for one in desk.store.quarantined(desk.space, [id]))
+
+
+# --- statements -------------------------------------------------------------------------------------
+
+
+def statement_line(atom: Atom) -> str:
+    """Return an atom's statement as both blocks show it."""
+    return one_line(atom.text, _ATOM_CHARS)
+
+
+def is_shown_in(atom: Atom, text: str) -> bool:
+    """Tell whether a text shows an atom's statement, as a line or as in the persona's page."""
+    return f"- {statement_line(atom)}\n" in text or f"{statement_line(atom)} ({atom.id}" in text
+
+
+def of_atom(atom: Atom, speaker: str | None = None) -> RecallLine:
+    """Return a line for an atom. Its head does not repeat a date or a speaker that the statement names."""
+    statement = statement_line(atom)
+    when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
+    whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
+    head = " · ".join(filter(None, [atom.id, when, whose]))
+    return RecallLine(group="atom", id=atom.id, text=f"- [{head}] {statement}", source=atom.source)
+
+
+def of_stated_rule(atom: Atom) -> RecallLine:
+    return RecallLine(group="rule", id=atom.id, text=f"- [{atom.id}] {statement_line(atom)}", source=atom.source)
+
+
+def of_fact(fact: Fact) -> RecallLine:
+    parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
+    said = " · ".join(one_line(part, 80) for part in parts)
+    head = f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}{_whose(fact.source)}]"
+    return RecallLine(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
+
+
+def _whose(source: Source) -> str:
+    return f" · {ATTRIBUTION[source]}" if ATTRIBUTION[source] else ""
+
+
+def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
+    head = f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}"
+    return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
+
+
+def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
+    at = address(hit.ref, hit.lines)
+    source = source_of_tool(hit.call.partition(" ")[0])
+    origin = "output of" if source == "tool" else "from the web,"
+    head = f"- [{at} · {hit.at:%Y-%m-%d} · {origin} {one_line(hit.call, 60)}]"
+    return RecallLine(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
+
+
+# --- turns ------------------------------------------------------------------------------------------
+
+
+def of_turns(
+    turns: Sequence[Turn],
+    *,
+    words: AbstractSet[str],
+    widths: Sequence[int],
+    group: Group = "turn",
+    notes: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[RecallLine]:
+    """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
+
+    `notes` are remarks on turns by id, such as that a later one changed the value.
+    """
+    from mcp_memory.language.when.annotate import with_dates
+
+    for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
+        said = _around(turn.content, words, width)
+        dated = with_dates(said, turn.said_at) if turn.role == "user" else said
+        head = " · ".join(part for part in (turn.id, _speaker(turn), notes.get(turn.id)) if part)
+        yield _said(turn, group, f"- [{head}] {dated}")
+
+
+def of_rule(turn: Turn, width: int) -> RecallLine | None:
+    """Return a line for a user's turn that states a standing rule, only the rules of a long one; else None."""
+    rules = [rule for rule in standing_rules(turn.content) if rule.strength >= _SURELY]
+    if turn.role != "user" or not rules:
+        return None
+    said = turn.content
+    if len(said) > width:
+        said = " … ".join(said[rule.start : rule.end] for rule in rules)
+    return _said(turn, "rule", f"- [{turn.id} · {turn.said_at:%Y-%m-%d}] {mask(one_line(said, width))}")
+
+
+def _said(turn: Turn, group: Group, text: str) -> RecallLine:
+    place = (turn.said_at.isoformat(), turn.position)
+    return RecallLine(
+        group=group, id=turn.id, text=text, source=source_of_turn(turn), day=turn.said_at.date(), place=place
+    )
+
+
+def _speaker(turn: Turn) -> str:
+    """Return the speaker of a turn: empty for the user, a name for other people; tools are marked as tools."""
+    source = source_of_turn(turn)
+    if source in ("tool", "web"):
+        return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
+    posing = turn.name is not None and fold(turn.name.strip()) in get_args(Role)
+    name = None if posing else turn.name
+    return one_line(name or turn.role, 40) if name or turn.role != "user" else ""
+
+
+def _around(text: str, words: AbstractSet[str], width: int) -> str:
+    """Return the part of a text with the words of the question, on one line, with its secrets masked."""
+    return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))
