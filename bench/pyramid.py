@@ -12,8 +12,8 @@ stood at the beginning of an earlier question of that stage, which a provider's 
 
 Then the questions whose evidence lies within those turns are asked of two lists of ten: turns alone
 (`conversation_search`), and atoms and turns together (`memory_search`). An atom counts for the turns that it rests on.
-Floor: turns alone. And they are asked of `recall`, of this memory and of one of the turns alone with 600 and with 1,200
-tokens, and the turns with 1,200 are the floor: the share of the evidence that it names or tells, the same way.
+Floor: turns alone. The share of the evidence in what `recall` returns is measured the same way, with 600 and 1,200
+tokens, for this memory and for one of the turns alone. Floor: the turns alone with 1,200 tokens.
 """
 
 from __future__ import annotations

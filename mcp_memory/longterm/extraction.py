@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from heapq import nlargest
 from typing import TypeAlias
 
 from pydantic import BaseModel
@@ -28,7 +29,7 @@ from mcp_memory.language.sentences import sentences
 from mcp_memory.language.words import fold, languages_of, query_terms
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, is_person, names_in, names_table, with_told
-from mcp_memory.longterm.recall.relevance import recall_query, weigh_rows
+from mcp_memory.longterm.recall.relevance import RecallQuery, weigh_rows
 from mcp_memory.longterm.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
 from mcp_memory.longterm.times import date_of
@@ -113,11 +114,10 @@ def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
         return sorted((atom.id for atom in few), key=_number)
     said = [own_words(turn.content)[:BACKGROUND_CHARS] for turn in turns if is_person(turn)]
     weights: dict[str, float] = {}
-    for sentence in dict.fromkeys(text[start:end] for text in said for start, end in sentences(text)):
-        wanted = recall_query(desk, [sentence]) if query_terms(sentence) else None
-        for row in weigh_rows(wanted, "atom", limit=_HELD_FOR_ONE) if wanted else ():
+    for sentence in filter(query_terms, dict.fromkeys(text[slice(*span)] for text in said for span in sentences(text))):
+        for row in weigh_rows(RecallQuery(desk=desk, texts=[sentence]), "atom", limit=_HELD_FOR_ONE):
             weights[row.id] = max(weights.get(row.id, 0.0), row.weight + row.cosine)
-    return sorted(sorted(weights, key=lambda id: (-weights[id], -_number(id)))[:_HELD], key=_number)
+    return sorted(nlargest(_HELD, weights, key=lambda id: (weights[id], _number(id))), key=_number)
 
 
 def _number(id: str) -> int:

@@ -149,9 +149,10 @@ def _supported(
         return with_allowed_kind(atom), ()
     turns = [*batch.background, *batch.turns]
     known = _known_names(names)
-    said = [*(turn.content for turn in turns), *ended]
+    said = [turn.content for turn in turns]
     if all(
-        swaps_a_value(text, turn.content[slice(*span)], said, names=[*known, *names.everyone]) for turn, span in words
+        swaps_a_value(text, turn.content[slice(*span)], [*said, *ended], names=[*known, *names.everyone])
+        for turn, span in words
     ):
         return quarantined(atom, ["unsupported"]), [
             f"{one_line(text, 80)!r} has another value than the words that it quotes; it waits for review"

@@ -353,29 +353,31 @@ def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply 
     if decisions and not any(decision.draft in shown.drafts for decision in decisions):
         known = ", ".join(shown.drafts)
         raise InvalidInput(f"No decision names a new statement. Put its id into `draft`: one of {known}.")
-    for draft in shown.drafts.values():
-        if draft.atom.supersedes:
-            decisions = _with_ends(decisions, draft, shown.said_at.get(draft.atom.evidence[0].turn, desk.now))
-    merged, done = resolve_merge(shown, decisions)
+    by_draft = {decision.draft: decision for decision in reversed(decisions)}  # of several the first counts
+    ending = [
+        _with_ends(by_draft.get(id), draft, shown.said_at.get(draft.atom.evidence[0].turn, desk.now))
+        for id, draft in shown.drafts.items()
+        if draft.atom.supersedes
+    ]
+    merged, done = resolve_merge(shown, [*ending, *decisions])
     vectors = desk.of_rows([merging.atom.text for merging in merged if merging.atom is not None])
     desk.store.commit(desk.space, work.id, Merge(merged=merged, vectors=vectors), outcome=done.outcome, now=desk.now)
     return done
 
 
-def _with_ends(decisions: Sequence[Decision], draft: Draft, said_at: datetime) -> list[Decision]:
-    """Return the decisions with that of a draft's extraction: which atoms it ends.
+def _with_ends(own: Decision | None, draft: Draft, said_at: datetime) -> Decision:
+    """Return the decision on a draft with that of its extraction: which atoms it ends.
 
     Whoever answers here does not see these, so a draft that is added beside others ends them all the same. The reason
     has no words of the turn: they may be forgotten.
     """
-    rest = [decision for decision in decisions if decision.draft != draft.id]
-    own = next((decision for decision in decisions if decision.draft == draft.id), None)
-    if own is not None and own.action in ("merge", "skip"):
-        return list(decisions)
-    ends, reason = [*draft.atom.supersedes], f"said otherwise on {said_at:%Y-%m-%d}"
+    ends = [*draft.atom.supersedes]
     if own is None or own.action == "add":
-        return [*rest, Decision(draft=draft.id, action="update", targets=ends, text="", priority=None, reason=reason)]
-    return [*rest, own.model_copy(update={"targets": list(dict.fromkeys([*own.targets, *ends]))})]
+        reason = f"said otherwise on {said_at:%Y-%m-%d}"
+        return Decision(draft=draft.id, action="update", targets=ends, text="", priority=None, reason=reason)
+    if own.action == "update":
+        return own.model_copy(update={"targets": list(dict.fromkeys([*own.targets, *ends]))})
+    return own
 
 
 # --- the question -----------------------------------------------------------------------------------

@@ -140,8 +140,8 @@ def _lean(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
 def output_schema(answer: type) -> dict[str, Any]:
     """Return the schema of an answer of `types`, as `render.as_data` gives it: what is null is left out.
 
-    It has names and types alone, for some clients show it to a model: no titles, descriptions, formats, values, and not
-    what is always there. What is used once stands where it is used.
+    It has names and types alone, for some clients show it to a model: no titles, descriptions, formats, values or
+    lists of required fields. A type that is used once is inlined.
     """
     schema = TypeAdapter(answer).json_schema(mode="serialization")
     defs: dict[str, Any] = schema.pop("$defs", {})

@@ -9,9 +9,10 @@ facts say again what atoms say: in front of them they cost a recall of 600 token
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from heapq import merge
 from itertools import chain, zip_longest
 from typing import TypeVar
 
@@ -258,7 +259,9 @@ def _lines(
         return weight.get(row.id, 0.0) >= NEAR
 
     likely = of_unsure(turn for turn in unsure if is_near(turn) and turn.id not in bearing_out)
-    by_weight = _by_weight([line for line in stated if is_near(line)], [*fresh, *likely], weight)
+    near = [line for line in stated if is_near(line)]
+    # The weightier of the next lines of the two comes first. Within each the order of its search stays: it knows more.
+    by_weight = list(merge(near, chain(fresh, likely), key=lambda line: -weight.get(line.id, 0.0)))
     first, further = by_weight[: reach.before_rules], by_weight[reach.before_rules :]
     said, ruled = {line.id for line in first}, {rule.id for rule in rules}
     yield from first
@@ -271,16 +274,6 @@ def _lines(
     told = {*ruled, *(line.id for line in by_weight)}
     rest = of_unsure(turn for turn in unsure if turn.id not in told)
     yield from _alternately((line for line in stated if line.id not in told), rest)
-
-
-def _by_weight(one: Sequence[RecallLine], other: Sequence[RecallLine], weight: Mapping[str, float]) -> list[RecallLine]:
-    """Return the lines of two searches in one order: the weightier of the two next ones first, each search in its own
-    order, which knows more than the weights do.
-    """
-    heads, made = (list(one), list(other)), list[RecallLine]()
-    while all(heads):
-        made.append(max(heads, key=lambda lines: weight.get(lines[0].id, 0.0)).pop(0))
-    return [*made, *chain(*heads)]
 
 
 def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:

@@ -96,23 +96,23 @@ def of_atom(atom: Atom, speaker: str | None = None) -> RecallLine:
     statement = statement_line(atom)
     when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
     whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
-    head = " · ".join(filter(None, [atom.id, when, whose]))
-    return RecallLine(group="atom", id=atom.id, text=f"- [{head}] {statement}", source=atom.source)
+    return RecallLine(group="atom", id=atom.id, text=f"{_head(atom.id, when, whose)} {statement}", source=atom.source)
 
 
 def of_stated_rule(atom: Atom) -> RecallLine:
-    return RecallLine(group="rule", id=atom.id, text=f"- [{atom.id}] {statement_line(atom)}", source=atom.source)
+    return RecallLine(group="rule", id=atom.id, text=f"{_head(atom.id)} {statement_line(atom)}", source=atom.source)
 
 
 def of_fact(fact: Fact) -> RecallLine:
     parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
     said = " · ".join(one_line(part, 80) for part in parts)
-    head = f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}{_whose(fact.source)}]"
+    head = _head(fact.atom, f"{fact.valid_from:%Y-%m-%d}", ATTRIBUTION[fact.source])
     return RecallLine(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
 
 
-def _whose(source: Source) -> str:
-    return f" · {ATTRIBUTION[source]}" if ATTRIBUTION[source] else ""
+def _head(*parts: str | None) -> str:
+    """Return the beginning of a line: its id, and what else is known."""
+    return f"- [{' · '.join(filter(None, parts))}]"
 
 
 def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
@@ -148,8 +148,7 @@ def of_turns(
     for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
         said = _around(turn.content, words, width)
         dated = with_dates(said, turn.said_at) if turn.role == "user" else said
-        head = " · ".join(part for part in (turn.id, _speaker(turn), notes.get(turn.id)) if part)
-        yield _said(turn, group, f"- [{head}] {dated}")
+        yield _said(turn, group, f"{_head(turn.id, _speaker(turn), notes.get(turn.id))} {dated}")
 
 
 def of_rule(turn: Turn, width: int) -> RecallLine | None:

@@ -143,7 +143,7 @@ def nearest(text: str, others: Iterable[str]) -> float:
 
 
 _SAME_WORDS = 0.6  # share of a part's words in what denies it
-_NEARLY_ALL = 0.75
+_NEARLY_ALL = 0.75  # share of the words of a part with a negation in what contradicts it
 _SOME_WORDS, _SAME_MEANING = 0.4, 0.58  # share and cosine of what denies it in other forms
 _MEANING_ABROAD = 0.65  # cosine of what denies it in another language
 _SAME_NAME = 0.45  # cosine of a name to one that was said
@@ -195,7 +195,7 @@ def _is_denied(part: str, sentences: Sequence[str], names: Collection[str]) -> b
     for sentence in sentences if len(said) == 1 and rest else ():
         terms = known_terms(sentence)
         is_near = differ(part, sentence) or not rest.isdisjoint(terms)  # else they share a name alone
-        if said == {True} and not differ(part, sentence):  # whoever says the opposite has what is denied in it too
+        if said == {True} and not differ(part, sentence):  # the opposite has the same words without the negation
             is_near = share_of(part, terms) >= _NEARLY_ALL
         if is_near and _says(sentence, part):
             if _allows(sentence, part, negative=said == {True}):

@@ -89,6 +89,7 @@ _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][\w'’-]*\b|\b[A-Z]{2,}\b")
 """A word with a capital inside a sentence."""
 _HABIT = re.compile(r"\W*[A-Z][^\W\d_]+ (?:always|never|usually) [a-z]+s\b")
 """What somebody does: "Anna always books …"."""
+_MASKED = re.compile(f"{re.escape(FILL)}+")
 _CODE = re.compile(r"`[^`\n]{1,1000}`")
 _COINED = re.compile(r"\b[A-Z]?[a-z]+[A-Z]\w*")  # AcmeVPN
 _NUMBER = re.compile(r"\d{1,18}")
@@ -106,7 +107,7 @@ def unsupported(
 ) -> str | None:
     """Return the first part of a statement that the spoken texts do not support, None if all is supported.
 
-    The texts `beside` support it too, and contradict nothing: what others say, and what it ends. `names` are of people
+    The texts `beside`, of other speakers and of the statements that it ends, only support it. `names` are of people
     and things that are known: a statement may use them for "she" and "there". `heard` are further ones, which were said
     elsewhere; any other name has to be in the spoken texts.
     """
@@ -312,8 +313,7 @@ def _sentences(turn: str) -> tuple[_UserSentence, ...]:
         text = own[start:end].replace(FILL, " ").strip()
         is_rule = any(rule.start < end and start < rule.end for rule in rules)
         if is_rule:  # it may say what to write: end every letter with "Best wishes from the yard"
-            masked = re.finditer(f"{re.escape(FILL)}+", own[start:end])
-            phrases = [turn[start + one.start() : start + one.end()].strip(_MARKS) for one in masked]
+            phrases = [turn[slice(*one.span())].strip(_MARKS) for one in _MASKED.finditer(own, start, end)]
             if all(len(phrase) <= _PHRASE and not standing_rules(phrase) for phrase in phrases):
                 text = turn[start:end].strip()
         listed = list(_listed(text)) if is_rule else []
