@@ -100,9 +100,7 @@ def main() -> None:
     written = [row for name in WRITTEN for row in read(name)]
     found = [line for path in options.benign for line in path.read_text(encoding="utf-8").splitlines() if line]
     texts = [*(row["text"] for row in written), *(row["text"] for row in read(PROMPTS)), *found]
-    rows_of = [features_of(text, traits) for text in texts]
-    nothing = np.zeros(max(len(one) for one in rows_of if one is not None), np.float32)
-    features = np.array([nothing if one is None else one for one in rows_of], np.float32)
+    features = features_of(texts, traits)
     is_attack = np.array([row["kind"] != "benign" for row in written] + [False] * (len(texts) - len(written)), float)
     counts = np.where(np.arange(len(texts)) < len(written), WEIGHT, 1.0)
 

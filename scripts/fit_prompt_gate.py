@@ -29,9 +29,9 @@ Floats = NDArray[np.float64]
 def read(name: str) -> tuple[Floats, Floats]:
     """Return the features of a file's prompts and which of them need memory."""
     rows = [json.loads(line) for line in (PROMPTS / name).read_text(encoding="utf-8").splitlines()]
-    encoder = shared_encoder()
-    known = [(found, row["needs_memory"]) for row in rows if (found := encoder.features(row["text"])) is not None]
-    return np.array([found for found, _ in known], np.float64), np.array([needs for _, needs in known], np.float64)
+    features = shared_encoder().features([row["text"] for row in rows])
+    known = features.any(axis=1)
+    return features[known].astype(np.float64), np.array([row["needs_memory"] for row in rows], np.float64)[known]
 
 
 def fit(features: Floats, needs: Floats) -> Floats:

@@ -1,7 +1,8 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
-Turns are embedded in the background, so storing them waits for no model. A search waits for the bundled model to embed
-what this process has just stored, and so does its end. Statements are embedded in the call that stores them, unless the
+Turns are embedded in the background, so storing them waits for no model, and in a pause between calls that store, so
+that these do not wait for its commits. A search waits for the bundled model to embed what this process has just stored,
+and so does its end. Statements are embedded in the call that stores them, unless the
 model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a change of model
 needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index
 that can still be queried is searched too, so a change of model never empties an answer.
@@ -18,6 +19,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from time import monotonic
 
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings
@@ -35,6 +37,7 @@ _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
 _BETWEEN_S = 0.05  # for other writers
+_PAUSE_S, _LONGEST_S = 0.5, 10.0  # without a call that stores; how long it is waited for
 _LEASE = timedelta(minutes=5)  # longer than a batch or a result takes
 _AGAIN = timedelta(days=1)
 """After which a space without new rows is looked at again, in case a server with another model wrote some."""
@@ -82,6 +85,8 @@ class Indexing:
         self._stop = threading.Event()
         self._progress = threading.Condition()
         self._stored = self._embedded = 0  # turns of this process; a history that is imported is not waited for
+        self._last_stored = 0.0
+        self._waiting = 0  # calls that wait for vectors
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def start(self) -> None:
@@ -95,6 +100,8 @@ class Indexing:
         self._catch_up(_CLOSING_S)
         self._stop.set()
         self._bell.set()
+        with self._progress:
+            self._progress.notify_all()
         if self._thread.is_alive():
             self._thread.join(timeout=_CLOSING_S)
 
@@ -115,9 +122,10 @@ class Indexing:
 
     def stored(self, turns: int = 0) -> None:
         """Tell the background that there may be rows to embed; so many turns are new and have no vectors."""
-        if turns and self._embedder is not None:
-            self._complete = False
-            with self._progress:
+        with self._progress:
+            self._last_stored = monotonic()
+            if turns and self._embedder is not None:
+                self._complete = False
                 self._stored += turns
         self._bell.set()
 
@@ -128,7 +136,20 @@ class Indexing:
         with self._progress:
             stored = self._stored
             if stored - self._embedded <= _BATCH:
+                self._waiting += 1
+                self._progress.notify_all()
                 self._progress.wait_for(lambda: self._embedded >= stored, seconds)
+                self._waiting -= 1
+
+    def _await_pause(self) -> None:
+        """Wait until nothing has been stored for a moment, or a call waits for vectors."""
+        latest = monotonic() + _LONGEST_S
+        with self._progress:
+            while not self._waiting and not self._stop.is_set():
+                left = min(self._last_stored + _PAUSE_S, latest) - monotonic()
+                if left <= 0:
+                    break
+                self._progress.wait(left)
 
     def _caught_up(self, stored: int) -> None:
         with self._progress:
@@ -178,6 +199,7 @@ class Indexing:
         is_open = False
         while not self._stop.is_set():
             self._bell.clear()
+            self._await_pause()
             wait = _AFTER_FAILURE_S
             stored = self._stored
             try:

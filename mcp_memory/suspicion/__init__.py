@@ -25,7 +25,7 @@ import binascii
 import codecs
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from typing import Literal
@@ -34,7 +34,7 @@ from urllib.parse import unquote
 from mcp_memory.core.text import hides, plain, revealed
 from mcp_memory.core.types import Source
 from mcp_memory.language import patterns_of
-from mcp_memory.suspicion.injected_instructions import means_order, orders_in, uncited
+from mcp_memory.suspicion.injected_instructions import mean_orders, orders_in, uncited
 from mcp_memory.suspicion.lexicon import parted
 
 Flag = Literal["hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak", "order"]
@@ -63,23 +63,48 @@ def flags(text: str, source: Source, *, meaning: bool = True) -> tuple[Flag, ...
 
     Without `meaning` the bundled model does not judge its sentences, which takes most of the time.
     """
-    if len(text) > 2 * _LOOKED_AT:
-        text = f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
-    signs: set[Flag] = worded(text, meaning=meaning) if source != "user" else set()
-    if hides(text):
-        signs.add("hidden")
-    if breaks_out(text):
-        signs.add("fence")
-    return tuple(flag for flag in _ORDER if flag in signs)
+    return flags_of([(text, source)], meaning=meaning)[0]
 
 
-def worded(text: str, *, meaning: bool = True) -> set[Flag]:
+def flags_of(texts: Sequence[tuple[str, Source]], *, meaning: bool = True) -> list[tuple[Flag, ...]]:
+    """Return what `flags` returns of each text; the bundled model judges all of them together, which is faster."""
+    read = [f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}" if len(text) > 2 * _LOOKED_AT else text for text, _ in texts]
+    others = [at for at, (_, source) in enumerate(texts) if source != "user"]
+    wordings = dict(zip(others, _wordings([read[at] for at in others], meaning), strict=True))
+    found: list[tuple[Flag, ...]] = []
+    for at, text in enumerate(read):
+        signs = wordings.get(at, set())
+        if hides(text):
+            signs.add("hidden")
+        if breaks_out(text):
+            signs.add("fence")
+        found.append(tuple(flag for flag in _ORDER if flag in signs))
+    return found
+
+
+def worded(text: str) -> set[Flag]:
     """Return the flags of a text's wording, whoever says it, except for orders that it quotes as examples."""
-    signs = _worded(text, meaning)
-    return _worded(rest, meaning) if signs and (rest := uncited(text)) != text else signs
+    return _wordings([text], meaning=True)[0]
 
 
-def _worded(text: str, meaning: bool) -> set[Flag]:
+def _wordings(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
+    found = _read(texts, meaning)
+    bare = {at: rest for at, signs in enumerate(found) if signs and (rest := uncited(texts[at])) != texts[at]}
+    for at, signs in zip(bare, _read(list(bare.values()), meaning), strict=True):
+        found[at] = signs
+    return found
+
+
+def _read(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
+    found = [_by_words(text) for text in texts]
+    asked = [at for at, signs in enumerate(found) if meaning and not signs]
+    for at, is_order in zip(asked, mean_orders([plain(texts[at]) for at in asked]), strict=True):
+        if is_order:
+            found[at].add("order")
+    return found
+
+
+def _by_words(text: str) -> set[Flag]:
     shown = plain(text)
     signs = _signs(shown)
     if signs and shown != text and not _signs(text):
@@ -87,8 +112,6 @@ def _worded(text: str, meaning: bool) -> set[Flag]:
     for reading in readings(shown):
         if read := _signs(reading) - signs:
             signs |= {*read, "disguised"}
-    if meaning and not signs and means_order(shown):
-        signs.add("order")
     return {flag for flag in _ORDER if flag in signs}
 
 

@@ -9,7 +9,7 @@ hide something from its user. `keep` has it store something. `leak` has it send 
 order in the name of a system or its makers.
 
 Long texts are read in pieces; a cheap test of their concepts excludes most. `uncited` removes short quotations that are
-named as examples. `means_order` asks the bundled encoder about texts in which no sign is found; it gets each sentence
+named as examples. `mean_orders` asks the bundled encoder about texts in which no sign is found; it gets each sentence
 with the concepts in it, and only the two ends of a long text.
 """
 
@@ -24,10 +24,10 @@ from functools import cache, cached_property
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language import blocks_of
-from mcp_memory.models.embed.classifiers import any_injected
+from mcp_memory.models.embed.classifiers import injected
 from mcp_memory.suspicion.lexicon import ANY, CONCEPTS, LANGUAGES, Match, concepts_of, folded, matches, spoken_together
 
-__all__ = ["drops", "means_order", "orders_in", "traits", "uncited"]
+__all__ = ["drops", "mean_orders", "orders_in", "traits", "uncited"]
 
 
 @dataclass(frozen=True)
@@ -202,18 +202,17 @@ _SHORTEST, _LONGEST = 8, 300  # characters of a sentence; a longer one is cut
 logger = logging.getLogger(__name__)
 
 
-def means_order(text: str) -> bool:
-    """Tell whether a sentence of the text reads like an order injected for a model.
+def mean_orders(texts: Sequence[str]) -> list[bool]:
+    """Tell of each text whether a sentence of it reads like an order injected for a model.
 
     Where the model's files cannot be read, the log says so and the answer is no.
     """
-    if len(text) > 2 * _READ:
-        text = f"{text[:_READ]}\n\n{text[-_READ:]}"
+    ends = (text if len(text) <= 2 * _READ else f"{text[:_READ]}\n\n{text[-_READ:]}" for text in texts)
     try:
-        return any_injected(sentences(text), traits)
+        return injected([sentences(text) for text in ends], traits)
     except EmbeddingFailed as error:
         logger.warning("Texts are judged by their words alone. %s", error)
-        return False
+        return [False] * len(texts)
 
 
 def sentences(text: str) -> list[str]:

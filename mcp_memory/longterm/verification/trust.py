@@ -29,7 +29,7 @@ from mcp_memory.longterm.verification.support import accepted_offer, repeats, su
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, NewAtom, Vectors
-from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
+from mcp_memory.suspicion import MEANINGS, Flag, flags, flags_of, worded
 
 __all__ = [
     "REASONS", "attributed", "checked_claim", "fact_states_rule", "fit_for_pages", "flag_turns", "is_less_trusted",
@@ -134,11 +134,8 @@ def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTu
         return _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME
 
     flagged: list[NewTurn] = []
-    for turn in turns:
-        found: list[Flag] = [
-            *flags(turn.content, source_of_turn(turn)),
-            *(flags(turn.name, "tool") if turn.name else ()),
-        ]
+    for turn, suspicions in zip(turns, flags_of([(turn.content, source_of_turn(turn)) for turn in turns]), strict=True):
+        found: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
         if turn.role == "user" and may_be_pasted and (suspected := worded(turn.content)):
             lines = [line for line in turn.content.splitlines() if worded(line)][:5] or [turn.content[:2_000]]
             found += sorted(suspected) if any(map(is_pasted, lines)) else []

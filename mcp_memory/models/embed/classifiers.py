@@ -1,8 +1,9 @@
 """Small classifiers on the bundled model: injected instructions, prompts that need memory, and related words.
 
 Injected instructions: two linear models, added. One uses hashed word beginnings and pairs of them, in any language
-and cheap; the other the encoder's features (1 to 2 ms a sentence) and traits given by the caller, alone and in pairs.
-The encoder reads only sentences that the first model lets through, at most `_MOST_SENTENCES` of a text.
+and cheap; the other the encoder's features (1 to 5 ms a sentence) and traits given by the caller, alone and in pairs.
+The encoder reads only sentences that the first model lets through, at most `_MOST_SENTENCES` of a text, and those of
+several texts together.
 `scripts/fit_injected.py` fits both. Sentences are judged without their context, the speaker and quotation included.
 
 Prompts: a logistic regression on the encoder's features predicts whether an answer needs earlier conversations.
@@ -37,46 +38,57 @@ SLOTS = 1 << 17
 """Weights for single words, and as many for pairs."""
 
 _MOST_SENTENCES = 24
+_AT_ONCE = 64  # texts
 _STEM = 6  # characters of a word that count: endings vary
 _TOKEN = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]|[^\\W\u0e00-\u0e7f\u2e80-\uffef]+")
 
 
-def any_injected(sentences: Sequence[str], traits: Traits) -> bool:
-    """Tell whether one of the sentences reads like an injected order.
+def injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
+    """Tell of each text, given as its sentences, whether one of them reads like an injected order.
 
     EmbeddingFailed where the files of the package cannot be read.
     """
+    return [found for start in range(0, len(texts), _AT_ONCE) for found in _injected(texts[start:][:_AT_ONCE], traits)]
+
+
+def _injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
+    import numpy as np
+
+    model = _injection_model()
+    asked = [(at, sentence, score) for at, text in enumerate(texts) for sentence, score in _suspects(text, model)]
+    found = np.zeros(len(texts), bool)
+    if asked:
+        places, sentences, by_words = zip(*asked, strict=True)
+        features = features_of(sentences, traits)
+        scores = features @ model.features[:-1] + model.features[-1] + model.share * np.array(by_words)
+        found[np.array(places)[features.any(axis=1) & (scores > model.bar)]] = True
+    return found.tolist()
+
+
+def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[str, float]]:
+    """Return the sentences of a text that the first model lets through, and its scores, the highest first."""
     import numpy as np
 
     if not sentences:
-        return False
-    model = _injection_model()
+        return []
     slots = [word_slots(sentence) for sentence in sentences]
     lengths = np.array([len(one) for one in slots])
-    starts = np.cumsum(lengths) - lengths
     flat = np.concatenate([np.array(one, np.int64) for one in slots])
-    by_words = np.add.reduceat(model.words[flat], starts) / np.sqrt(lengths) + model.words_bias
-    suspects = np.flatnonzero(by_words > model.floor)
-    for at in map(int, suspects[np.argsort(-by_words[suspects])][:_MOST_SENTENCES]):
-        features = features_of(sentences[at], traits)
-        if (
-            features is not None
-            and features @ model.features[:-1] + model.features[-1] + model.share * by_words[at] > model.bar
-        ):
-            return True
-    return False
+    by_words = np.add.reduceat(model.words[flat], np.cumsum(lengths) - lengths) / np.sqrt(lengths) + model.words_bias
+    highest = np.argsort(-by_words)[:_MOST_SENTENCES]
+    return [(sentences[at], by_words[at]) for at in highest if by_words[at] > model.floor]
 
 
-def features_of(sentence: str, traits: Traits) -> NDArray[np.float32] | None:
-    """Return the encoder's features of a sentence and its traits; None for one without a known word piece."""
+def features_of(sentences: Sequence[str], traits: Traits) -> NDArray[np.float32]:
+    """Return one row a sentence (at least one): the encoder's features and its traits; zeros for one without a known word piece."""
     import numpy as np
 
-    features = shared_encoder().features(sentence)
-    if features is None:
-        return None
-    alone = np.array(traits(sentence), np.float32)
-    pairs = np.outer(alone, alone)[np.triu_indices(len(alone), 1)]
-    return np.concatenate([features, alone, pairs])
+    features = shared_encoder().features(sentences)
+    alone = np.array([traits(sentence) for sentence in sentences], np.float32)
+    first, second = np.triu_indices(alone.shape[1], 1)
+    rows = np.concatenate([features, alone, alone[:, first] * alone[:, second]], axis=1)
+    rows[~features.any(axis=1)] = 0
+    return rows
 
 
 def word_slots(sentence: str) -> list[int]:
@@ -126,8 +138,8 @@ def leans_on_memory(prompt: str) -> float:
     EmbeddingFailed where the files of the package cannot be read.
     """
     weights = _prompt_weights()
-    features = shared_encoder().features(prompt)
-    if features is None:
+    features = shared_encoder().features([prompt])[0]
+    if not features.any():
         return 0.0
     return float(max(-_MOST_LOG_ODDS, min(_MOST_LOG_ODDS, features @ weights[:-1] + weights[-1])))
 

@@ -57,25 +57,33 @@ class Match(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """The concept of a word in some languages, if the words or stems of `rest` follow it."""
+    """The concept of a word in some languages, if the words or stems of `rest` follow it.
+
+    `needs` has the whole words of `rest`: a text without one of them has no such entry.
+    """
 
     concept: str
     languages: int
     rest: tuple[str, ...]
+    needs: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """`words` and `stems` are by the first word of an entry, `inside` by the first one or two characters."""
+    """`words` and `stems` are by the first word of an entry, `inside` by the first one or two characters.
+
+    `openings` has the first `_OPENING` characters of every stem: most words of a text begin like none.
+    """
 
     words: dict[str, list[_Entry]]
     stems: dict[str, list[_Entry]]
+    openings: set[str]
     inside: dict[str, list[tuple[str, str, int]]]
 
 
 _BITS = {language: 1 << place for place, language in enumerate(LANGUAGES)} | {"any": ANY}
 _CAPITALS = "^"  # in the place of further words: the word is written in capitals
-_LONGEST_STEM = 24
+_SHORTEST_STEM, _LONGEST_STEM, _OPENING = 2, 24, 3
 _LETTERS = (
     {"đ": "d", "Đ": "D", "ı": "i", "İ": "I", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "ß": "ss", "œ": "oe"}
     | dict.fromkeys("’ʼ‘`´", "'")
@@ -111,8 +119,8 @@ def concepts_of(text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     words = set(_TOKEN.findall(lower))
     for word in words:
-        for concept, languages, rest in _begun_by(word):
-            if not rest or all(part in words or part[-1] in "*^" for part in rest):
+        for concept, languages, _, needs in _begun_by(word):
+            if needs <= words:
                 found[concept] = found.get(concept, 0) | languages
     if not lower.isascii():
         for match in _of_runs(lower):
@@ -164,15 +172,18 @@ def parted(run: str) -> str:
 def _begun_by(word: str) -> tuple[_Entry, ...]:
     """Return the entries that a word of a text may begin."""
     lexicon = _lexicon()
-    stems = (lexicon.stems.get(word[:length], ()) for length in range(2, min(len(word), _LONGEST_STEM) + 1))
-    return (*lexicon.words.get(word, ()), *(entry for found in stems for entry in found))
+    found = lexicon.words.get(word, ())
+    if word[:_OPENING] not in lexicon.openings and word[:_SHORTEST_STEM] not in lexicon.stems:
+        return tuple(found)
+    lengths = range(_SHORTEST_STEM, min(len(word), _LONGEST_STEM) + 1)
+    return (*found, *(entry for length in lengths for entry in lexicon.stems.get(word[:length], ())))
 
 
 def _of_words(text: str, lower: str) -> Iterator[Match]:
     places = [place.span() for place in _TOKEN.finditer(lower)]
     spoken = ANY if _VIETNAMESE.search(text) else ANY & ~_BITS["vi"]
     for at, (start, end) in enumerate(places):
-        for concept, languages, rest in _begun_by(lower[start:end]):
+        for concept, languages, rest, _ in _begun_by(lower[start:end]):
             if not languages & spoken:
                 continue
             if not rest or (rest[0] == _CAPITALS and text[start:end].isupper()):
@@ -202,13 +213,14 @@ def _is(word: str, part: str) -> bool:
 
 @cache
 def _lexicon() -> _Lexicon:
-    lexicon = _Lexicon({}, {}, {})
+    lexicon = _Lexicon({}, {}, set(), {})
     folder = resources.files("mcp_memory.suspicion") / "lexicon"
     for language in _BITS:
         for line in (folder / f"{language}.txt").read_text(encoding="utf-8").splitlines():
             concept, _, entries = line.partition(": ")
             for entry in f"{entries},".split(", "):
                 _add(lexicon, entry.removesuffix(","), concept, language)
+    lexicon.openings.update(stem[:_OPENING] for stem in lexicon.stems)
     return lexicon
 
 
@@ -230,4 +242,5 @@ def _add(lexicon: _Lexicon, entry: str, concept: str, language: str) -> None:
                 entries[place] = known._replace(languages=known.languages | bit)
                 break
         else:
-            entries.append(_Entry(concept, bit, tuple(rest)))
+            whole = frozenset(part for part in rest if part[-1] not in f"*{_CAPITALS}")
+            entries.append(_Entry(concept, bit, tuple(rest), whole))
