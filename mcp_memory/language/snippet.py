@@ -32,13 +32,23 @@ def matches(text: str, wanted: AbstractSet[str]) -> list[TermMatch]:
     """Return the places of wanted terms (of `query_terms`), in order."""
     terms = frozenset(wanted)
     runs = set(text[:_READ].split()) if terms else ()
-    holding = [run for run in runs if not terms.isdisjoint(base_terms_of_word(run))]
+    letters = {letter for term in terms for letter in (term[0], term[0].upper())}
+    holding = [
+        run
+        for run in runs
+        if (run[0] in letters or not _is_plain(run)) and not terms.isdisjoint(base_terms_of_word(run))
+    ]
     inside = {run: _inside(run, terms.intersection(base_terms_of_word(run))) for run in holding}
     return [
         TermMatch(chunk.start() + start, chunk.start() + end, term)
         for chunk in (_CHUNK.finditer(text, 0, _READ) if inside else ())
         for start, end, term in inside.get(chunk[0], ())
     ]
+
+
+def _is_plain(run: str) -> bool:
+    """Tell whether a run is a word such as `Kettles`: its one term begins with the same letter."""
+    return run.isascii() and run.isalpha() and run[1:].islower()
 
 
 def _inside(chunk: str, present: AbstractSet[str]) -> list[TermMatch]:

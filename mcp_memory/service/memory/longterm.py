@@ -63,7 +63,7 @@ class LongtermVerbs(Verbs):
             emptied=admitted.emptied,
             forgotten=done.forgotten,
             masked=admitted.masked,
-            note=self._undistilled(name) if done.stored else None,
+            note=self._undistilled(name) if done.stored and done.stored[-1].position >= WORTH_DISTILLING - 1 else None,
         )
 
     @in_thread
