@@ -23,13 +23,13 @@ import html
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate, islice, takewhile
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import unquote
 
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
@@ -69,8 +69,14 @@ def find(text: str, *, prose: bool = True) -> list[Secret]:
     Without `prose`, as for tool results, only formats of keys, assignments and structures count.
     """
     found: list[Secret] = []
-    for view, place in views(text):
-        found += (Secret(place(one.start), place(one.end - 1) + 1, one.kind) for one in _standing(view, prose))
+    places: Places = {}
+    for view in views(text):
+        small = _small(view.text)
+        places = hint_places(small) if view.cuts is None else _moved(places, view.cuts)
+        found += (
+            Secret(view.place(one.start), view.place(one.end - 1) + 1, one.kind)
+            for one in _standing(view.text, small, places, prose)
+        )
     return _apart(found)
 
 
@@ -171,10 +177,8 @@ def mask_lines(text: str) -> str:
     return without(text, find(text, prose=False), keep_lines=True)
 
 
-def _standing(text: str, prose: bool) -> list[Secret]:
-    """Return the secrets that stand in a text as it is written."""
-    small = _small(text)
-    places = hint_places(small)
+def _standing(text: str, small: str, places: Places, prose: bool) -> list[Secret]:
+    """Return the secrets that stand in a text as it is written; `small` is the text in small letters."""
     covered, formed = text, list[Secret]()
     while more := [*_formed(covered, places), *_numbers(covered, prose)]:
         formed = _apart([*formed, *more])
@@ -287,8 +291,16 @@ def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -
     return _replaced(text, ((one.start, one.end, shown(one)) for one in _apart(secrets)))
 
 
-View = tuple[str, Callable[[int], int]]
-"""A text, and what tells where a character of it stands in the original."""
+class View(NamedTuple):
+    """A text, and what tells where a character of it stands in the original.
+
+    `cuts` are the spans that the view before has and this one lacks, if they are beginnings of lines.
+    """
+
+    text: str
+    place: Callable[[int], int]
+    cuts: list[tuple[int, int]] | None = None
+
 
 _BROKEN = re.compile(
     "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]+"
@@ -309,10 +321,10 @@ _OF_ADDRESS = re.compile(r"%[2-7][0-9A-Fa-f]")
 """How pages and addresses write a quotation mark in JSON."""
 _DEEPEST_ESCAPES = 2  # of JSON in JSON
 _BEFORE_LINE = re.compile(
-    r"(?m)^(?:[ \t]*\d{1,7}[ ]?(?:→|\t|:[ ]?|\|[ ]?|-[ ]?|[ ]{2})"  # of an editor, or `cat -n`
+    r"(?m)^(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ ]{1,2}"
+    r"|[ \t]*\d{1,7}[ ]?(?:→|\t|:[ ]?|\|[ ]?|-[ ]?|[ ]{2})"  # of an editor, or `cat -n`
     r"|(?:[A-Za-z]:)?[\w.~/\\-]{1,200}[:-]\d{1,7}[:-](?:\d{1,5}:)?"  # of grep
     r"|[ \t]*[\w.-]{1,40}[ ]{0,20}\|[ ]{1,2}(?:\d{4}-\d\d-\d\dT[\d:.]+Z[ ])?"  # of containers
-    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ ]{1,2}"
     r"|[+>-][ ]?|[#;*|][ ]{1,4}(?=\S)|//[ ]?)"
 )
 _HUNK, _OF_HUNK = re.compile(r"(?m)^@@ "), re.compile(r"(?m)^[ +-]")
@@ -322,23 +334,23 @@ _DENSE = 300  # characters for each escape, at most
 
 def views(text: str) -> Iterator[View]:
     """Yield the text as it is written, then as it reads, where that differs."""
-    read: View = text, lambda place: place
+    read = View(text, lambda place: place)
     yield read
     if _may_be_broken(text):
         read = _cut(text, [(*one.span(), "") for one in _BROKEN.finditer(text)])
-        if not read[0].isascii() and _IS_WIDE.search(read[0]):
-            read = read[0].translate(_WIDE), read[1]
-        if read[0] != text:
+        if not read.text.isascii() and _IS_WIDE.search(read.text):
+            read = View(read.text.translate(_WIDE), read.place)
+        if read.text != text:
             yield read
     for _ in range(_DEEPEST_ESCAPES):
-        if not _is_escaped(read[0]):
+        if not _is_escaped(read.text):
             break
-        read = _over(read, _unescaped(read[0]))
+        read = _over(read, _unescaped(read.text))
         yield read
-    for sign, written, shown in (("&quot;", _REFERENCE, html.unescape), ("%22", _OF_ADDRESS, unquote)):
-        if sign in read[0]:
-            yield _over(read, _cut(read[0], [(*one.span(), shown(one[0])) for one in written.finditer(read[0])]))
     yield from _without_prefixes(read)
+    for sign, written, shown in (("&quot;", _REFERENCE, html.unescape), ("%22", _OF_ADDRESS, unquote)):
+        if sign in read.text:
+            yield _over(read, _cut(read.text, [(*one.span(), shown(one[0])) for one in written.finditer(read.text)]))
 
 
 def _is_escaped(text: str) -> bool:
@@ -352,14 +364,27 @@ def _may_be_broken(text: str) -> bool:
 
 
 def _without_prefixes(view: View) -> Iterator[View]:
-    text = view[0]
+    text = view.text
     lines = text.count("\n") + 1
     if lines < _FEWEST:
         return
     begins = _OF_HUNK if _HUNK.search(text) else _BEFORE_LINE
-    found = [(*one.span(), "") for one in begins.finditer(text)]
+    found = [one.span() for one in begins.finditer(text)]
     if found and (begins is _OF_HUNK or len(found) >= max(_FEWEST, _SHARE * lines)):
-        yield _over(view, _cut(text, found))
+        yield _over(view, _cut(text, [(*one, "") for one in found]))._replace(cuts=found)
+
+
+def _moved(places: Places, cuts: Sequence[tuple[int, int]]) -> Places:
+    """Return where known strings stand after the cuts. None spans lines, so all of them stood somewhere before."""
+    ends = [end for _, end in cuts]
+    lost = [0, *accumulate(end - start for start, end in cuts)]
+    moved: dict[str, list[int]] = {}
+    for hint, found in places.items():
+        for place in found:
+            before = bisect_right(ends, place)
+            if before == len(cuts) or cuts[before][0] >= place + len(hint):
+                moved.setdefault(hint, []).append(place - lost[before])
+    return moved
 
 
 def _unescaped(text: str) -> View:
@@ -372,18 +397,18 @@ def _unescaped(text: str) -> View:
 
 
 def _over(outer: View, inner: View) -> View:
-    return inner[0], lambda place: outer[1](inner[1](place))
+    return View(inner.text, lambda place: outer.place(inner.place(place)))
 
 
 def _cut(text: str, cuts: list[tuple[int, int, str]]) -> View:
     """Return a text with each cut (from, to, at most one character in its place) made."""
     if not cuts:
-        return text, lambda place: place
+        return View(text, lambda place: place)
     starts, lost = [0], [0]
     for start, end, shown in cuts:
         lost.append(lost[-1] + end - start - len(shown))
         starts.append(end - lost[-1])
-    return _replaced(text, cuts), lambda place: place + lost[bisect_right(starts, place) - 1]
+    return View(_replaced(text, cuts), lambda place: place + lost[bisect_right(starts, place) - 1])
 
 
 _DEEPEST = 100
