@@ -36,9 +36,9 @@ MAX_BYTES = 128 * 2**20
 OVER_CHARS = 1_000
 """Results from this length on are worth offloading: of a shorter one the preview and its frame are most."""
 COUNTED_CHARS = 200_000
-"""Longer texts are counted in even samples of together half of that: a MiB would take longer than all else, and the
-estimate is within some 2 % of its count."""
-SAMPLES = 50
+"""Longer texts are counted in even samples: a MiB would take longer than all else, and the estimate is within some 2 %
+of its count."""
+SAMPLES, SAMPLE_CHARS = 100, 400
 TOOL_LIMIT = 100
 AGAIN = "This call was offloaded before; nothing was written. Its node and ref are the same."
 ATTEMPTS = 50
@@ -287,9 +287,9 @@ def tokens_of(text: str, counter: TokenCounter) -> int:
     """Count the tokens of a text; those of a very long one are estimated from samples."""
     if len(text) <= COUNTED_CHARS:
         return counter.count(text)
-    step, size = len(text) // SAMPLES, COUNTED_CHARS // SAMPLES // 2
-    counted = sum(counter.count(text[start : start + size]) for start in range(0, SAMPLES * step, step))
-    return round(counted * len(text) / (SAMPLES * size))
+    step = len(text) // SAMPLES
+    counted = sum(counter.count(text[start : start + SAMPLE_CHARS]) for start in range(0, SAMPLES * step, step))
+    return round(counted * len(text) / (SAMPLES * SAMPLE_CHARS))
 
 
 def _binary(data: bytes) -> Synopsis:

@@ -198,10 +198,15 @@ TIME = re.compile(
     r"|\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d"
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d+ \d\d:\d\d:\d\d|\d\d:\d\d:\d\d(?:[.,]\d+)?)"
 )
-LEVEL = re.compile(r"\b(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE|VERBOSE)\b", re.I)
+LEVEL = re.compile(  # the first letter first, which is quick to test
+    r"\b(?=[FCSPEWNIDTV])(FATAL|CRITICAL|SEVERE|PANIC|ERROR|ERR|WARN(?:ING)?|NOTICE|INFO|DEBUG|TRACE|VERBOSE)\b", re.I
+)
 START = re.compile(r"(?:\S{0,40} )?[\[(]?(?:FATAL|CRITICAL|ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE)\b[\]):| ]")
 ACCESS = re.compile(r'"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S+[^"]*" (?P<status>\d{3})\b')
-CHANGING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\d[\d.,:]*|\"[^\"]{0,200}\"|'[^']{0,200}'", re.I)
+CHANGING = re.compile(
+    r"(?=[\da-fA-F\"'])(?:0[xX][0-9a-fA-F]+|\b[0-9a-fA-F]{8,}(?:-[0-9a-fA-F]{4,})*\b|\d[\d.,:]*"
+    r"|\"[^\"]{0,200}\"|'[^']{0,200}')"
+)
 NAMES = {"ERR": "ERROR", "WARNING": "WARN", "CRITICAL": "FATAL", "SEVERE": "FATAL", "PANIC": "FATAL"}
 
 

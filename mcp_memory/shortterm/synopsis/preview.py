@@ -308,7 +308,10 @@ def _header(draft: SynopsisDraft, page: ResultPage) -> str:
     return "; ".join(told)
 
 
-GIST_LINES, GIST_CHARS = 3_000, 100_000
+GIST_LINES, GIST_CHARS = 3_000, 66
+"""What the words of the gist are chosen from: lines at the beginning and the end; characters for each of the gist, but
+`GIST_LEAST` at least."""
+GIST_LEAST = 40_000
 LINE_LEAST, LINE_SHOWN = 70, 160
 CANDIDATES = 500
 """Of the lines worth showing so many are looked at: in a long log all have the words that are known after a few."""
@@ -323,9 +326,9 @@ def _ends(lines: Sequence[PageLine]) -> Sequence[PageLine]:
     return lines if len(lines) <= GIST_LINES else (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
 
 
-def _thinned(pieces: Sequence[PageLine]) -> Sequence[PageLine]:
+def _thinned(pieces: Sequence[PageLine], room: int) -> Sequence[PageLine]:
     """Return the pieces from which words are chosen; of very long ones an even part, which has more than enough."""
-    return pieces[:: 1 + sum(len(piece.text) for piece in pieces) // GIST_CHARS]
+    return pieces[:: 1 + sum(len(piece.text) for piece in pieces) // max(GIST_LEAST, GIST_CHARS * room)]
 
 
 def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, said: str, room: int) -> str:
@@ -340,12 +343,13 @@ def _body(draft: SynopsisDraft, pieces: Sequence[PageLine], focus: Focus, *, sai
         insist=draft.use != "text",
     )
     known = {*focus.known, *(term.lower() for term in terms_in(" ".join([said, *lines.values()])))}
+    left = room - sum(len(shown) + 1 for shown in lines.values())
     runs = gist(
-        _thinned(pieces),
+        _thinned(pieces, left),
         known=known,
         breaks=[*lines, *draft.names],
         span=1 if draft.parts else max(SHORTEST_RUN, len(pieces) // share.runs),
-        room=room - sum(len(shown) + 1 for shown in lines.values()),
+        room=left,
         numbers=share.numbers,
         listed=draft.use == "text",
         defined=draft.names.values(),
@@ -390,13 +394,13 @@ def _lines(
     for rank, number in enumerate(heaviest):
         text = by_number[number].text.strip()
         shown = f"{_name(by_number[number])} {_narrow(text, focus, width)}"
+        if len(shown) + 1 > room or text in said:
+            continue
         fresh = {term.lower() for term in terms_in(text)} - known
-        if len(shown) + 1 <= room and text not in said and (fresh or (insist and rank == 0)):
+        if fresh or (insist and rank == 0):
             chosen[number] = shown
             known |= fresh
             room -= len(shown) + 1
-        if room < 12:
-            break
     return chosen
 
 
