@@ -37,7 +37,7 @@ _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
 _BETWEEN_S = 0.05  # for other writers
-_PAUSE_S, _LONGEST_S = 0.5, 10.0  # without a call that stores; how long it is waited for
+_PAUSE_S, _LONGEST_S = 0.25, 10.0  # without a call that stores; how long it is waited for
 _LEASE = timedelta(minutes=5)  # longer than a batch or a result takes
 _AGAIN = timedelta(days=1)
 """After which a space without new rows is looked at again, in case a server with another model wrote some."""

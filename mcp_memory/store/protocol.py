@@ -791,6 +791,10 @@ class RetentionStore(Protocol):
         """
         ...
 
+    def may_have_attacks(self, space: str, /) -> bool:
+        """Tell whether there are chunks of tool results, which are judged as they are shown, or quarantined rows."""
+        ...
+
     def review(self, space: str, /, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
         """Review quarantined rows; a decision may be changed. NotFound names others, and nothing is done."""
         ...

@@ -24,12 +24,12 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate, islice, takewhile
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from urllib.parse import unquote
 
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
@@ -291,7 +291,8 @@ def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -
     return _replaced(text, ((one.start, one.end, shown(one)) for one in _apart(secrets)))
 
 
-class View(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class View:
     """A text, and what tells where a character of it stands in the original.
 
     `cuts` are the spans that the view before has and this one lacks, if they are beginnings of lines.
@@ -371,7 +372,7 @@ def _without_prefixes(view: View) -> Iterator[View]:
     begins = _OF_HUNK if _HUNK.search(text) else _BEFORE_LINE
     found = [one.span() for one in begins.finditer(text)]
     if found and (begins is _OF_HUNK or len(found) >= max(_FEWEST, _SHARE * lines)):
-        yield _over(view, _cut(text, [(*one, "") for one in found]))._replace(cuts=found)
+        yield replace(_over(view, _cut(text, [(*one, "") for one in found])), cuts=found)
 
 
 def _moved(places: Places, cuts: Sequence[tuple[int, int]]) -> Places:

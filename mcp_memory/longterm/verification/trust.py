@@ -128,7 +128,7 @@ def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTu
     The user may talk of attacks; an attack in tool output stays one if the user pasted it.
     """
     outputs = [turn.content for turn in turns if turn.role == "tool"]
-    may_be_pasted = any(turn.role == "user" for turn in turns) and (outputs or _may_have_attacks(store, space))
+    may_be_pasted = any(turn.role == "user" for turn in turns) and (outputs or store.may_have_attacks(space))
 
     def is_pasted(line: str) -> bool:
         return _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME
@@ -141,15 +141,6 @@ def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTu
             found += sorted(suspected) if any(map(is_pasted, lines)) else []
         flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn)
     return flagged
-
-
-def _may_have_attacks(store: Store, space: str) -> bool:
-    """Tell whether a space has tool results, which are judged as they are shown, or rows that were ever held."""
-    return bool(
-        store.totals(space, "chunk").rows
-        or store.quarantined(space, limit=1)
-        or store.quarantined(space, decided=True, limit=1)
-    )
 
 
 def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> tuple[str, ...]:

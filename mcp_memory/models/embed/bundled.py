@@ -300,9 +300,9 @@ def _windows(lengths: NDArray[np.int64], size: int, before: int) -> NDArray[np.i
     """Return for each row of some texts the rows of its window; the number of all rows for one beyond its text."""
     import numpy as np
 
-    total = lengths.sum()
+    total = int(lengths.sum())
     ends = np.cumsum(lengths)
-    around = np.arange(total)[:, None] + np.arange(-before, size - before)
+    around: NDArray[np.int64] = np.arange(total)[:, None] + np.arange(-before, size - before)
     first, end = np.repeat(ends - lengths, lengths)[:, None], np.repeat(ends, lengths)[:, None]
     return np.where((around < first) | (around >= end), total, around)
 

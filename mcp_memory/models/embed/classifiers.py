@@ -76,11 +76,14 @@ def _suspects(sentences: Sequence[str], model: _InjectionModel) -> list[tuple[st
     flat = np.concatenate([np.array(one, np.int64) for one in slots])
     by_words = np.add.reduceat(model.words[flat], np.cumsum(lengths) - lengths) / np.sqrt(lengths) + model.words_bias
     highest = np.argsort(-by_words)[:_MOST_SENTENCES]
-    return [(sentences[at], by_words[at]) for at in highest if by_words[at] > model.floor]
+    return [(sentences[at], float(by_words[at])) for at in map(int, highest) if by_words[at] > model.floor]
 
 
 def features_of(sentences: Sequence[str], traits: Traits) -> NDArray[np.float32]:
-    """Return one row a sentence (at least one): the encoder's features and its traits; zeros for one without a known word piece."""
+    """Return one row a sentence, of at least one: the encoder's features and its traits.
+
+    Zeros for a sentence without a known word piece.
+    """
     import numpy as np
 
     features = shared_encoder().features(sentences)

@@ -12,7 +12,18 @@ from mcp_memory.core.text import one_line
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, to_ms
 from mcp_memory.store.values import Held, Verdict
 
-__all__ = ["HELD", "OF_ATOM", "PASSES", "THERE", "listed", "note", "quarantine", "reasons", "review"]
+__all__ = [
+    "HELD",
+    "OF_ATOM",
+    "PASSES",
+    "THERE",
+    "listed",
+    "may_have_attacks",
+    "note",
+    "quarantine",
+    "reasons",
+    "review",
+]
 
 _UNRELEASED = "h.space = r.space AND h.id = 'a' || r.id AND (h.verdict IS NULL OR h.verdict <> 'released')"
 OF_ATOM = f"(SELECT h.reasons FROM held h WHERE {_UNRELEASED})"
@@ -56,6 +67,11 @@ def listed(tx: Transaction, ids: Iterable[str] | None = None, *, decided: bool =
     rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(wanted)})", *wanted)
     found = {one.id: one for one in map(_held, rows)}
     return [found[id] for id in wanted if id in found]
+
+
+def may_have_attacks(tx: Transaction) -> bool:
+    here = "EXISTS (SELECT 1 FROM {} WHERE space = :space)"
+    return bool(tx.get(f"SELECT {here.format('chunk')} OR {here.format('held')}"))
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:

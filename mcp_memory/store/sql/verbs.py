@@ -184,6 +184,7 @@ class SqlVerbs(Engine, Protocol):
     note_retained = writes(retention.note)
     quarantine = writes(quarantine_rows.quarantine)
     quarantined = reads(quarantine_rows.listed)
+    may_have_attacks = reads(quarantine_rows.may_have_attacks)
     review = writes(quarantine_rows.review)
 
     # export and import
