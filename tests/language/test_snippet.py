@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.language.snippet import matches, snippet, words
-from mcp_memory.language.words import query_terms
+from mcp_memory.language.words import base_terms, query_terms
 
 
 def around(text: str, query: str, width: int) -> str:
@@ -58,6 +58,17 @@ def test_a_match_is_a_place_in_the_text_of_a_term_that_is_wanted(text: str, quer
 def test_every_word_of_a_text_is_found_in_it(said: list[str]) -> None:
     found = matches(" ".join(said), frozenset(query_terms(" ".join(set(said)))))
     assert len({match.start for match in found}) >= len(said)
+
+
+@given(st.text("abcdeghiklmnorstuwy", min_size=1, max_size=14), st.booleans())
+def test_a_word_is_found_by_itself_however_it_is_stemmed(word: str, capital: bool) -> None:
+    shown = word.capitalize() if capital else word
+    assert matches(f"x {shown} x", frozenset(base_terms(word)))
+
+
+@pytest.mark.parametrize("word", ["dying", "skies", "Idly", "possibility", "hopping"])
+def test_irregular_words_are_found(word: str) -> None:
+    assert around(f"{'one ' * 40}{word}{' two' * 40}", word, 20).find(word) >= 0
 
 
 def test_the_words_that_match_are_told_as_they_stand_there() -> None:

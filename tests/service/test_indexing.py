@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import apsw
@@ -13,12 +14,29 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import Refused
 from mcp_memory.core.types import NewTurn
 from mcp_memory.models.embed import make_embedder
+from mcp_memory.service import indexing
 from mcp_memory.service.indexing import IndexState
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import HashEmbedder
 from tests.durability.faults import failing_disk
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 TURNS = [NewTurn(role="user", content=f"remark {i} on kettles") for i in range(10)]
+
+
+class Counting(HashEmbedder):
+    """Notes how many texts it is given at once."""
+
+    def __init__(self, identity: str, *, local: bool) -> None:
+        super().__init__(identity, local=local)
+        self.batches = list[int]()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.batches.append(len(texts))
+        return super().embed(texts)
 
 
 async def until(memory: Memory, wanted: Callable[[IndexState], bool]) -> IndexState:
@@ -38,6 +56,24 @@ async def test_a_model_far_away_follows_in_the_background(home: Path) -> None:
         assert state == IndexState(model="far/64", embedded=10, total=10, error=None)
         (hit, *_) = (await memory.conversation_search("remark 3 on kettles")).hits
         assert list(hit.found_by) == ["words", "context", "meaning"]
+
+
+async def test_embedding_waits_for_a_pause_between_calls_that_store(home: Path) -> None:
+    far = Counting("far/64", local=False)
+    async with open_memory(home=home, embedder=far) as memory:
+        for turn in TURNS:
+            await memory.record_turns([turn], session="s")
+        await until(memory, lambda state: state.embedded == 10)
+    assert far.batches == [10]
+
+
+async def test_a_search_does_not_wait_for_that_pause(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "_PAUSE_S", 60.0)
+    monkeypatch.setattr(indexing, "_LONGEST_S", 60.0)
+    async with open_memory(home=home, embedder=HashEmbedder()) as memory:
+        await memory.record_turns(TURNS, session="s")
+        (hit, *_) = (await memory.conversation_search("remark 3 on kettles")).hits
+        assert "meaning" in hit.found_by
 
 
 async def test_a_model_that_fails_is_shown_and_tried_again(home: Path) -> None:

@@ -72,7 +72,7 @@ def find(text: str, *, prose: bool = True) -> list[Secret]:
     places: Places = {}
     for view in views(text):
         small = _small(view.text)
-        places = hint_places(small) if view.cuts is None else _moved(places, view.cuts)
+        places = hint_places(small) if view.cuts is None else moved(places, view.cuts)
         found += (
             Secret(view.place(one.start), view.place(one.end - 1) + 1, one.kind)
             for one in _standing(view.text, small, places, prose)
@@ -375,17 +375,17 @@ def _without_prefixes(view: View) -> Iterator[View]:
         yield replace(_over(view, _cut(text, [(*one, "") for one in found])), cuts=found)
 
 
-def _moved(places: Places, cuts: Sequence[tuple[int, int]]) -> Places:
+def moved(places: Places, cuts: Sequence[tuple[int, int]]) -> Places:
     """Return where known strings stand after the cuts. None spans lines, so all of them stood somewhere before."""
     ends = [end for _, end in cuts]
     lost = [0, *accumulate(end - start for start, end in cuts)]
-    moved: dict[str, list[int]] = {}
-    for hint, found in places.items():
-        for place in found:
+    found: dict[str, list[int]] = {}
+    for hint, stood in places.items():
+        for place in stood:
             before = bisect_right(ends, place)
             if before == len(cuts) or cuts[before][0] >= place + len(hint):
-                moved.setdefault(hint, []).append(place - lost[before])
-    return moved
+                found.setdefault(hint, []).append(place - lost[before])
+    return found
 
 
 def _unescaped(text: str) -> View:

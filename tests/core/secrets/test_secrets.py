@@ -21,7 +21,9 @@ from mcp_memory.core.secrets.masking import (
     mask_bytes,
     mask_lines,
     mask_values,
+    moved,
     states_secret,
+    views,
 )
 from mcp_memory.shortterm.calls import call_line, subject_of, title_of
 from mcp_memory.shortterm.summary_stage import sample
@@ -308,6 +310,26 @@ def test_a_result_holds_no_password_wherever_a_program_keeps_it(result: str) -> 
     masked = mask(result % STRONG, prose=False)
     assert STRONG not in masked
     assert "•••" in masked
+
+
+@pytest.mark.parametrize("before", ["2026-05-07 08:00:01,257 ", "2026-05-07T08:00:01Z ", "    12\t", "app.log:12:", "> "])
+def test_a_secret_of_several_lines_is_masked_whatever_stands_before_each(before: str) -> None:
+    lines = ["kind: Secret", "data:", f"  db: {STRONG}", "metadata:", "$ pass show mail", STRONG]
+    masked = mask("\n".join(before + line for line in lines), prose=False)
+    assert masked == "\n".join(before + line.replace(STRONG, "•••") for line in lines)
+
+
+LINE_BEGINNINGS = ["  12\t", "app.log:3:", "2026-05-07 08:00:01 ", "> ", "+", ""]
+
+
+@given(st.lists(st.tuples(st.sampled_from(LINE_BEGINNINGS), st.text("sk-:|aeipwordnt \t12", max_size=12)), max_size=8))
+def test_known_strings_are_where_they_were_once_the_beginnings_of_lines_are_left_out(
+    lines: list[tuple[str, str]],
+) -> None:
+    first, *others = views("\n".join(before + line for before, line in lines))
+    for view in others:
+        if view.cuts is not None:
+            assert moved(hint_places(_small(first.text)), view.cuts) == hint_places(_small(view.text))
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "latin-1", "utf-16", "utf-16-le", "utf-32"])

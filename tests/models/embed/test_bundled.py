@@ -84,6 +84,13 @@ def test_a_text_has_the_same_vector_alone_and_among_others(texts: list[str]) -> 
     assert np.array_equal(EMBEDDER.embed(texts), np.concatenate([EMBEDDER.embed([text]) for text in texts]))
 
 
+@given(st.lists(any_text, max_size=40))
+def test_texts_have_the_same_features_together_as_alone_but_for_rounding(texts: list[str]) -> None:
+    together = shared_encoder().features(texts)
+    for row, text in zip(together, texts, strict=True):
+        assert np.allclose(row, shared_encoder().features([text])[0], atol=1e-4)
+
+
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_a_blank_text_is_a_row_of_zeros(text: str) -> None:
     assert not EMBEDDER.embed([text, "a letter"])[0].any()
