@@ -312,7 +312,9 @@ def test_a_result_holds_no_password_wherever_a_program_keeps_it(result: str) -> 
     assert "•••" in masked
 
 
-@pytest.mark.parametrize("before", ["2026-05-07 08:00:01,257 ", "2026-05-07T08:00:01Z ", "    12\t", "app.log:12:", "> "])
+@pytest.mark.parametrize(
+    "before", ["2026-05-07 08:00:01,257 ", "2026-05-07T08:00:01Z ", "    12\t", "app.log:12:", "> "]
+)
 def test_a_secret_of_several_lines_is_masked_whatever_stands_before_each(before: str) -> None:
     lines = ["kind: Secret", "data:", f"  db: {STRONG}", "metadata:", "$ pass show mail", STRONG]
     masked = mask("\n".join(before + line for line in lines), prose=False)
