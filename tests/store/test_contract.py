@@ -318,20 +318,19 @@ def test_filters_apply_before_ranking(store: Store) -> None:
         assert set(words(store, "apple", filters=filters)) == ids
 
 
-def test_turns_that_state_a_standing_rule_can_be_searched_alone(store: Store) -> None:
+def test_turns_in_which_the_user_states_a_standing_rule_can_be_searched_alone(store: Store) -> None:
     said = [
         user("The kettle leaks"),
         user("Never use the kettle in the office, please"),
         assistant("From now on, always descale the kettle"),
     ]
-    _, rule, other = (turn.id for turn in store.append_turns("me", "s", said, now=NOW).stored)
+    _, rule, _ = (turn.id for turn in store.append_turns("me", "s", said, now=NOW).stored)
     stating = Filters(states_rule=True)
-    assert set(words(store, "kettle", filters=stating)) == {rule, other}
-    assert words(store, "kettle", filters=Filters(role="user", states_rule=True)) == [rule]
+    assert words(store, "kettle", filters=stating) == [rule]
     tombstone = store.forget("me", [rule], reason="", now=NOW).id
-    assert words(store, "kettle", filters=Filters(role="user", states_rule=True)) == []
+    assert words(store, "kettle", filters=stating) == []
     store.undo_forget("me", tombstone, now=NOW)
-    assert words(store, "kettle", filters=Filters(role="user", states_rule=True)) == [rule]
+    assert words(store, "kettle", filters=stating) == [rule]
 
 
 def test_the_nearest_rows_come_first_within_filters(store: Store) -> None:

@@ -16,7 +16,7 @@ from mcp_memory.language.words import TERMS_VERSION
 from mcp_memory.store.postgres.connection import Binary
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
-from mcp_memory.store.sql.word_index import RULE, terms_of_row
+from mcp_memory.store.sql.word_index import INDEXED_COLUMNS, RULE, terms_of_row
 from mcp_memory.store.values import Filters, Layer
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ _BIGINT = 20  # the number of this type in every database
 BLOCK = 32_768
 """Rows of a block. A search reads a key for each block and term, and all rows that a common term has in the newest."""
 
-_RENEWED: tuple[tuple[Layer, str], ...] = (("atom", "r.text, NULL"), ("turn", "r.content, r.name"))
-"""The layers that are renewed here, and what their terms are taken from; results are indexed again by `put_chunks`."""
+_RENEWED: tuple[Layer, ...] = ("atom", "turn")
+"""The layers that are renewed here; results are indexed again by `put_chunks`."""
 
 
 def newest(tx: Transaction, layer: Layer) -> int:
@@ -113,13 +113,13 @@ def array_of(keys: Iterable[int]) -> str:
 
 def stale(tx: HomeTransaction) -> int:
     """Return the number of turns and atoms with terms of an earlier version."""
-    counts = (tx.get(f"SELECT count(*) FROM {layer}_terms WHERE version < ?", TERMS_VERSION) for layer, _ in _RENEWED)
+    counts = (tx.get(f"SELECT count(*) FROM {layer}_terms WHERE version < ?", TERMS_VERSION) for layer in _RENEWED)
     return sum(counts)
 
 
 def outdated(tx: HomeTransaction) -> tuple[str, Layer] | None:
     """Return a space, and a layer of it that has rows with terms of an earlier version."""
-    for layer, _ in _RENEWED:
+    for layer in _RENEWED:
         first = tx.one(
             f"SELECT s.name FROM {layer}_terms w JOIN space s ON s.id = w.space WHERE w.version < ? LIMIT 1",
             TERMS_VERSION,
@@ -134,12 +134,12 @@ def renew(tx: PostgresTransaction, layer: Layer, *, limit: int) -> None:
 
     They are chosen with the space locked, so servers that do so at once take different ones.
     """
-    text = dict(_RENEWED)[layer]
     numbers = tx.column(
         f"SELECT id FROM {layer}_terms WHERE space = :space AND version < ? ORDER BY id DESC LIMIT ?",
         *(TERMS_VERSION, limit),
     )
     rows = tx.among(
-        f"SELECT r.id, {text} FROM {layer} r WHERE r.space = :space AND r.tombstone IS NULL AND r.id IN ({{}})", numbers
+        f"SELECT id, {INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = :space AND tombstone IS NULL AND id IN ({{}})",
+        numbers,
     )
-    put(tx, layer, [(number, terms_of_row(layer, words, name)) for number, words, name in rows])
+    put(tx, layer, [(number, terms_of_row(layer, *row)) for number, *row in rows])

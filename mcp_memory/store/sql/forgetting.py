@@ -121,11 +121,14 @@ def _mark(tx: Transaction, reach: Reach, tombstone: int) -> None:
 
 
 def _reindex(tx: Transaction, layer: Layer, tombstone: int) -> None:
-    columns = "id, content, name" if layer == "turn" else "id, text, NULL"
     said = "AND role <> 'note'" if layer == "turn" else ""
-    rows = tx.all(f"SELECT {columns} FROM {layer} WHERE space = :space AND tombstone = ? {said} ORDER BY id", tombstone)
-    for number, text, name in rows:
-        tx.index.put_terms(layer, [(number, word_index.terms_of_row(layer, text, name))])
+    rows = tx.all(
+        f"SELECT id, {word_index.INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = :space AND tombstone = ? {said}"
+        " ORDER BY id",
+        tombstone,
+    )
+    for number, *row in rows:
+        tx.index.put_terms(layer, [(number, word_index.terms_of_row(layer, *row))])
 
 
 def _is_husk(tx: Transaction, tombstone: int) -> bool:

@@ -345,7 +345,7 @@ def _terms(layer: Layer, row: dict[str, Any], stating: set[int] | None) -> Seque
     if row["tombstone"] is not None or row.get("role") == "note":
         return None
     if layer == "atom" or stating is None:
-        return terms_of_row(layer, row["content" if layer == "turn" else "text"], row.get("name"))
+        return terms_of_row(layer, row["content" if layer == "turn" else "text"], row.get("name"), row.get("role"))
     found = index_terms(spoken(row["content"], row["name"]))
     return [*found, RULE] if row["id"] in stating else found
 

@@ -60,7 +60,8 @@ class Given:
     @cached_property
     def terms(self) -> list[str] | None:
         """The terms that it is found by; None for a note, which is found through its atom, which says the same."""
-        return None if self.turn.role == "note" else word_index.terms_of_turn(self.turn.content, self.turn.name)
+        turn = self.turn
+        return None if turn.role == "note" else word_index.terms_of_turn(turn.content, turn.name, turn.role)
 
 
 _AHEAD = 10

@@ -1,6 +1,6 @@
 """What the word index has: the terms of turns and atoms, and chunks of tool results, which are runs of their lines.
 
-A projection: it can be rebuilt from the rows and refs. The terms of a turn include a mark if it states a rule.
+A projection: it can be rebuilt from the rows and refs. The terms of a user's turn include a mark if it states a rule.
 
 `ref.indexed` is the version of the terms of all chunks of a ref; 0 before the first; negative while only the chunks up
 to some byte are indexed, so that a kill in the middle of a large result costs one batch. Chunks of a ref are added in
@@ -20,6 +20,7 @@ from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef,
 
 __all__ = [
     "INDEXED",
+    "INDEXED_COLUMNS",
     "RULE",
     "chunks_by_id",
     "forget_chunks",
@@ -30,17 +31,19 @@ __all__ = [
     "terms_of_atom",
     "terms_of_chunks",
     "terms_of_row",
-    "terms_of_spoken",
     "terms_of_turn",
     "touch",
     "unindexed_ref",
 ]
 
 RULE = "\ue000rule"
-"""A term that no text has: it marks turns in which somebody states a standing rule."""
+"""A term that no text has: it marks turns in which the user states a standing rule."""
 
 INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
 """The rows of a layer that the word index holds. A note is found through its atom."""
+
+INDEXED_COLUMNS = {"turn": "content, name, role", "atom": "text, NULL, NULL"}
+"""What the terms of a row are made from."""
 
 
 def index_queue(identity: str) -> str:
@@ -63,23 +66,20 @@ def _needless(vectors: Vectors | None) -> str:
     return "" if vectors is None else index_queue(vectors.identity)
 
 
-def terms_of_turn(content: str, name: str | None) -> list[str]:
-    return terms_of_spoken(spoken(content, name))
-
-
-def terms_of_row(layer: Layer, text: str, name: str | None) -> list[str]:
-    """Return the terms of a row's text; only turns have a name."""
-    return terms_of_turn(text, name) if layer == "turn" else terms_of_atom(text)
-
-
-def terms_of_spoken(text: str) -> list[str]:
-    """Return the terms of a turn in the form of `text.spoken`, with a mark if it states a standing rule."""
-    found = index_terms(text)
-    return [*found, RULE] if standing_rules(text) else found
+def terms_of_row(layer: Layer, text: str, name: str | None, role: str | None) -> list[str]:
+    """Return the terms of a row with these `INDEXED_COLUMNS`."""
+    return terms_of_atom(text) if layer == "atom" else terms_of_turn(text, name, role)
 
 
 def terms_of_atom(text: str) -> list[str]:
     return index_terms(text)
+
+
+def terms_of_turn(content: str, name: str | None, role: str | None) -> list[str]:
+    """Return the terms of a turn, with a mark if it is the user's and states a standing rule."""
+    text = spoken(content, name)
+    found = index_terms(text)
+    return [*found, RULE] if role == "user" and standing_rules(text) else found
 
 
 # --- chunks of tool results -------------------------------------------------------------------------

@@ -181,10 +181,11 @@ def _begun_by(word: str) -> tuple[_Entry, ...]:
 
 def _of_words(text: str, lower: str) -> Iterator[Match]:
     places = [place.span() for place in _TOKEN.finditer(lower)]
+    words = {lower[start:end] for start, end in places}
     spoken = ANY if _VIETNAMESE.search(text) else ANY & ~_BITS["vi"]
     for at, (start, end) in enumerate(places):
-        for concept, languages, rest, _ in _begun_by(lower[start:end]):
-            if not languages & spoken:
+        for concept, languages, rest, needs in _begun_by(lower[start:end]):
+            if not (languages & spoken and needs <= words):
                 continue
             if not rest or (rest[0] == _CAPITALS and text[start:end].isupper()):
                 yield Match(start, end, concept, languages)

@@ -22,9 +22,8 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.core.text import spoken
 from mcp_memory.language.words import TERMS_VERSION
-from mcp_memory.store.sql.word_index import INDEXED, RULE, terms_of_atom, terms_of_spoken
+from mcp_memory.store.sql.word_index import INDEXED, INDEXED_COLUMNS, RULE, terms_of_row
 from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
 from mcp_memory.store.values import Layer
 
@@ -50,7 +49,7 @@ __all__ = [
 
 
 def states_rule(space: int) -> str:
-    """Return the condition that somebody states a standing rule in a turn `r` of a space."""
+    """Return the condition that the user states a standing rule in a turn `r` of a space."""
     first, last = span(space)
     return (
         f"r.id IN (SELECT rowid & {ID_MASK} FROM turn_terms WHERE turn_terms MATCH '{quoted(RULE)}'"
@@ -160,7 +159,7 @@ _MERGING = {"automerge": (0, 4), "crisismerge": (64, 16)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReindexBatch:
-    """The newest rows of a space that wait, as (number, text as it is indexed).
+    """The newest rows of a space that wait, as (number, *`INDEXED_COLUMNS`).
 
     `first` to `last` is the stretch that they fill: no other row waits in it.
     """
@@ -169,7 +168,7 @@ class ReindexBatch:
     space: int
     first: int
     last: int
-    rows: Sequence[tuple[int, str]]
+    rows: Sequence[tuple[int, str, str | None, str | None]]
 
 
 def stale_terms(con: apsw.Connection) -> int:
@@ -189,16 +188,15 @@ def next_batch(con: apsw.Connection, *, limit: int) -> ReindexBatch | None:
     """Return the next rows to reindex; None if all have the terms of this version."""
     for layer in _LAYERS:
         for space, first, last in gaps(con, layer):
-            columns = "content, name" if layer == "turn" else "text, NULL"
-            rows: list[tuple[int, str]] = []
+            rows: list[tuple[int, str, str | None, str | None]] = []
             size = 0
-            for number, content, name in con.execute(
-                f"SELECT id, {columns} FROM {layer} WHERE space = ? AND id BETWEEN ? AND ? AND {INDEXED[layer]}"
-                " ORDER BY id DESC LIMIT ?",
+            for number, text, name, role in con.execute(
+                f"SELECT id, {INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = ? AND id BETWEEN ? AND ?"
+                f" AND {INDEXED[layer]} ORDER BY id DESC LIMIT ?",
                 (space, first, last, limit),
             ):
-                rows.append((number, spoken(content, name)))
-                size += len(content)
+                rows.append((number, text, name, role))
+                size += len(text)
                 if size >= _CHARACTERS:
                     break
             whole = len(rows) < limit and size < _CHARACTERS
@@ -208,8 +206,7 @@ def next_batch(con: apsw.Connection, *, limit: int) -> ReindexBatch | None:
 
 def terms_of_batch(batch: ReindexBatch) -> list[list[str]]:
     """Return the terms of a batch's rows, in their order."""
-    terms_of = terms_of_spoken if batch.layer == "turn" else terms_of_atom
-    return [terms_of(text) for _, text in batch.rows]
+    return [terms_of_row(batch.layer, text, name, role) for _, text, name, role in batch.rows]
 
 
 def commit_batch(con: apsw.Connection, batch: ReindexBatch, found: Sequence[Sequence[str]]) -> None:
@@ -220,11 +217,11 @@ def commit_batch(con: apsw.Connection, batch: ReindexBatch, found: Sequence[Sequ
     layer, space = batch.layer, batch.space
     sql = f"SELECT id FROM {layer} WHERE space = ? AND id BETWEEN ? AND ? AND {INDEXED[layer]}"
     live = {number for (number,) in con.execute(sql, (space, batch.first, batch.last))}
-    if live - {number for number, _ in batch.rows}:
+    if live - {number for number, *_ in batch.rows}:
         return
     if not _is_quiet(con, layer):
         _set(con, layer, {name: value for name, (value, _) in _MERGING.items()})
-    rows = [(number, new) for (number, _), new in zip(batch.rows, found, strict=True) if number in live]
+    rows = [(number, new) for (number, *_), new in zip(batch.rows, found, strict=True) if number in live]
     delete(con, layer, space, [number for number, _ in rows])
     insert(con, layer, space, rows)
     cover(con, layer, space, batch.first, batch.last)

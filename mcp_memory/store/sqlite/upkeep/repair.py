@@ -17,7 +17,7 @@ from mcp_memory.store import files
 from mcp_memory.store.sql import canvases, pages, word_index
 from mcp_memory.store.sql.line_files import due, lines_of
 from mcp_memory.store.sql.transaction import catch_up_counters, counters_behind
-from mcp_memory.store.sql.word_index import INDEXED, terms_of_row
+from mcp_memory.store.sql.word_index import INDEXED, INDEXED_COLUMNS, terms_of_row
 from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.index import nearest_rows, terms
 from mcp_memory.store.sqlite.index.rowids import ID_BITS, ID_MASK
@@ -93,18 +93,18 @@ def words(con: apsw.Connection) -> Iterator[str]:
 
 def _index(con: apsw.Connection, layer: Layer) -> int:
     """Index the rows that the word index lacks, and return how many."""
-    columns, after, count = "content, name" if layer == "turn" else "text, NULL", (0, 0), 0
+    after, count = (0, 0), 0
     while True:
         rows: Any = con.execute(
-            f"SELECT space, id, {columns} FROM {layer} WHERE {INDEXED[layer]} AND (space, id) > (?, ?)"
+            f"SELECT space, id, {INDEXED_COLUMNS[layer]} FROM {layer} WHERE {INDEXED[layer]} AND (space, id) > (?, ?)"
             f" AND space << {ID_BITS} | id NOT IN (SELECT id FROM {layer}_terms_docsize)"
             f" ORDER BY space, id LIMIT {_BATCH}",
             after,
         ).fetchall()
         if not rows:
             return count
-        for space, number, text, name in rows:
-            terms.insert(con, layer, space, [(number, terms_of_row(layer, text, name))])
+        for space, number, *row in rows:
+            terms.insert(con, layer, space, [(number, terms_of_row(layer, *row))])
         after, count = rows[-1][:2], count + len(rows)
 
 
