@@ -314,12 +314,13 @@ class ImportReport:
     """The result of importing rows.
 
     `names`: their ids here, `a5` → `a19`, empty for rows that are forgotten. Rows that came before are `known`, or
-    `forgotten` since. `left` are sentences about rows that were left out.
+    `forgotten` since; `changed` are the ids of those that were updated. `left` are sentences about rows that were left
+    out.
     """
 
     names: dict[str, str]
     stored: int = 0
     known: int = 0
     forgotten: int = 0
-    changed: int = 0
+    changed: frozenset[str] = frozenset()
     left: tuple[str, ...] = ()

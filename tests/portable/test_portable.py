@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 from anyio import to_thread
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import McpMemoryError
@@ -454,6 +454,9 @@ async def test_a_memory_that_was_made_again_of_its_files_gives_the_same_bytes(ho
     assert before.read_bytes() == after.read_bytes()
 
 
+@example(deeds=[_tell, _tell, _forget, _tell, _tell_of_others, _undo], carried=[4])  # an older value is open again
+@example(deeds=[_tell, _tell, _tell, _forget, _tell, _forget, _undo], carried=[5])
+@example(deeds=[_talk, _work, _work, _forget, _tell, _tell_of_others, _undo], carried=[0, 5])
 @settings(max_examples=6)
 @given(st.lists(st.sampled_from(DEEDS), max_size=9), st.lists(st.integers(0, 9), max_size=4))
 def test_however_it_was_lived_and_whenever_it_was_carried_the_same_arrives(

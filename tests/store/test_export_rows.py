@@ -42,7 +42,7 @@ def test_rows_come_in_once_under_names_of_their_own(store: Store) -> None:
     (atom,) = store.atoms("b", ["a1"])
     assert (atom.text, atom.evidence, atom.entities) == ("Likes tea", "t3", ("Maya",))
     again = store.import_rows("b", rows, of=of, names={}, now=NOW + timedelta(days=2))
-    assert (again.names, again.stored, again.changed) == (done.names, 0, 0)
+    assert (again.names, again.stored, again.changed) == (done.names, 0, frozenset())
     assert problems(store) == []
 
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import TypeVar
 
 from mcp_memory.core.errors import InvalidInput, NotFound
@@ -58,6 +59,7 @@ class _SpaceImport:
         self.store, self.into, self.now = store, into, now
         self.of = model.Origin(parcel.home, space)
         self.names: dict[str, str] = {}
+        self._changed: set[str] = set()
         self.result = Brought(space=space, into=into)
 
     def take(self, rows: Sequence[model.ExportedRow], *, again: bool = False) -> None:
@@ -65,7 +67,8 @@ class _SpaceImport:
         done = self.store.import_rows(self.into, rows, of=self.of, names=self.names, now=self.now())
         self.names |= done.names
         self.result.stored += done.stored
-        self.result.changed += done.changed
+        self._changed |= done.changed
+        self.result.changed = len(self._changed)
         self.result.known += 0 if again else done.known
         self.result.kept_out += 0 if again else done.forgotten
         self.result.notes += done.left
@@ -92,11 +95,16 @@ def bring(
     """
     taking = _SpaceImport(store, parcel, space, into, now, tell)
     tombstones = list(parcel.rows(space, model.ExportedTombstone))
+    atoms = list(parcel.rows(space, model.ExportedAtom))
+    # What ended or was forgotten there goes first: while it holds here, it would end an older value of such a fact that
+    # is open there again, or prevent its return.
+    for batch in _batches(_ended_there(taking, atoms)):
+        taking.take(batch, again=True)
+    taking.result.forgotten += _forgotten(taking, tombstones, forget)
     taking.result.undone += _undone(taking, tombstones, undo)
     taking.take(list(parcel.rows(space, model.ExportedEntity)))
     for ref in parcel.rows(space, model.ExportedRef):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
-    atoms = list(parcel.rows(space, model.ExportedAtom))
     is_ours = parcel.home == store.home_id()  # what somebody released elsewhere was not released by this user
     reviewed = {held.id for held in parcel.rows(space, model.ExportedReview) if is_ours or held.verdict != "released"}
     for batch in _batches(_in_order(parcel.rows(space, model.ExportedTurn), atoms)):
@@ -115,8 +123,15 @@ def bring(
     ):
         taking.take(list(parcel.rows(space, kind)))
     taking.result.kept_out += sum(not here for here in taking.names.values())
-    taking.result.forgotten += _forgotten(taking, tombstones, forget)
     return taking.result
+
+
+def _ended_there(taking: _SpaceImport, atoms: Sequence[model.ExportedAtom]) -> list[model.ExportedAtom]:
+    """Return the atoms that came before and have ended where they come from."""
+    ended = [atom for atom in atoms if atom.valid_to is not None]
+    keys = {atom.id: (model.origin_of(taking.of, atom.id, atom.learned_at), *atom.origins) for atom in ended}
+    known = taking.store.known_as(taking.into, list(chain.from_iterable(keys.values())))
+    return [atom for atom in ended if not known.keys().isdisjoint(keys[atom.id])]
 
 
 def _held(

@@ -111,7 +111,7 @@ class ImportContext:
     stored: int = 0
     known: int = 0
     forgotten: int = 0
-    changed: int = 0
+    changed: set[str] = field(default_factory=set[str])
     left: list[str] = field(default_factory=list[str])
     _jobs: dict[Stage, int] = field(default_factory=dict[Stage, int])
 
@@ -165,7 +165,7 @@ class ImportContext:
             stored=self.stored,
             known=self.known,
             forgotten=self.forgotten,
-            changed=self.changed,
+            changed=frozenset(self.changed),
             left=tuple(self.left),
         )
 
@@ -473,7 +473,7 @@ def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: i
     )
     tx.run("UPDATE fact SET valid_to = ? WHERE space = :space AND atom = ?", until, number)
     if changed:
-        context.changed += 1
+        context.changed.add(f"a{number}")
         tx.touch(f"atom:a{number}")
 
 
@@ -613,7 +613,7 @@ def _import_canvas(context: ImportContext, row: model.ExportedCanvas, taken: Seq
                 f"{len(new)} steps from there were left out."
             )
             return
-        context.changed += 1
+        context.changed.add(known)
         expected = here.version
     _write_canvas(context, row, taken, number=number, expected=expected)
 
