@@ -33,6 +33,7 @@ import anyio
 from tqdm import tqdm
 
 from bench.corpus import batches, session_of
+from bench.ours import until_indexed
 from bench.stats import timings_ms
 from bench.trajectories import tokens_of
 from mcp_memory.core.config import Settings
@@ -119,6 +120,7 @@ async def seed(home: Path, turns: int) -> None:
             await memory.record_turns(batch, session=session_of(number))
         for fact in json.loads((FOLDER / "skerry.json").read_text(encoding="utf-8"))["earlier"]:
             await memory.remember(fact)
+        await until_indexed(memory)
 
 
 def replay(home: Path, log: Path, recorded: Sequence[Event]) -> Iterator[Run]:

@@ -87,6 +87,7 @@ class Indexing:
         self._stored = self._embedded = 0  # turns of this process; a history that is imported is not waited for
         self._last_stored = 0.0
         self._waiting = 0  # calls that wait for vectors
+        self._is_behind = False  # more rows wait than a batch has
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def start(self) -> None:
@@ -130,7 +131,10 @@ class Indexing:
         self._bell.set()
 
     def _catch_up(self, seconds: float) -> None:
-        """Wait until what this process has just stored is embedded. A long history and a remote model take longer."""
+        """Wait until what this process has just stored is embedded.
+
+        Not for a remote model, nor where a long history is before it, of this process or of another: that takes longer.
+        """
         if self._embedder is None or not self._embedder.local or not self._thread.is_alive():
             return
         with self._progress:
@@ -138,7 +142,7 @@ class Indexing:
             if stored - self._embedded <= _BATCH:
                 self._waiting += 1
                 self._progress.notify_all()
-                self._progress.wait_for(lambda: self._embedded >= stored, seconds)
+                self._progress.wait_for(lambda: self._embedded >= stored or self._is_behind, seconds)
                 self._waiting -= 1
 
     def _await_pause(self) -> None:
@@ -259,6 +263,9 @@ class Indexing:
         """Embed a batch of rows that have no vectors, and return whether there were any."""
         embedder = self._embedder
         rows = self._store.unembedded(space, embedder.identity, limit=_BATCH) if embedder else []
+        with self._progress:
+            self._is_behind = len(rows) == _BATCH
+            self._progress.notify_all()
         if embedder is None or not rows:
             return False
         self._complete = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,15 +28,16 @@ if TYPE_CHECKING:
 TURNS = [NewTurn(role="user", content=f"remark {i} on kettles") for i in range(10)]
 
 
-class Counting(HashEmbedder):
-    """Notes how many texts it is given at once."""
+class Held(HashEmbedder):
+    """Embeds many texts once it may go on."""
 
-    def __init__(self, identity: str, *, local: bool) -> None:
-        super().__init__(identity, local=local)
-        self.batches = list[int]()
+    def __init__(self, identity: str) -> None:
+        super().__init__(identity)
+        self.go_on = threading.Event()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.batches.append(len(texts))
+        if len(texts) > 1:
+            self.go_on.wait(20)
         return super().embed(texts)
 
 
@@ -59,12 +61,12 @@ async def test_a_model_far_away_follows_in_the_background(home: Path) -> None:
 
 
 async def test_embedding_waits_for_a_pause_between_calls_that_store(home: Path) -> None:
-    far = Counting("far/64", local=False)
+    far = HashEmbedder("far/64", local=False)
     async with open_memory(home=home, embedder=far) as memory:
         for turn in TURNS:
             await memory.record_turns([turn], session="s")
         await until(memory, lambda state: state.embedded == 10)
-    assert far.batches == [10]
+    assert [len(texts) for texts in far.calls] == [10]
 
 
 async def test_a_search_does_not_wait_for_that_pause(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +76,21 @@ async def test_a_search_does_not_wait_for_that_pause(home: Path, monkeypatch: py
         await memory.record_turns(TURNS, session="s")
         (hit, *_) = (await memory.conversation_search("remark 3 on kettles")).hits
         assert "meaning" in hit.found_by
+
+
+async def test_a_search_does_not_wait_for_a_long_history_to_be_embedded(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "_CATCHING_UP_S", 60.0)
+    async with open_memory(home=home, embedder="none") as memory:
+        await memory.record_turns([NewTurn(role="user", content=f"remark {i} on tea") for i in range(300)], session="s")
+    held = Held("held/64")
+    async with open_memory(home=home, embedder=held) as memory:
+        await memory.record_turns(TURNS, session="t")
+        with anyio.fail_after(20):
+            (hit, *_) = (await memory.conversation_search("remark 3 on kettles")).hits
+        assert "meaning" not in hit.found_by
+        held.go_on.set()
 
 
 async def test_a_model_that_fails_is_shown_and_tried_again(home: Path) -> None:
