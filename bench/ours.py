@@ -75,7 +75,7 @@ async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
                     turns=[ids[hit.turn.id] for hit in hits],
                     sessions=in_order_of_first_turn(sessions[hit.turn.session] for hit in hits),
                     seconds=seconds,
-                    tokens=await to_thread.run_sync(counter.count, render(shown)),
+                    tokens=await to_thread.run_sync(lambda: counter.count(render(shown))),
                     without={
                         name: [ids[turn.id] for turn in await memory.ranked_by(ALL - {name}, question.text, limit=PAGE)]
                         for name in sorted(ALL)

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
+import anyio.to_thread
 import mcp.types as wire
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import to_json
@@ -365,10 +366,15 @@ class Tool:
             arguments["kind"] = None  # a correction has the kind of what it supersedes
         told = {"replaced": True} if self.run is offload_tool_result and meta.get(REPLACED) is True else {}
         answer = await getattr(await memory(), self.verb or self.name)(**arguments, **told)
-        return wire.CallToolResult(
-            content=[wire.TextContent(text=sendable(render(answer)))],
-            structured_content=sendable(as_data(answer)),
-        )
+        return await anyio.to_thread.run_sync(_result, answer)
+
+
+def _result(answer: Answer) -> wire.CallToolResult:
+    """Return an answer as a client gets it. Takes some milliseconds, and the first one reads the words for dates."""
+    return wire.CallToolResult(
+        content=[wire.TextContent(text=sendable(render(answer)))],
+        structured_content=sendable(as_data(answer)),
+    )
 
 
 TOOLS = (
