@@ -85,7 +85,7 @@ class Indexing:
         self._stop = threading.Event()
         self._progress = threading.Condition()
         self._stored = self._embedded = 0  # turns of this process; a history that is imported is not waited for
-        self._last_stored = 0.0
+        self._last_stored = monotonic()  # the first calls of a client come before the background, too
         self._waiting = 0  # calls that wait for vectors
         self._is_behind = False  # more rows wait than a batch has
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)

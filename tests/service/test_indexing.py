@@ -60,22 +60,19 @@ async def test_a_model_far_away_follows_in_the_background(home: Path) -> None:
         assert list(hit.found_by) == ["words", "context", "meaning"]
 
 
-async def test_embedding_waits_for_a_pause_between_calls_that_store(home: Path) -> None:
-    far = HashEmbedder("far/64", local=False)
-    async with open_memory(home=home, embedder=far) as memory:
-        for turn in TURNS:
-            await memory.record_turns([turn], session="s")
-        await until(memory, lambda state: state.embedded == 10)
-    assert [len(texts) for texts in far.calls] == [10]
-
-
-async def test_a_search_does_not_wait_for_that_pause(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_turns_are_embedded_together_once_calls_pause_or_a_search_wants_them(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(indexing, "_PAUSE_S", 60.0)
     monkeypatch.setattr(indexing, "_LONGEST_S", 60.0)
-    async with open_memory(home=home, embedder=HashEmbedder()) as memory:
-        await memory.record_turns(TURNS, session="s")
+    embedder = HashEmbedder()
+    async with open_memory(home=home, embedder=embedder) as memory:
+        for turn in TURNS:
+            await memory.record_turns([turn], session="s")
+        assert embedder.calls == []
         (hit, *_) = (await memory.conversation_search("remark 3 on kettles")).hits
         assert "meaning" in hit.found_by
+        assert [len(texts) for texts in embedder.calls] == [10, 1]
 
 
 async def test_a_search_does_not_wait_for_a_long_history_to_be_embedded(
