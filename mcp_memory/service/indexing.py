@@ -2,10 +2,10 @@
 
 Turns are embedded in the background, so storing them waits for no model, and in a pause between calls that store, so
 that these do not wait for its commits. A search waits for the bundled model to embed what this process has just stored,
-and so does its end. Statements are embedded in the call that stores them, unless the
-model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a change of model
-needs no other bookkeeping. Until the configured model has embedded everything, the fullest other index
-that can still be queried is searched too, so a change of model never empties an answer.
+and so does its end. Statements are embedded in the call that stores them, unless the model is remote. Rows without a
+vector are embedded whenever they are met, so a kill, a failed call or a change of model needs no other bookkeeping.
+Until the configured model has embedded everything, the fullest other index that can still be queried is searched too,
+so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`Store.claim_space`): each claims the
 space that has been due longest, indexes one large tool result of it or embeds one batch of its rows, and releases it.

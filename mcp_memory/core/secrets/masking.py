@@ -293,9 +293,9 @@ def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A text, and what tells where a character of it stands in the original.
+    """A text, and a function from a place in it to the place in the original.
 
-    `cuts` are the spans that the view before has and this one lacks, if they are beginnings of lines.
+    `cuts` are the spans of the previous view that this one leaves out, if these are beginnings of lines.
     """
 
     text: str

@@ -116,7 +116,7 @@ def _head(*parts: str | None) -> str:
 
 
 def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
-    head = f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}"
+    head = f"{_head(f'scene {scene.slug}', f'{scene.updated:%Y-%m-%d}')} {one_line(scene.title, 80)}"
     return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
 
 
@@ -124,7 +124,7 @@ def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
     at = address(hit.ref, hit.lines)
     source = source_of_tool(hit.call.partition(" ")[0])
     origin = "output of" if source == "tool" else "from the web,"
-    head = f"- [{at} · {hit.at:%Y-%m-%d} · {origin} {one_line(hit.call, 60)}]"
+    head = _head(at, f"{hit.at:%Y-%m-%d}", f"{origin} {one_line(hit.call, 60)}")
     return RecallLine(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
 
 
@@ -159,7 +159,7 @@ def of_rule(turn: Turn, width: int) -> RecallLine | None:
     said = turn.content
     if len(said) > width:
         said = " … ".join(said[rule.start : rule.end] for rule in rules)
-    return _said(turn, "rule", f"- [{turn.id} · {turn.said_at:%Y-%m-%d}] {mask(one_line(said, width))}")
+    return _said(turn, "rule", f"{_head(turn.id, f'{turn.said_at:%Y-%m-%d}')} {mask(one_line(said, width))}")
 
 
 def _said(turn: Turn, group: Group, text: str) -> RecallLine:

@@ -392,6 +392,8 @@ def _lines(
     chosen: dict[int, str] = {}
     heaviest = sorted(by_number, key=lambda number: (-weights[number], number))[:CANDIDATES]
     for rank, number in enumerate(heaviest):
+        if rank and room < 12:
+            break
         text = by_number[number].text.strip()
         shown = f"{_name(by_number[number])} {_narrow(text, focus, width)}"
         if len(shown) + 1 > room or text in said:

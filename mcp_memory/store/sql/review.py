@@ -13,17 +13,8 @@ from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, to_ms
 from mcp_memory.store.values import Held, Verdict
 
 __all__ = [
-    "HELD",
-    "OF_ATOM",
-    "PASSES",
-    "THERE",
-    "listed",
-    "may_have_attacks",
-    "note",
-    "quarantine",
-    "reasons",
-    "review",
-]
+    "HELD", "OF_ATOM", "PASSES", "THERE", "listed", "may_have_attacks", "note", "quarantine", "reasons", "review",
+]  # fmt: skip
 
 _UNRELEASED = "h.space = r.space AND h.id = 'a' || r.id AND (h.verdict IS NULL OR h.verdict <> 'released')"
 OF_ATOM = f"(SELECT h.reasons FROM held h WHERE {_UNRELEASED})"
