@@ -15,7 +15,7 @@ from typing import Any
 from bench.cutting import START, CutOnArrival, Recovered
 from bench.trajectories import Message, Prompt, Sent, Trajectory
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.service.compression import compress_list
+from mcp_memory.service.compression.compress import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.protocol import Store
 

@@ -25,7 +25,7 @@ from bench.stats import timings_ms
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.service.memory import open_memory
 
 __all__ = ["Bed", "filled"]

@@ -33,7 +33,7 @@ from tqdm import tqdm
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.postgres import PostgresStore, open_store
+from mcp_memory.store.postgres.store import PostgresStore, open_store
 from tests.postgres_server import PostgresServer, running
 
 _WRITERS = 4

@@ -55,7 +55,7 @@ from bench.stats import timings_ms
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.server.tool_definitions import FILE as DEFINITIONS
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.render import render

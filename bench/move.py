@@ -24,7 +24,7 @@ import psycopg
 
 from bench.corpus import batches, session_of
 from mcp_memory.service.upkeep.move import move
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Vectors
 from tests.postgres_server import running
 

@@ -40,7 +40,7 @@ from bench.trajectories import Ledger, Policy, Prompt, Trajectory, read_runs, to
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.integrations.proxy.keeper import definition
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 
 __all__ = ["curve", "measure", "report"]
 

@@ -42,7 +42,7 @@ from bench.trajectories import read_runs
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import ResultHit
-from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.chunks import runs
 

@@ -47,11 +47,11 @@ from bench.stats import percentile, timings_ms
 from bench.vectors import recall_in_postgres
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
-from mcp_memory.models.embed import make_embedder
 from mcp_memory.models.embed.bundled import IDENTITY
+from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.service.memory import open_memory
-from mcp_memory.store.postgres import PostgresStore, open_store
 from mcp_memory.store.postgres.schema import EVERY
+from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.postgres.vectors import OWN
 from mcp_memory.store.sql import word_index
 from mcp_memory.store.values import Filters, Vectors
@@ -234,8 +234,8 @@ def _resident(url: str) -> float:
 
 def _touch(url: str) -> None:
     """Search every space as a server does, and print the resident megabytes of this process."""
-    from mcp_memory.longterm.search import Search
     from mcp_memory.longterm.search.pages import search_turns
+    from mcp_memory.longterm.search.search import Search
 
     embedder = make_embedder(Settings())
     assert embedder is not None

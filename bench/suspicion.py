@@ -30,7 +30,7 @@ from mcp_memory.cli.evaluation.report import rate
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.text import hides, one_line, plain
 from mcp_memory.core.types import Source
-from mcp_memory.suspicion import breaks_out, flags, poses_in
+from mcp_memory.suspicion.flags import breaks_out, flags, poses_in
 
 __all__ = ["held", "judged", "table"]
 

@@ -30,13 +30,14 @@ from bench.stats import timings_ms
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import NewTurn
-from mcp_memory.models.embed import Embedder, make_embedder
-from mcp_memory.store.postgres import PostgresStore
-from mcp_memory.store.postgres import open_store as open_shared_store
+from mcp_memory.models.embed.factory import make_embedder
+from mcp_memory.models.embed.protocol import Embedder
+from mcp_memory.store.postgres.store import PostgresStore
+from mcp_memory.store.postgres.store import open_store as open_shared_store
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import nearest_rows
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
 from tests.postgres_server import running
 

@@ -28,7 +28,7 @@ from typing import Any
 import psycopg
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.postgres import PostgresStore, open_store
+from mcp_memory.store.postgres.store import PostgresStore, open_store
 from tests.leases import pass_time
 from tests.postgres_server import running
 

@@ -14,7 +14,7 @@ for name, value in list(os.environ.items()):
         del os.environ[name]
 
 if __name__ == "__main__":
-    from mcp_memory.cli import main
+    from mcp_memory.cli.main import main
 
     sys.argv[1:] = sys.argv[1:] or ["serve"]
     main()

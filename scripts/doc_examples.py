@@ -37,7 +37,7 @@ import click
 from click.testing import CliRunner
 
 from mcp_memory import open_memory
-from mcp_memory.cli import GROUPS, program
+from mcp_memory.cli.main import GROUPS, program
 from mcp_memory.core.config import Settings
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.testing import FixedClock

@@ -26,8 +26,9 @@ import psycopg
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.telemetry import traced
-from mcp_memory.store.postgres import migrate, open_store
+from mcp_memory.store.postgres.database import migrate
 from mcp_memory.store.postgres.migrations import set_settings
+from mcp_memory.store.postgres.store import open_store
 from mcp_memory.store.protocol import Store
 
 __all__ = ["PostgresServer", "is_there", "running"]

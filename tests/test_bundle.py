@@ -15,7 +15,7 @@ from anyio import fail_after
 from mcp import Client, StdioServerParameters
 
 from mcp_memory import __version__
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.core.config import PREFIX, Settings
 from mcp_memory.server.prompts import PROMPTS
 from scripts.make_bundle import manifest, project, stage

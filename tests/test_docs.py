@@ -17,7 +17,7 @@ import click
 import mermaidx
 import pytest
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.core.config import PREFIX, Settings
 from mcp_memory.server.apps import APP_TOOLS
 from mcp_memory.server.prompts import PROMPTS

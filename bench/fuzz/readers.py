@@ -18,7 +18,7 @@ from bench.fuzz.target import Target, is_short, mended, object_in, text_of
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Group
-from mcp_memory.language.when import parse_time, spans_in
+from mcp_memory.language.when.intervals import parse_time, spans_in
 from mcp_memory.longterm.merge_resolution import MergeReply as Decisions
 from mcp_memory.longterm.persona import PersonaReply as Page
 from mcp_memory.longterm.scene_edits import SceneReply as Scenes
@@ -33,7 +33,7 @@ from mcp_memory.shortterm.canvas_stage import CanvasReply as CanvasReply
 from mcp_memory.shortterm.canvas_stage import checked
 from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
 from mcp_memory.shortterm.summary_stage import SummaryReply as Summaries
-from mcp_memory.shortterm.synopsis import synopsise
+from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.store import citations, files
 
 __all__ = ["TARGETS"]

@@ -18,11 +18,11 @@ from mcp_memory.core.text import plain
 from mcp_memory.core.types import Source
 from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.records import SkippedParts
-from mcp_memory.service.portable import is_parcel
-from mcp_memory.service.portable import opened as parcel
 from mcp_memory.service.portable.form import KINDS, MANIFEST, line_of, row_of
+from mcp_memory.service.portable.reading import is_parcel
+from mcp_memory.service.portable.reading import opened as parcel
 from mcp_memory.service.upkeep import archive
-from mcp_memory.suspicion import TAG, breaks_out, defused, flags, sifted
+from mcp_memory.suspicion.flags import TAG, breaks_out, defused, flags, sifted
 
 __all__ = ["TARGETS"]
 

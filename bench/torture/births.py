@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.torture.seats import forked
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 
 __all__ = ["AT_ONCE", "birth"]
 

@@ -28,7 +28,7 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.canvas.flowchart import parse, render
 from mcp_memory.store.files import read_ref_file
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.leases import pass_time
 
 __all__ = ["Proof", "prove"]

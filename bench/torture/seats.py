@@ -27,7 +27,7 @@ from bench.torture.by_api import Clock, live
 from bench.torture.by_stdio import Gone, Server
 from bench.torture.deeds import do_next
 from bench.torture.ledger import Ledger
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.leases import pass_time
 
 __all__ = ["Plan", "forked", "kill_all"]

@@ -30,7 +30,7 @@ from mcp_memory.core.text import size
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-    from mcp_memory.service.portable import Exported
+    from mcp_memory.service.portable.writing import Exported
     from mcp_memory.service.upkeep.archive import BackupManifest
     from mcp_memory.service.upkeep.backup import Backup
     from mcp_memory.service.upkeep.rebuild import Rebuilt
@@ -326,7 +326,7 @@ def migrate(role: str | None, contract: bool) -> None:
     chosen = settings()
     if chosen.store is None:
         raise Refused("This memory is in files, which are brought up to date when they are opened. Give --store.")
-    from mcp_memory.store.postgres import migrate as upgrade
+    from mcp_memory.store.postgres.database import migrate as upgrade
 
     done = upgrade(chosen.store, role=role, contract=contract)
     lines = [f"{step}: {_PHASES[phase]}" for step, phase in done] or ["the tables are up to date"]

@@ -25,7 +25,7 @@ from mcp_memory.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import PersonaVersion, Scene, Verified
-    from mcp_memory.service.compression import Compressed
+    from mcp_memory.service.compression.compress import Compressed
     from mcp_memory.service.memory import Memory
 
 

@@ -31,7 +31,7 @@ from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks.endpoint import health
 from mcp_memory.models.client_llm import ClientLLM
-from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import make_llm, make_others
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed

@@ -39,7 +39,8 @@ from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
 from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost
 from mcp_memory.models.llm import price
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.portable import Brought, Parcel, is_parcel, opened
+from mcp_memory.service.portable.bringing import Brought
+from mcp_memory.service.portable.reading import Parcel, is_parcel, opened
 from mcp_memory.service.upkeep.archive import is_backup
 
 Found = ImportSource | AgentLog | InvalidInput

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         TurnResults,
         Why,
     )
-    from mcp_memory.longterm.recall import Recalled, RowVerdict
+    from mcp_memory.longterm.recall.blocks import Recalled, RowVerdict
     from mcp_memory.longterm.search.explain import Explained, ExplainedRow, SearchLeg
     from mcp_memory.service.memory import Memory
 

@@ -161,9 +161,10 @@ def wrap(
         raise click.UsageError("Say what to wrap: either --url URL, or -- and the server's command.")
     if headers and not url:
         raise click.UsageError("--header goes with --url; a command gets its settings from the environment.")
-    from mcp_memory.integrations import proxy
+    from mcp_memory.integrations.proxy.relay import WrapOptions, leave
+    from mcp_memory.integrations.proxy.relay import wrap as relay
 
-    options = proxy.WrapOptions(
+    options = WrapOptions(
         command=command,
         url=url,
         headers=headers,
@@ -179,7 +180,7 @@ def wrap(
 
         return load_settings(**given)
 
-    proxy.leave(proxy.wrap(options, settings))
+    leave(relay(options, settings))
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})  # exit code 2 would block

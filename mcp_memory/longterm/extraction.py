@@ -30,7 +30,7 @@ from mcp_memory.language.words import fold, languages_of, query_terms
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, is_person, names_in, names_table, with_told
 from mcp_memory.longterm.recall.relevance import RecallQuery, weigh_rows
-from mcp_memory.longterm.search import SearchContext
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.turns import own_words, small_talk_kind

@@ -40,7 +40,7 @@ from mcp_memory.longterm.verification.trust import (
     with_allowed_kind,
 )
 from mcp_memory.store.values import NewAtom
-from mcp_memory.suspicion import flags, worded
+from mcp_memory.suspicion.flags import flags, worded
 from mcp_memory.suspicion.injected_instructions import drops
 
 if TYPE_CHECKING:

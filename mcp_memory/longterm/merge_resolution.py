@@ -37,7 +37,7 @@ from mcp_memory.longterm.verification.trust import (
 )
 from mcp_memory.models.metered import Applied
 from mcp_memory.store.values import Draft, Merging, NewAtom
-from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.flags import flags
 
 __all__ = [
     "Decision", "MergeContext", "MergeReply", "MergeTarget", "Resolution", "resolve_merge", "resolved_atom",

@@ -36,8 +36,8 @@ from mcp_memory.longterm.merge_resolution import (
     resolve_merge,
     same_statement,
 )
-from mcp_memory.longterm.search import Search, SearchContext
 from mcp_memory.longterm.search.ranking import rarity
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.longterm.times import span_of
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt

@@ -32,7 +32,7 @@ from mcp_memory.longterm.scenes import (
     readable_scenes,
     slug_of,
 )
-from mcp_memory.longterm.search import SearchContext
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages, speakers_of
 from mcp_memory.models.llm import without_fence
@@ -41,7 +41,7 @@ from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.citations import cited, links, renamed, uncovered, unwrapped, without
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, Filters, PersonaPage, Work
-from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.flags import flags
 
 __all__ = [
     "EMPTY", "FROM_SCRATCH", "PERSONA", "PersonaBasis", "PersonaReply", "body", "diff", "due", "ended_since",

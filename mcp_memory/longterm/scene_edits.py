@@ -39,7 +39,7 @@ from mcp_memory.store.citations import (
     without,
 )
 from mcp_memory.store.values import SceneEdit
-from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.flags import flags
 
 __all__ = ["MAX_CHARS", "SceneReply", "SceneRound", "check_edits", "unnamed"]
 

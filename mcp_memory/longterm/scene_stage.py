@@ -29,7 +29,7 @@ from mcp_memory.longterm.scenes import (
     slug_of,
     stale,
 )
-from mcp_memory.longterm.search import SearchContext
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.verification.trust import fit_for_pages, speakers_of
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
 from mcp_memory.core.text import zoned
-from mcp_memory.language.when import back, spans_in
 from mcp_memory.language.when.annotate import with_dates
+from mcp_memory.language.when.intervals import back, spans_in
 
 __all__ = ["date_of", "holds", "is_only_a_time", "span_of", "with_its_date", "without_dates"]
 

@@ -23,7 +23,7 @@ from mcp_memory.core.text import is_blank, well_formed, without_blocks, zoned
 from mcp_memory.core.types import NewTurn, Role, Turn
 from mcp_memory.language import blocks_of, pattern_of
 from mcp_memory.language.words import fold
-from mcp_memory.suspicion import TAG, defused
+from mcp_memory.suspicion.flags import TAG, defused
 
 __all__ = ["MAX_TURN_BYTES", "SUMMARY", "admit", "bare", "own_words", "phrases_of", "recall_block", "small_talk_kind"]
 

@@ -287,7 +287,7 @@ def warm_up() -> None:
     """
     from datetime import UTC, datetime
 
-    from mcp_memory.language.when import spans_in
+    from mcp_memory.language.when.intervals import spans_in
     from mcp_memory.server.tools import TOOLS
 
     for tool in TOOLS:

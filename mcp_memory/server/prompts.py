@@ -12,7 +12,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Record, Turn
 from mcp_memory.service.render import DATA_NOTE, held, minute, named, quote, render
-from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.flags import flags
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory

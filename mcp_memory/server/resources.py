@@ -22,7 +22,7 @@ from mcp_memory.server.authorization import current, part_of_status
 from mcp_memory.server.updates import LISTED_CANVASES
 from mcp_memory.service.render import DATA_NOTE, held, minute
 from mcp_memory.service.render import quote as quote_lines
-from mcp_memory.suspicion import defused
+from mcp_memory.suspicion.flags import defused
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory

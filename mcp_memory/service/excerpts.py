@@ -43,7 +43,7 @@ from mcp_memory.longterm.search.pages import after
 from mcp_memory.longterm.search.ranking import CLOSE
 from mcp_memory.service.render import as_json, render
 from mcp_memory.store.citations import address
-from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.flags import flags
 
 BUDGETS: dict[Detail, int] = {"concise": 2_500, "detailed": 6_000}
 _BYTES_A_TOKEN = 3

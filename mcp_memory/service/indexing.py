@@ -24,7 +24,8 @@ from time import monotonic
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError, StoreUnavailable
-from mcp_memory.models.embed import Embedder, embedder_for
+from mcp_memory.models.embed.factory import embedder_for
+from mcp_memory.models.embed.protocol import Embedder
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql.word_index import index_queue
 from mcp_memory.store.values import Vectors

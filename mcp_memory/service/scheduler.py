@@ -42,7 +42,7 @@ from mcp_memory.core.errors import McpMemoryError, ModelFailed, NoUsableReply, R
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Stage
-from mcp_memory.longterm.search import Search, SearchContext
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import AnyStage, Applied, MeteredModel, ModelQuestion
 from mcp_memory.service.indexing import Indexing

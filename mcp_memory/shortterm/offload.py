@@ -24,7 +24,7 @@ from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, cl
 from mcp_memory.shortterm.canvas.placement import call_intent
 from mcp_memory.shortterm.canvas.tasks import IncomingCall, route_call
 from mcp_memory.shortterm.chunks import AT_ONCE, chunks_of
-from mcp_memory.shortterm.synopsis import Synopsis, synopsise
+from mcp_memory.shortterm.synopsis.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, NewRef, OffloadedResult, Saving
 

@@ -32,8 +32,8 @@ from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.shortterm.calls import summary_line
 from mcp_memory.shortterm.canvas.flowchart import number_of, read, render
 from mcp_memory.shortterm.replies import commit, invented, numbers
-from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.shortterm.synopsis.page import clean, clip
+from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Amended, Summaries, ThinRecord, Work
 

@@ -12,7 +12,7 @@ from bench.cutting import Arrival
 from bench.trajectories import Ledger, Trajectory
 from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.service.compression.lists import long_talk, openai
 
 CALLS = 24

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from click.testing import CliRunner, Result
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 

@@ -18,7 +18,7 @@ from click.testing import Result
 
 from mcp_memory.cli import doctor
 from mcp_memory.core.types import Spend
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.cli.conftest import unwrapped
 from tests.core.test_process_registry import HOLDS, another
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory import __version__
-from mcp_memory.cli import GROUPS, program
+from mcp_memory.cli.main import GROUPS, program
 from mcp_memory.cli.search import KINDS, ROLES
 from mcp_memory.cli.serving import TRANSPORTS
 from mcp_memory.core.types import Kind, Role

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mcp_memory.cli import importing, program
+from mcp_memory.cli import importing
+from mcp_memory.cli.main import program
 from mcp_memory.integrations.importers import records
 from tests.durability.faults import no_file_over
 from tests.integrations.importers.agents import TALK, codex, data, written

@@ -14,7 +14,7 @@ from mcp_memory.core.regular_files import open_regular, read_regular
 from mcp_memory.integrations.hooks.transcripts import recalled_before, whole_output
 from mcp_memory.integrations.importers.log_file import agent_of, read_chunks
 from mcp_memory.integrations.importers.reader import holds_notes
-from mcp_memory.service.portable import is_parcel
+from mcp_memory.service.portable.reading import is_parcel
 from mcp_memory.service.upkeep.archive import is_backup
 from mcp_memory.service.upkeep.backup import verify
 

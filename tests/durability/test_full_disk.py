@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.shortterm.offload import OffloadRequest, offload
-from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Filters, NewAtom
 from tests.durability.faults import failing_disk, no_file_over
 from tests.durability.filling import NOON, RESULT, capture, fill, keep, said

@@ -16,7 +16,7 @@ import pytest
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.durability.filling import RESULT, SAID, capture, fill, said
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes")

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from bench.torture.by_stdio import Server
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.durability.filling import NOON, said
 
 CLIENTS = 5

@@ -18,9 +18,8 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.shortterm.canvas.state import amend
 from mcp_memory.store.sql.transaction import Transaction
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.sqlite.upkeep.recovery import settle_files
 from mcp_memory.store.write_intents import left, note
 from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said

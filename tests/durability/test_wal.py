@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.durability.filling import capture, keep, said
 
 WORDS = [f"Word {number}, which was acknowledged." for number in range(8)]

@@ -19,9 +19,9 @@ import anyio
 import pytest
 from click.testing import CliRunner, Result
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.core.errors import DamagedRow
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import HashEmbedder
 from tests.portable.homes import fill, memory
 

@@ -10,7 +10,7 @@ import pytest
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import NewTurn
-from mcp_memory.language.when import parse_time
+from mcp_memory.language.when.intervals import parse_time
 from mcp_memory.service.memory import open_memory
 from mcp_memory.testing import FixedClock, HashEmbedder
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.language.when import Span, spans_in
+from mcp_memory.language.when.intervals import Span, spans_in
 
 NOW = datetime(2026, 11, 20, 12, 0).astimezone()  # a Friday
 

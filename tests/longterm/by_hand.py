@@ -10,7 +10,7 @@ from typing import Any
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, Kind, NewTurn, Stage
 from mcp_memory.longterm.persona import PERSONA, PersonaBasis, PersonaReply
-from mcp_memory.longterm.search import Search, SearchContext
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.metered import Applied, ModelQuestion
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Store

@@ -13,13 +13,13 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Atom, Source
 from mcp_memory.longterm.merge_resolution import MergeTarget, Resolution, resolved_atom
-from mcp_memory.longterm.recall import stable
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.recall.blocks import stable
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.memory.administration import StatementToImport
 from mcp_memory.service.render import render
+from mcp_memory.service.verbs.administration import StatementToImport
 from mcp_memory.store.citations import marked
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import NewAtom
 from tests.longterm.by_hand import ByHand
 

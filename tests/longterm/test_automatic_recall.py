@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.recall import RelevanceGate
+from mcp_memory.longterm.recall.blocks import RelevanceGate
 from mcp_memory.longterm.recall.relevance import WeighedRow
 from mcp_memory.models.embed.classifiers import leans_on_memory
 from mcp_memory.service.memory import Memory

@@ -11,15 +11,15 @@ import pytest
 
 from mcp_memory.core.text import spoken
 from mcp_memory.core.types import NewTurn, Role
-from mcp_memory.longterm.search import Search, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
+from mcp_memory.longterm.search.search import Search, parse_query
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
-from mcp_memory.store.postgres import open_store as open_postgres
 from mcp_memory.store.postgres import term_rows, terms
+from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import postings
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.index import term_rows as sqlite_term_rows
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
 from mcp_memory.testing import HashEmbedder
 from tests.postgres_server import PostgresServer

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import NewTurn, Recorded
-from mcp_memory.longterm.search import Search, pages
+from mcp_memory.longterm.search import pages
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.longterm.turns import MAX_TURN_BYTES, admit, recall_block
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
 from mcp_memory.testing import FixedClock, HashEmbedder
 

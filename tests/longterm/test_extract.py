@@ -19,12 +19,12 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.longterm.extraction import EXTRACT, ExtractionBasis, SessionPart
-from mcp_memory.longterm.search import Search, SearchContext
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, MeteredModel
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import NewAtom, Work
 from mcp_memory.testing import FixedClock, ScriptedLLM
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.types import Kind, NewTurn, Role
 from mcp_memory.language.words import index_terms, query_terms
-from mcp_memory.longterm.search import Search, pages
+from mcp_memory.longterm.search import pages
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

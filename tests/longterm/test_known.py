@@ -13,10 +13,11 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import MemoryResults
-from mcp_memory.longterm.search import Search, pages
+from mcp_memory.longterm.search import pages
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 from mcp_memory.service.render import render
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Extraction, Filters
 from tests.longterm.by_hand import SPACE, ByHand
 

@@ -19,11 +19,11 @@ from mcp_memory.core.text import zoned
 from mcp_memory.core.types import Atom, Evidence, NewTurn
 from mcp_memory.longterm.merge_resolution import MergeReply
 from mcp_memory.longterm.merging import MERGE, MergeBasis
-from mcp_memory.longterm.search import Search, SearchContext
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.embed.bundled import StaticEmbedder
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, ModelQuestion
-from mcp_memory.store.sqlite import SQLiteStore, open_store
+from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Extraction, Filters, NewAtom, Vectors
 
 SPACE = "default"

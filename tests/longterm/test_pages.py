@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.search import Ranked, Search, pages
+from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.pages import MAX_SHOWN, PageState, after, asked_at, page_of
 from mcp_memory.longterm.search.rerank import Reranked
+from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, Vectors
 from mcp_memory.testing import FixedClock, HashEmbedder
 

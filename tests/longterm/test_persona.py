@@ -21,11 +21,11 @@ from mcp_memory.longterm.persona import (
     PersonaReply,
     _since,  # pyright: ignore[reportPrivateUsage]
 )
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.llm import parse
 from mcp_memory.models.prompts import prompt
 from mcp_memory.store.citations import renamed
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Conflict, SceneChanges
 from tests.longterm.by_hand import SPACE, ByHand
 

@@ -19,11 +19,11 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Bundle, Evidence, NewTurn
-from mcp_memory.longterm.recall import ALWAYS_TOKENS, IDENTITY_TOKENS, automatic_lines, bundle, context_of
+from mcp_memory.longterm.recall.blocks import ALWAYS_TOKENS, IDENTITY_TOKENS, automatic_lines, bundle, context_of
 from mcp_memory.longterm.recall.dynamic import dynamic_lines
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Extraction
 from tests.longterm.by_hand import SPACE, ByHand
 

@@ -22,8 +22,8 @@ from mcp_memory.longterm.recall.relevance import (
     weigh_rows,
     weights_of,
 )
-from mcp_memory.longterm.search import Search
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.longterm.search.search import Search
+from mcp_memory.store.sqlite.store import open_store
 from tests.longterm.by_hand import SPACE, ByHand
 
 

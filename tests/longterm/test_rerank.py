@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.search import Ranked
 from mcp_memory.longterm.search.rerank import FIRST, ModelRerank
+from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.models.llm import ModelPrompt
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import FixedClock, HashEmbedder, ScriptedLLM
 
 FIXTURE = json.loads((Path(__file__).parents[2] / "fixtures" / "replies" / "rerank.json").read_text(encoding="utf-8"))

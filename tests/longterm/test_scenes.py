@@ -21,13 +21,12 @@ from mcp_memory.longterm import scenes as l2_scenes
 from mcp_memory.longterm.scene_edits import MAX_CHARS, SceneReply, SceneRound, check_edits, unnamed
 from mcp_memory.longterm.scene_stage import SCENES, SceneBasis
 from mcp_memory.longterm.scenes import free_slug, slug_of
-from mcp_memory.longterm.search import Search, SearchContext
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.llm import parse, reply_schema
 from mcp_memory.models.metered import Applied
 from mcp_memory.models.prompts import prompt
 from mcp_memory.store.citations import cited, plain, tails, uncovered
-from mcp_memory.store.sqlite import open_store
-from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Conflict, NewAtom, PersonaPage, SceneChanges, Work
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)

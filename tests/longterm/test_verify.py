@@ -12,7 +12,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn, Verified
 from mcp_memory.longterm.verification.evidence import verify
 from mcp_memory.store.evidence import is_intact
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import PersonaPage
 from tests.longterm.by_hand import SPACE, ByHand
 

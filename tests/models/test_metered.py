@@ -18,7 +18,7 @@ from mcp_memory.models.llm import ChatMessage, Completion, ModelPrompt
 from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Spend, Spent
 from mcp_memory.testing import FixedClock, ScriptedLLM
 

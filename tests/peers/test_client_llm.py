@@ -22,7 +22,7 @@ import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.core.errors import ModelFailed
 from mcp_memory.models.client_llm import CLIENTS, ClientLLM
 from mcp_memory.models.llm import ChatMessage, ModelPrompt, parse

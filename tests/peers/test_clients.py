@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.integrations.hooks import hooks_of
 from mcp_memory.server.tools import TOOLS
 from scripts.install_peers import CLAUDE_CODE, CODEX, GEMINI, Peer, node_environment

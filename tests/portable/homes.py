@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.portable import opened
+from mcp_memory.service.portable.reading import opened
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, PersonaPage, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.service.portable import is_parcel, opened
 from mcp_memory.service.portable.form import KINDS, line_of, row_of
+from mcp_memory.service.portable.reading import is_parcel, opened
 from tests.portable.homes import export, lived_in, repacked
 
 Change = Callable[[dict[str, bytes]], None]

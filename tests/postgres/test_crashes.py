@@ -18,7 +18,7 @@ import pytest
 from bench import failover
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.postgres import PostgresStore
+from mcp_memory.store.postgres.store import PostgresStore
 from tests.postgres.notes import make_table, note, noted, opened, sql
 from tests.postgres.proxy import proxied
 from tests.postgres_server import PostgresServer, running

@@ -9,10 +9,12 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.core.errors import NewerHome, Refused, StoreUnavailable
-from mcp_memory.store.postgres import migrate, migrations, open_store
+from mcp_memory.store.postgres import migrations
+from mcp_memory.store.postgres.database import migrate
 from mcp_memory.store.postgres.migrations import STEPS, Step
+from mcp_memory.store.postgres.store import open_store
 from tests.postgres.notes import as_administrator, as_owner, note, noted, opened, sql
 from tests.postgres_server import PostgresServer
 

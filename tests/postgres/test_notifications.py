@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.postgres import PostgresStore
+from mcp_memory.store.postgres.store import PostgresStore
 from tests.postgres.notes import opened, sql
 from tests.postgres.proxy import Proxy
 from tests.postgres_server import PostgresServer, running

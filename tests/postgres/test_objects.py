@@ -15,17 +15,18 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Damaged, InvalidInput, StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.move import move
 from mcp_memory.store.forgetting import Purge
-from mcp_memory.store.postgres import PostgresStore, objects, open_store
+from mcp_memory.store.postgres import objects
 from mcp_memory.store.postgres.object_upkeep import ObjectUpkeep
+from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.postgres.transaction import PostgresTransaction
 from mcp_memory.store.sql import refs
-from mcp_memory.store.sqlite import open_store as open_sqlite
+from mcp_memory.store.sqlite.store import open_store as open_sqlite
 from mcp_memory.testing import HashEmbedder
 from tests.bucket import TestBucket, running_bucket
 from tests.postgres.notes import as_owner, sql
@@ -168,7 +169,7 @@ def test_a_write_that_is_rolled_back_leaves_nothing_to_read_and_the_sweep_takes_
 
 KILLED = """
 import os, signal, sys
-from mcp_memory.store.postgres import open_store
+from mcp_memory.store.postgres.store import open_store
 from mcp_memory.store.sql import refs
 from tests.store.test_contract import new_ref
 

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 
 from mcp_memory.core.errors import NewerHome, StoreUnavailable
-from mcp_memory.store.postgres import open_store
 from mcp_memory.store.postgres.failures import name_of
+from mcp_memory.store.postgres.store import open_store
 from tests.postgres.notes import note, opened, sql
 from tests.postgres.proxy import Proxy
 from tests.postgres_server import PostgresServer

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.postgres import PostgresStore
+from mcp_memory.store.postgres.store import PostgresStore
 from mcp_memory.store.values import DISTIL, Filters
 from tests.leases import pass_time
 from tests.postgres.notes import opened, sql

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.text import hides, plain, revealed
 from mcp_memory.longterm.turns import recall_block
 from mcp_memory.service.render import quote
-from mcp_memory.suspicion import TAG, defused, flags, sifted
+from mcp_memory.suspicion.flags import TAG, defused, flags, sifted
 
 PIECES = [
     "<", "</", "＜", "&lt;", "\\u003c", ">", "＞", "&gt;", "/", "mcp", "MCP", "mсp", "ｍｃｐ", "-", "‐", "－", "_", "&#45;", "\\u002d",

@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.portable import opened
+from mcp_memory.service.portable.reading import opened
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ import pytest
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import Refused
 from mcp_memory.core.types import NewTurn
-from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.service import indexing
 from mcp_memory.service.indexing import IndexState
 from mcp_memory.service.memory import Memory, open_memory

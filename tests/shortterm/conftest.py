@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.shortterm.agent import Agent
 
 

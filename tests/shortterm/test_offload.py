@@ -16,7 +16,7 @@ from mcp_memory.core.types import Record
 from mcp_memory.shortterm.canvas.flowchart import parse, read
 from mcp_memory.shortterm.offload import MAX_BYTES
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.shortterm.agent import Agent, tear
 
 LOG = "\n".join(f"2026-04-16 12:00:{at % 60:02} INFO worker {at} done" for at in range(400))

@@ -212,7 +212,7 @@ def test_a_step_that_is_taken_meanwhile_does_not_cost_the_answer(agent: Agent) -
     )
 )
 def test_whatever_a_reply_says_the_agents_words_and_the_limits_hold(tmp_path: Path, lines: list[Any]) -> None:
-    from mcp_memory.store.sqlite import open_store
+    from mcp_memory.store.sqlite.store import open_store
 
     store = open_store(tmp_path / f"home{len(list(tmp_path.iterdir()))}")
     try:

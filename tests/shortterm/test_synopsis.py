@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.shortterm.synopsis import Synopsis, synopsise
+from mcp_memory.shortterm.synopsis.synopsis import Synopsis, synopsise
 
 RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
 FIXTURES = sorted(path.name for path in RESULTS.iterdir())

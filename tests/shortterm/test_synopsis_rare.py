@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.shortterm.synopsis.page import clip
 from mcp_memory.shortterm.synopsis.rare import RareRow, rare_rows
+from mcp_memory.shortterm.synopsis.synopsis import synopsise
 
 
 def job(n: int, **other: object) -> dict[str, object]:

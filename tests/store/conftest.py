@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.store.postgres import open_store as open_postgres
+from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import EmbeddedStore, Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import SQLiteStore
+from mcp_memory.store.sqlite.store import SQLiteStore
 
 __all__ = ["problems"]
 

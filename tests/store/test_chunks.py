@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.types import Citation, Evidence, NewTurn
 from mcp_memory.store.citations import NamedResult, address, named
 from mcp_memory.store.protocol import EmbeddedStore, Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, NewChunk, NewRef
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import PersonaPage, Spend, Spent, Token
 from tests.leases import pass_time
 

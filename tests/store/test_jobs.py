@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import NewTurn, Role, Stage
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import (
     Backlog,
     Change,

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.postgres import PostgresStore, open_store, vectors
+from mcp_memory.store.postgres import vectors
+from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.postgres.transaction import home_transaction
 from mcp_memory.store.values import Filters, Scored, Vectors
 from tests.store.test_contract import NOW

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from mcp_memory.core.errors import Damaged, InvalidInput
-from mcp_memory.store.postgres import PostgresStore, open_store
+from mcp_memory.store.postgres.store import PostgresStore, open_store
 from tests.postgres.notes import as_administrator
 from tests.store.test_contract import NOW, append, atom, new_ref, user
 

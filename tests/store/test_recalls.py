@@ -12,8 +12,8 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql.recalls import KEPT
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import RECALLS, RecallEntry
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

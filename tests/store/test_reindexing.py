@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import terms as term_ranges
 from mcp_memory.store.sqlite.index.rowids import rowid
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.postgres import PostgresStore, open_store
+from mcp_memory.store.postgres.store import PostgresStore, open_store
 from mcp_memory.store.sql import schema
 from mcp_memory.store.values import NewAtom, NewRef, Vectors
 from mcp_memory.testing import HashEmbedder

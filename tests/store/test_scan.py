@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.stored_vectors import quantised
 from mcp_memory.store.values import Filters, Scored, Vectors
 

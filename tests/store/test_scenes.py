@@ -235,7 +235,7 @@ from datetime import datetime, UTC
 from pathlib import Path
 from mcp_memory.store import files
 from mcp_memory.store.values import SceneChanges, SceneEdit
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 
 left = int(sys.argv[2])
 whole = files.write_whole

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index import nearest_rows
-from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.store.sqlite.store import SQLiteStore, open_store
 from mcp_memory.store.values import Filters, Scored, Vectors
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

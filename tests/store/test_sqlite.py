@@ -17,10 +17,10 @@ import pytest
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.stored_vectors import quantised
 from mcp_memory.store.values import Filters, Vectors
@@ -31,7 +31,7 @@ WRITER = """
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.core.types import NewTurn
 
 home, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

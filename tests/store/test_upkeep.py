@@ -10,7 +10,7 @@ import numpy as np
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import EmbeddedStore, Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, Vectors
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

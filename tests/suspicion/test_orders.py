@@ -6,7 +6,7 @@ import pytest
 
 from bench.injections import Line, forms, lines
 from bench.suspicion import held
-from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.flags import flags
 from mcp_memory.suspicion.injected_instructions import orders_in
 from mcp_memory.suspicion.lexicon import LANGUAGES, folded, matches
 

@@ -16,7 +16,8 @@ import httpx2
 import pytest
 from click.testing import CliRunner
 
-from mcp_memory.cli import program, serving
+from mcp_memory.cli import serving
+from mcp_memory.cli.main import program
 from mcp_memory.service.memory import open_memory
 
 WAIT = 30

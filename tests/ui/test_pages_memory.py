@@ -12,7 +12,7 @@ import pytest
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.memory.administration import StatementToImport
+from mcp_memory.service.verbs.administration import StatementToImport
 from mcp_memory.store.values import NewAtom, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 from mcp_memory.ui.elements import text_of

@@ -17,7 +17,7 @@ from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.rebuild import agreement, rebuild
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

@@ -20,7 +20,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, listed, verify
 from mcp_memory.service.upkeep.restore import restore
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)

@@ -15,9 +15,10 @@ from mcp_memory.cli.doctor import examine
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.integrations.importers.records import AGENTS
-from mcp_memory.service.compression import compress_list
+from mcp_memory.service.compression.compress import compress_list
 from mcp_memory.service.compression.plan import CompressionRules
-from mcp_memory.store.sqlite import open_store, unreadable
+from mcp_memory.store.sqlite import unreadable
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Extraction, NewAtom, RecallEntry, Token
 from tests.integrations.importers.agents import followed, written
 from tests.portable.homes import CLOCK, lived_in

@@ -17,8 +17,8 @@ from mcp_memory.service.upkeep.backup import back_up, verify
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.service.upkeep.restore import restore
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.index import vectors as vector_tables
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Vectors
 from tests.durability.faults import no_file_over
 

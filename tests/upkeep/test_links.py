@@ -14,7 +14,7 @@ import pytest
 from mcp_memory.cli.doctor import examine
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.portable.homes import CLOCK, lived_in
 
 NOW = datetime(2026, 5, 8, 8, 0, tzinfo=UTC)

@@ -13,7 +13,7 @@ import pytest
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.rebuild import agreement
 from mcp_memory.service.upkeep.repair import repair
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

@@ -16,7 +16,7 @@ from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.rebuild import rebuild
 from mcp_memory.service.upkeep.repair import repair
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.portable.homes import fill, memory
 
 NOW = datetime(2026, 5, 8, 8, 0, tzinfo=UTC)

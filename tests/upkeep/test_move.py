@@ -17,16 +17,16 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError, NotFound, Refused, StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.move import Moved, move
 from mcp_memory.service.upkeep.rebuild import agreement
 from mcp_memory.store.forgetting import Purge
-from mcp_memory.store.postgres import open_store as open_postgres
+from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store as open_sqlite
+from mcp_memory.store.sqlite.store import open_store as open_sqlite
 from mcp_memory.store.values import RecallEntry, Spend, Token, Vectors
 from tests.cli.conftest import unwrapped
 from tests.postgres_server import PostgresServer

@@ -21,9 +21,9 @@ from bench.reader import Reader
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.portable import opened as parcel
+from mcp_memory.service.portable.reading import opened as parcel
 from mcp_memory.service.upkeep.rebuild import Rebuilt, rebuild
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import FixedClock, HashEmbedder
 
 Lived = Callable[[Path], Path]

@@ -19,7 +19,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import Repaired, repair
 from mcp_memory.store.forgetting import Purge
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.portable.homes import lived_in, memory
 
 Lived = Callable[[Path], Path]

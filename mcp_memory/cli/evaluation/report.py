@@ -302,7 +302,7 @@ async def measure(
 
 
 def _refuse_far_models(memory: Memory) -> None:
-    from mcp_memory.models.embed import make_embedder
+    from mcp_memory.models.embed.factory import make_embedder
 
     embedder = make_embedder(memory.settings)
     if embedder is not None and not embedder.local:

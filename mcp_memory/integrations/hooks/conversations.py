@@ -27,8 +27,8 @@ from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, 
 from mcp_memory.integrations.importers.agent_logs import summary_id, summary_of, without_tags
 from mcp_memory.integrations.importers.records import Agent, agent_named, session_name
 from mcp_memory.longterm.turns import SUMMARY, recall_block
-from mcp_memory.shortterm.synopsis import synopsise
-from mcp_memory.suspicion import sifted
+from mcp_memory.shortterm.synopsis.synopsis import synopsise
+from mcp_memory.suspicion.flags import sifted
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory

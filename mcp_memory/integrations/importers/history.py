@@ -50,7 +50,7 @@ from mcp_memory.integrations.importers.records import (
 from mcp_memory.integrations.importers.report import FileReport, HistorySize, Price, State, Survey, estimate_cost
 from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory
-from mcp_memory.service.memory.administration import StatementToImport
+from mcp_memory.service.verbs.administration import StatementToImport
 from mcp_memory.store.values import Imported, NewAtom
 
 Progress = Callable[[str, int, int], None]

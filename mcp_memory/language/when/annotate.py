@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from datetime import date, datetime
 
-from mcp_memory.language.when import local
+from mcp_memory.language.when.intervals import local
 from mcp_memory.language.when.phrases import Phrase, Sentence, phrases_in, sentence_of
 from mcp_memory.language.when.relative import Meant, meant
 from mcp_memory.language.when.vocabulary import (

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from mcp_memory.language import pattern_of
-from mcp_memory.language.when import amount, back, calendar_unit, meaning
+from mcp_memory.language.when.intervals import amount, back, calendar_unit, meaning
 from mcp_memory.language.when.phrases import Direction, Phrase, Sentence
 
 DAY = timedelta(days=1)

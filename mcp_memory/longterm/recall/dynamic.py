@@ -44,9 +44,9 @@ from mcp_memory.longterm.recall.relevance import (
     weigh_rows,
     weights_of,
 )
-from mcp_memory.longterm.search import Ranked, SearchContext, question_pattern, speaker_intent
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.results import results
+from mcp_memory.longterm.search.search import Ranked, SearchContext, question_pattern, speaker_intent
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import (
     quarantined_ids,
@@ -55,7 +55,7 @@ from mcp_memory.longterm.verification.trust import (
 )
 from mcp_memory.store.citations import address, cited
 from mcp_memory.store.values import Filters, Layer
-from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.flags import flags
 
 __all__ = [
     "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation", "top_by_confidence",

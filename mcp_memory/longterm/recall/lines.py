@@ -19,11 +19,11 @@ from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, R
 from mcp_memory.language.sentences import standing_rules
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.search import SearchContext
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of, span_of
 from mcp_memory.longterm.verification.trust import source_of_tool, source_of_turn
 from mcp_memory.store.citations import address, plain
-from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.flags import flags
 
 __all__ = [
     "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_rule", "of_scene", "of_stated_rule",

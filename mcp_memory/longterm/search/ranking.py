@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mcp_memory.language.when import Span
-    from mcp_memory.longterm.search import ParsedQuery
+    from mcp_memory.language.when.intervals import Span
+    from mcp_memory.longterm.search.search import ParsedQuery
 
 __all__ = [
     "CLOSE", "SIGNALS", "WEIGHTS", "ReadTurns", "ScoredRows", "Weights", "of_atoms", "of_turns", "rarity",

@@ -31,8 +31,8 @@ from mcp_memory.core.types import (
 from mcp_memory.language.words import query_terms
 from mcp_memory.longterm import persona as l3_page
 from mcp_memory.longterm import scenes as l2_page
-from mcp_memory.longterm.search import atom_turns
 from mcp_memory.longterm.search.results import results
+from mcp_memory.longterm.search.search import atom_turns
 from mcp_memory.store.citations import NamedResult, address, cited, links, named, uncovered
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store

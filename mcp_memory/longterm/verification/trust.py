@@ -29,7 +29,7 @@ from mcp_memory.longterm.verification.support import accepted_offer, repeats, su
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, NewAtom, Vectors
-from mcp_memory.suspicion import MEANINGS, Flag, flags, flags_of, worded
+from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, worded
 
 __all__ = [
     "REASONS", "attributed", "checked_claim", "fact_states_rule", "fit_for_pages", "flag_turns", "is_less_trusted",

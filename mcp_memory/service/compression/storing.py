@@ -31,7 +31,7 @@ from mcp_memory.shortterm.canvas.flowchart import clean, number_of
 from mcp_memory.shortterm.canvas.state import current_state
 from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.shortterm.offload import MAX_BYTES, OffloadRequest, offload, raw
-from mcp_memory.shortterm.synopsis import synopsise
+from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import NewRef
 

@@ -6,9 +6,3 @@
 
 The same store gives the same bytes: the file does not say when, where or by which program it was written.
 """
-
-from mcp_memory.service.portable.bringing import Brought, bring
-from mcp_memory.service.portable.reading import Parcel, is_parcel, opened
-from mcp_memory.service.portable.writing import Exported, export
-
-__all__ = ["Brought", "Exported", "Parcel", "bring", "export", "is_parcel", "opened"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mcp_memory.core.process_registry import other_processes, register
 from mcp_memory.store.protocol import EmbeddedStore
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 
 __all__ = ["Compacted", "compact", "store_for_upkeep"]
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, Refused
 from mcp_memory.core.process_registry import exclusive
 from mcp_memory.core.progress import Tell, counting, untold
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.upkeep.rebuild import personas
 from mcp_memory.shortterm.chunks import index_next
 from mcp_memory.store.files import database_is_gone
@@ -119,7 +119,7 @@ def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[Mo
             with exclusive(home, "move"), closing(MovableSqlite(home)) as store:
                 yield store
         case "postgresql" | "postgres":
-            from mcp_memory.store.postgres import MovablePostgres
+            from mcp_memory.store.postgres.moving import MovablePostgres
 
             with closing(MovablePostgres(address, objects)) as store:
                 yield store

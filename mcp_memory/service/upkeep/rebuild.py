@@ -28,9 +28,9 @@ from mcp_memory.service.upkeep.backup import folder_of, listed, verify
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import explained
 from mcp_memory.store.sqlite.home import why_read_only
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.unreadable import Unreadable
 from mcp_memory.store.sqlite.upkeep import comparison, snapshots
 from mcp_memory.store.sqlite.upkeep import rebuild as database_rebuild

@@ -26,9 +26,9 @@ from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, rema
 from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import explained
 from mcp_memory.store.sqlite.home import IDENTITY
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
 from mcp_memory.store.values import TakenBack
 

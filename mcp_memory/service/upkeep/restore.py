@@ -29,8 +29,8 @@ from mcp_memory.service.upkeep.backup import verify
 from mcp_memory.service.upkeep.quarantine_dir import Aside
 from mcp_memory.service.upkeep.rebuild import personas
 from mcp_memory.store import files
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import explained
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
 
 __all__ = ["Again", "Restored", "restore"]

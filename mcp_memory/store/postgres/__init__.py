@@ -21,13 +21,9 @@
 from mcp_memory.core.errors import InvalidInput
 
 try:
-    from mcp_memory.store.postgres.database import migrate
-    from mcp_memory.store.postgres.moving import MovablePostgres
-    from mcp_memory.store.postgres.store import PostgresStore, open_store
+    import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
 except ImportError:
     raise InvalidInput(
         "Setting 'store' names a PostgreSQL database, and its driver is not installed: `pip install "
         "'memory-pyramid[postgres]'`."
     ) from None
-
-__all__ = ["MovablePostgres", "PostgresStore", "migrate", "open_store"]

@@ -8,9 +8,3 @@
 
 Each module has plain functions over a connection; `SQLiteStore` gives them transactions and the verbs' names.
 """
-
-from __future__ import annotations
-
-from mcp_memory.store.sqlite.store import SQLiteStore, open_store
-
-__all__ = ["SQLiteStore", "open_store"]

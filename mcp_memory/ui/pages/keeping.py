@@ -13,8 +13,8 @@ from mcp_memory.ui.views import View
 from mcp_memory.ui.words import t
 
 if TYPE_CHECKING:
-    from mcp_memory.service.memory.retention import OverdueRows
     from mcp_memory.service.upkeep.backup import Backup
+    from mcp_memory.service.verbs.retention import OverdueRows
     from mcp_memory.store.values import Tombstone
 
 __all__ = ["backups", "export", "forgotten", "retention"]

@@ -26,7 +26,7 @@ from mcp_memory.ui.views import Page, View
 from mcp_memory.ui.words import WORDS, t
 
 if TYPE_CHECKING:
-    from mcp_memory.longterm.recall import RowVerdict
+    from mcp_memory.longterm.recall.blocks import RowVerdict
     from mcp_memory.longterm.search.explain import Explained, ExplainedRow, SearchLeg
 
 __all__ = ["search"]

@@ -20,7 +20,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.server.app import build_server
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.portable import opened
+from mcp_memory.service.portable.reading import opened
 from mcp_memory.testing import HashEmbedder
 
 KEY = "ghp_" + "Zq7w" * 9

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from click.testing import CliRunner, Result
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 from mcp_memory.core.errors import Refused
 from mcp_memory.integrations.clients.programs import CLIENTS
 from mcp_memory.integrations.clients.published import PLUGIN, PLUGIN_COMMANDS

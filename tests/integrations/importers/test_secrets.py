@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from mcp_memory.cli import program
+from mcp_memory.cli.main import program
 
 
 def test_no_part_of_what_other_memories_tell_brings_a_key_into_a_file(tmp_path: Path) -> None:

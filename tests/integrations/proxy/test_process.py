@@ -196,7 +196,8 @@ def resident_mb(pid: int) -> float:
 
 def test_nothing_heavy_is_loaded_before_the_first_large_result() -> None:
     code = (
-        "import sys; from mcp_memory.cli import program; program.get_command(None, 'wrap'); import mcp_memory.integrations.proxy\n"
+        "import sys; from mcp_memory.cli.main import program\n"
+        "program.get_command(None, 'wrap'); import mcp_memory.integrations.proxy.relay\n"
         "print(*sorted(name for name in sys.modules if name in sys.argv[1:]))"
     )
     heavy = ["mcp", "mcp_types", "httpx2", "numpy", "litellm", "tiktoken", "apsw", "tokenizers", "regex", "pydantic"]

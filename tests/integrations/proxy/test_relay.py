@@ -15,10 +15,11 @@ import pytest
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.integrations.proxy import Relay, keeper
+from mcp_memory.integrations.proxy import keeper
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.integrations.proxy.edit import Editor
 from mcp_memory.integrations.proxy.keeper import ResultKeeper
+from mcp_memory.integrations.proxy.relay import Relay
 from mcp_memory.integrations.proxy.stdio import LinePart
 from mcp_memory.integrations.shown_results import shown_of
 from mcp_memory.service.memory import open_memory

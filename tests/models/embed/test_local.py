@@ -13,9 +13,9 @@ import pytest
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import EmbeddingFailed, InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.models.embed import Embedder, embedder_for, make_embedder
 from mcp_memory.models.embed.bundled import StaticEmbedder
-from mcp_memory.models.embed.protocol import Prefixes, prefixes_of
+from mcp_memory.models.embed.factory import embedder_for, make_embedder
+from mcp_memory.models.embed.protocol import Embedder, Prefixes, prefixes_of
 from mcp_memory.service.memory import open_memory
 from tests.models.embed.onnx_model import WORDS, write_model
 

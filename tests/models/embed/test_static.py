@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
-from mcp_memory.models.embed import bundled, embedder_for, make_embedder
+from mcp_memory.models.embed import bundled
 from mcp_memory.models.embed.bundled import STATIC_CHARACTERS, STATIC_IDENTITY, TOKENS_READ, StaticEmbedder
+from mcp_memory.models.embed.factory import embedder_for, make_embedder
 
 MODEL = Path(str(resources.files("mcp_memory.models.embed") / "model"))
 EMBEDDER = StaticEmbedder()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.token_counts import token_counter
-from mcp_memory.service.compression import Compressed, compress_list
+from mcp_memory.service.compression.compress import Compressed, compress_list
 from mcp_memory.service.compression.plan import CompressionRules, Level
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.service.compression.lists import Messages
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

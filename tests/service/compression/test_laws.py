@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mcp_memory.service.compression import message_lists as edges
 from mcp_memory.service.compression.message_lists import units
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from tests.service.compression.conftest import Program
 from tests.service.compression.lists import Messages, Talk, forms, talks
 

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import FixedClock
 
 

@@ -25,7 +25,7 @@ from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store import purge_search
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import NewAtom, PersonaPage, SceneChanges, SceneEdit, Vectors
 from mcp_memory.testing import FixedClock
 from tests.postgres.notes import sql

@@ -18,7 +18,7 @@ from mcp_memory.service.memory import Memory
 from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import Which
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, SceneChanges, SceneEdit
 from mcp_memory.testing import FixedClock
 

@@ -11,8 +11,8 @@ from typing import Any
 from bench.reader import Reader
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.search import Search
-from mcp_memory.models.embed import make_embedder
+from mcp_memory.longterm.search.search import Search
+from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.scheduler import Scheduler

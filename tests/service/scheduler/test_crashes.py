@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.longterm.verification.evidence import verify
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters
 from mcp_memory.testing import FixedClock
 from tests.leases import pass_time

@@ -13,7 +13,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn, Stage
 from mcp_memory.service.scheduler import FIRST, DueStage, due
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Extraction, Merge, Merging, NewAtom, SceneChanges
 from mcp_memory.testing import FixedClock
 

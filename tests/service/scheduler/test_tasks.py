@@ -19,8 +19,8 @@ from bench.reader import Reader
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import ModelFailed
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.search import Search
-from mcp_memory.models.embed import make_embedder
+from mcp_memory.longterm.search.search import Search
+from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
@@ -28,7 +28,7 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.service.scheduler import RECORDS_A_QUESTION, REST, SOME, DueStage, Scheduler, due
 from mcp_memory.shortterm.summary_stage import AT_ONCE
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.testing import FixedClock
 from tests.leases import pass_time
 from tests.service.scheduler.rounds import finish, working

@@ -12,11 +12,11 @@ from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.secrets.masking import mask_id
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
-from mcp_memory.service.memory.verbs import Verbs, in_thread
+from mcp_memory.service.verbs.base import Verbs, in_thread
 from mcp_memory.store.values import Saving, SavingKind
 
 if TYPE_CHECKING:
-    from mcp_memory.service.compression import Compressed
+    from mcp_memory.service.compression.compress import Compressed
     from mcp_memory.service.compression.plan import Level
     from mcp_memory.store.values import CanvasVersion, Saved
 
@@ -306,7 +306,7 @@ class TaskVerbs(Verbs):
         of `CompressionRules`. `session` is that of the canvas and turns; by default the conversation has one of its
         own. Raises InvalidInput for anything but a list of messages, and for an impossible rule.
         """
-        from mcp_memory.service.compression import compress_list
+        from mcp_memory.service.compression.compress import compress_list
         from mcp_memory.service.compression.plan import LEVELS, make_rules
 
         if not isinstance(overhead, int) or overhead < 0:  # pyright: ignore[reportUnnecessaryIsInstance]

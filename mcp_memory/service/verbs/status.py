@@ -15,12 +15,12 @@ from mcp_memory import __version__
 from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
 from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
+from mcp_memory.service.verbs.base import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
 from mcp_memory.store.protocol import Store
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import Kind
-    from mcp_memory.longterm.recall import Recalled
+    from mcp_memory.longterm.recall.blocks import Recalled
     from mcp_memory.longterm.search.explain import Explained
     from mcp_memory.store.values import Saved, Token
 
@@ -128,7 +128,7 @@ class StatusVerbs(Verbs):
     @in_thread
     def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:
         """Explain what recall would bring for a question, and why. Raises InvalidInput without a query."""
-        from mcp_memory.longterm.recall import recalled
+        from mcp_memory.longterm.recall.blocks import recalled
 
         _not_empty(query)
         in_range(budget_tokens, "budget_tokens", 100, 100_000)

@@ -26,7 +26,7 @@ from mcp_memory.core.types import (
     TurnResults,
     Why,
 )
-from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
+from mcp_memory.service.verbs.base import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, RecallEntry, RecallHow
 
@@ -297,19 +297,19 @@ class LongtermVerbs(Verbs):
         return self._logged("recall", query, session, self._recalled(query, session, budget_tokens))
 
     def _recalled(self, query: str, session: str | None, budget: int) -> Bundle:
-        from mcp_memory.longterm import recall
+        from mcp_memory.longterm.recall import blocks
 
         in_range(budget, "budget_tokens", 1, 100_000)
         parts = self._parts
         context = parts.scheduler.context()
-        return recall.bundle(context, query, session=session, counter=parts.counter, budget=budget)
+        return blocks.bundle(context, query, session=session, counter=parts.counter, budget=budget)
 
     @in_thread
     def recall_stable(self, *, session: str | None = None, budget_tokens: int = 700) -> Bundle:
         """Return what the start of a conversation needs: the stable block alone."""
-        from mcp_memory.longterm import recall
+        from mcp_memory.longterm.recall import blocks
 
-        found = recall.stable(self._parts.scheduler.context(), counter=self._parts.counter, budget=budget_tokens)
+        found = blocks.stable(self._parts.scheduler.context(), counter=self._parts.counter, budget=budget_tokens)
         return self._logged("start", "", session, found)
 
     @in_thread
@@ -322,17 +322,17 @@ class LongtermVerbs(Verbs):
         turns of the session since its last summary are assumed to be in the context too. `is_rehearsal`: the
         block is not shown to anyone, and not logged.
         """
-        from mcp_memory.longterm import recall
+        from mcp_memory.longterm.recall import blocks
 
         parts = self._parts
-        found = recall.automatic(
+        found = blocks.automatic(
             parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
         )
         return found if is_rehearsal else self._logged("prompt", query, session, found)
 
     def _logged(self, how: RecallHow, query: str, session: str | None, found: Bundle) -> Bundle:
         """Note in the log of recalls which rows a context got; the query only where contents are logged."""
-        from mcp_memory.longterm.recall import named
+        from mcp_memory.longterm.recall.blocks import named
 
         if found.tokens:
             ids = (row[0] for block in (found.stable, found.dynamic) for id in named(block) if (row := _ROW.match(id)))

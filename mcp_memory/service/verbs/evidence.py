@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Mention
-from mcp_memory.service.memory.verbs import Verbs, in_thread, of_store
+from mcp_memory.service.verbs.base import Verbs, in_thread, of_store
 from mcp_memory.store.protocol import Store
 
 __all__ = ["EvidenceVerbs", "ProvenLine"]

@@ -20,13 +20,15 @@ from mcp_memory.core.progress import Tell, untold
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Reviewed, Turn
-from mcp_memory.service.memory.retention import RetentionVerbs
-from mcp_memory.service.memory.verbs import in_thread, of_store
+from mcp_memory.service.verbs.base import in_thread, of_store
+from mcp_memory.service.verbs.retention import RetentionVerbs
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Held, NewAtom, Token, Verdict
 
 if TYPE_CHECKING:
-    from mcp_memory.service.portable import Brought, Exported, Parcel
+    from mcp_memory.service.portable.bringing import Brought
+    from mcp_memory.service.portable.reading import Parcel
+    from mcp_memory.service.portable.writing import Exported
     from mcp_memory.store import export_model
     from mcp_memory.store.forgetting import How
 
@@ -149,7 +151,7 @@ class AdministrationVerbs(RetentionVerbs):
     @in_thread
     def export(self, target: Path, *, spaces: Sequence[str] | None = (), tell: Tell = untold) -> Exported:
         """Write this space (or these; None means all) to a file that is not there yet. Nothing forgotten is in it."""
-        from mcp_memory.service.portable import export
+        from mcp_memory.service.portable.writing import export
 
         store = self._parts.store
         chosen = None if spaces is None else spaces or [self.space]
@@ -161,7 +163,7 @@ class AdministrationVerbs(RetentionVerbs):
 
         Rows forgotten there since the last import are forgotten here too, which can be undone.
         """
-        from mcp_memory.service.portable import bring
+        from mcp_memory.service.portable.bringing import bring
 
         parts = self._parts
         done = bring(
@@ -256,7 +258,7 @@ class AdministrationVerbs(RetentionVerbs):
         from mcp_memory.core.secrets.masking import holds_secret
         from mcp_memory.core.types import NewTurn
         from mcp_memory.longterm.verification.trust import flag_turns
-        from mcp_memory.suspicion import flags
+        from mcp_memory.suspicion.flags import flags
 
         def _secret(turn: Turn) -> list[str]:
             return ["secret"] if holds_secret(turn.content, prose=turn.role != "tool") else []
@@ -319,7 +321,7 @@ def _doubts(row: export_model.ExportedTurn | export_model.ExportedAtom) -> tuple
     from mcp_memory.core.secrets.masking import holds_secret
     from mcp_memory.longterm.verification.trust import source_of_role
     from mcp_memory.store import export_model
-    from mcp_memory.suspicion import flags
+    from mcp_memory.suspicion.flags import flags
 
     if isinstance(row, export_model.ExportedTurn):
         text, prose = row.content, row.role != "tool"

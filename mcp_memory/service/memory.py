@@ -30,20 +30,20 @@ import anyio.to_thread
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import safe_name
-from mcp_memory.service.memory.administration import AdministrationVerbs
-from mcp_memory.service.memory.answers import AnswerVerbs
-from mcp_memory.service.memory.inspection import InspectionVerbs
-from mcp_memory.service.memory.pyramid import PyramidVerbs
-from mcp_memory.service.memory.status import StatusVerbs
-from mcp_memory.service.memory.upkeep import UpkeepVerbs
-from mcp_memory.service.memory.verbs import Parts
+from mcp_memory.service.verbs.administration import AdministrationVerbs
+from mcp_memory.service.verbs.answers import AnswerVerbs
+from mcp_memory.service.verbs.base import Parts
+from mcp_memory.service.verbs.inspection import InspectionVerbs
+from mcp_memory.service.verbs.pyramid import PyramidVerbs
+from mcp_memory.service.verbs.status import StatusVerbs
+from mcp_memory.service.verbs.upkeep import UpkeepVerbs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcp_memory.models.embed import Embedder
+    from mcp_memory.models.embed.protocol import Embedder
     from mcp_memory.models.llm import LLM
-    from mcp_memory.service.compression import Compressed
+    from mcp_memory.service.compression.compress import Compressed
     from mcp_memory.store.protocol import EmbeddedStore, Store
 
 MOST = 256
@@ -126,9 +126,9 @@ def _join(
     from mcp_memory.core.process_registry import register
     from mcp_memory.core.telemetry import traced
     from mcp_memory.core.token_counts import token_counter
-    from mcp_memory.longterm.search import Search
     from mcp_memory.longterm.search.rerank import make_rerank
-    from mcp_memory.models.embed import make_embedder
+    from mcp_memory.longterm.search.search import Search
+    from mcp_memory.models.embed.factory import make_embedder
     from mcp_memory.models.metered import MeteredModel, make_llm, make_others
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.recall_log import RecallLog
@@ -196,7 +196,7 @@ def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
     from mcp_memory.core.telemetry import traced
 
     if settings.store is None:
-        from mcp_memory.store.sqlite import open_store
+        from mcp_memory.store.sqlite.store import open_store
 
         if settings.objects is not None:
             raise InvalidInput(
@@ -206,7 +206,7 @@ def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:
 
         embedded = traced(open_store(settings.home), "store")
         return embedded, embedded
-    from mcp_memory.store.postgres import open_store as open_postgres
+    from mcp_memory.store.postgres.store import open_store as open_postgres
 
     return traced(open_postgres(settings.store, settings.objects), "store"), None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import Refused
-from mcp_memory.service.memory.verbs import Verbs, in_thread
+from mcp_memory.service.verbs.base import Verbs, in_thread
 
 if TYPE_CHECKING:
     from mcp_memory.service.upkeep.backup import Backup

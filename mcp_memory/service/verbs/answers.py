@@ -21,9 +21,9 @@ from mcp_memory.core.types import (
     ShownMemories,
     ShownTurns,
 )
-from mcp_memory.service.memory.longterm import LongtermVerbs
-from mcp_memory.service.memory.tasks import TaskVerbs
-from mcp_memory.service.memory.verbs import in_thread
+from mcp_memory.service.verbs.base import in_thread
+from mcp_memory.service.verbs.longterm import LongtermVerbs
+from mcp_memory.service.verbs.tasks import TaskVerbs
 
 if TYPE_CHECKING:
     from mcp_memory.service.excerpts import ExcerptRequest

@@ -20,8 +20,8 @@ from mcp_memory.core.text import one_line, safe_name
 if TYPE_CHECKING:
     from mcp_memory.core.process_registry import ProcessNote
     from mcp_memory.core.token_counts import TokenCounter
-    from mcp_memory.longterm.search import Search
     from mcp_memory.longterm.search.rerank import Rerank
+    from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.recall_log import RecallLog
@@ -115,7 +115,7 @@ class Parts:
 
     def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
         """Return the moment that a time filter names; None for no filter."""
-        from mcp_memory.language.when import parse_time
+        from mcp_memory.language.when.intervals import parse_time
 
         return parse_time(text, what=what, now=now or self.now(), end=end) if text else None
 

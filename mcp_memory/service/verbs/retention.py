@@ -20,7 +20,7 @@ from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Forgotten
-from mcp_memory.service.memory.verbs import Verbs, in_thread
+from mcp_memory.service.verbs.base import Verbs, in_thread
 from mcp_memory.store.values import Conflict, Tombstone
 
 if TYPE_CHECKING:

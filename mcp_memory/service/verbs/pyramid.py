@@ -11,8 +11,8 @@ from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.models.llm import reply_schema
-from mcp_memory.service.memory.evidence import EvidenceVerbs
-from mcp_memory.service.memory.verbs import in_thread, of_store
+from mcp_memory.service.verbs.base import in_thread, of_store
+from mcp_memory.service.verbs.evidence import EvidenceVerbs
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, SceneChanges
 

@@ -13,8 +13,8 @@ from typing import Any
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ActivityEntry, Atom, DaySavings, Fact, Kind, SessionSavings, StatementPage, Turn
-from mcp_memory.service.memory.status import connected
-from mcp_memory.service.memory.verbs import Verbs, in_range, in_thread
+from mcp_memory.service.verbs.base import Verbs, in_range, in_thread
+from mcp_memory.service.verbs.status import connected
 from mcp_memory.store.values import Filters, RecallEntry, Saved, Tombstone
 
 MAX_PAGE = 500

@@ -1,0 +1,380 @@
+"""Relays messages between a client and a server.
+
+`wrap` joins the parts; `Relay` relays both directions and tracks pending requests. Only answers to these are looked at,
+and a large one is kept while other messages overtake it; a second answer to a request is dropped. When the server ends,
+every pending request gets an error, so that no client waits forever.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from mcp_memory.core.logs import set_up
+from mcp_memory.core.text import one_line
+from mcp_memory.integrations.proxy import stdio as wire
+from mcp_memory.integrations.proxy.edit import Editor
+from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper
+from mcp_memory.integrations.proxy.stdio import (
+    LinePart,
+    Message,
+    NotAMessage,
+    ServerProcess,
+    Splitter,
+    StdioClient,
+    UnreadableLine,
+    key_of,
+)
+
+if TYPE_CHECKING:
+    from mcp_memory.core.config import Settings
+    from mcp_memory.integrations.proxy.http_server import HttpServer
+
+logger = logging.getLogger(__name__)
+
+SMALL_LINE = 262_144  # bytes; a longer one is parsed in a thread
+LARGE_LINE = 8 * 2**20  # bytes; a longer one is kept before the next message is read
+AT_ONCE = 8
+DRAIN_SECONDS = 10.0
+STRAY_LINES = 20
+MOST_DONE = 1_000
+
+_META = "io.modelcontextprotocol/"
+"""What the keys of the protocol generation begin with that has no handshake: each message says who speaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRequest:
+    """A request whose answer has not come: its id, its method, and the call that it is."""
+
+    id: object
+    method: str
+    call: ProxiedCall | None = None
+
+
+class Relay:
+    """One client and one server."""
+
+    def __init__(self, client: StdioClient, server: ServerProcess | HttpServer, editor: Editor) -> None:
+        self._client = client
+        self._server = server
+        self._editor = editor
+        self._waiting: dict[str, PendingRequest] = {}
+        self._opening: dict[str, anyio.CancelScope] = {}
+        self._client_name = ""
+        self._slots = anyio.Semaphore(AT_ONCE)
+        self._stray = 0
+        self._done = dict[str, None]()
+        """Requests that were answered, the latest last; of one whose id is used again the answer is awaited again."""
+        self._repeated = 0
+
+    async def run(self) -> int:
+        """Relay until the server has gone, or the client, and then the server; return the server's exit code."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._from_client, tasks)
+            async with anyio.create_task_group() as editing:
+                await self._from_server(editing)
+                editing.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
+            code = await self._server.ended()
+            await self._tell_who_waits(code)
+            tasks.cancel_scope.cancel()
+            return code
+        raise AssertionError("unreachable")
+
+    async def _send(self, line: bytes) -> None:
+        try:
+            await self._client.send(line)
+        except OSError:  # the client does not listen any more
+            self._server.leave()
+
+    # --- from the client ----------------------------------------------------------------------------
+
+    async def _from_client(self, tasks: TaskGroup) -> None:
+        splitter = Splitter()
+        async for chunk in self._client.chunks():
+            for line in splitter.feed(chunk):
+                if isinstance(line, LinePart):
+                    await self._server.send(line.data)
+                elif not await self._is_ours(line, tasks):
+                    await self._server.send(line + b"\n")
+        if rest := splitter.rest():
+            await self._server.send(rest)
+        self._server.leave()
+
+    async def _is_ours(self, line: bytes, tasks: TaskGroup) -> bool:
+        """Take note of what the client asks, and tell whether it asks us."""
+        try:
+            message = await _parsed(line)
+        except (NotAMessage, UnreadableLine):
+            return False  # the server says what is wrong with it
+        if isinstance(message, list):
+            for one in message:
+                if isinstance(one, dict):
+                    self._note(cast("Message", one), call=None)
+            return False
+        given = message.get("params")
+        params = cast("Message", given) if isinstance(given, dict) else {}
+        self._client_name = _name_in(params, "clientInfo") or self._client_name
+        match message.get("method"):
+            case "notifications/cancelled":
+                return self._cancelled(key_of(params.get("requestId")))
+            case "tools/call":
+                name, arguments = params.get("name"), params.get("arguments")
+                if "id" in message and self._editor.means_us(name, arguments):
+                    tasks.start_soon(self._open, message, str(name), arguments)
+                    return True
+                self._note(message, call=ProxiedCall(str(name), arguments, message.get("id"), self._client_name))
+            case _:
+                self._note(message, call=None)
+        return False
+
+    def _note(self, message: Message, call: ProxiedCall | None) -> None:
+        if "id" in message and isinstance(method := message.get("method"), str):
+            key = key_of(message["id"])
+            self._done.pop(key, None)
+            self._waiting[key] = PendingRequest(message["id"], method, call)
+
+    def _cancelled(self, key: str) -> bool:
+        self._waiting.pop(key, None)
+        scope = self._opening.get(key)
+        if scope:
+            scope.cancel()
+        return scope is not None
+
+    async def _open(self, request: Message, name: str, arguments: object) -> None:
+        """Answer a call of the tool that was added; the server knows nothing of it."""
+        key = key_of(request["id"])
+        with anyio.CancelScope() as scope:
+            self._opening[key] = scope
+            result = await self._editor.open(name, arguments)
+            if f"{_META}protocolVersion" in (request["params"].get("_meta") or {}):
+                result["resultType"] = "complete"
+            await self._send(wire.success(request["id"], result))
+        del self._opening[key]
+
+    # --- from the server ----------------------------------------------------------------------------
+
+    async def _from_server(self, editing: TaskGroup) -> None:
+        passing, dropping, cut_off = False, False, None
+        async for line in self._server.lines():
+            if isinstance(line, bytes):
+                if line.strip():
+                    await self._one_from_server(line, editing)
+                continue
+            if not passing and not dropping:
+                dropping = self._is_repeated(wire.id_in(line.data))
+            if dropping:
+                dropping = not line.last
+                continue
+            if not passing:
+                logger.warning("a message is over %d MB and passes as it is", wire.MAX_LINE // 2**20)
+                cut_off = self._answered(wire.id_in(line.data))
+                await self._client.hold()
+            passing = not line.last
+            try:
+                await self._client.send_piece(line.data)
+            except OSError:
+                self._server.leave()
+            if line.last:
+                self._client.release()
+        if passing:
+            await self._end_piece(cut_off)
+
+    async def _end_piece(self, waiting: PendingRequest | None) -> None:
+        """End a line that the server left unfinished, so that later messages are read."""
+        try:
+            await self._client.send_piece(b"\n")
+        except OSError:
+            self._server.leave()
+        self._client.release()
+        if waiting:
+            self._waiting[key_of(waiting.id)] = waiting
+
+    async def _one_from_server(self, line: bytes, editing: TaskGroup) -> None:
+        try:
+            message = await _parsed(line)
+        except NotAMessage:
+            await self._broken(line)
+            return
+        except UnreadableLine:
+            key = wire.id_in(line)
+            if self._is_repeated(key):
+                return
+            self._answered(key)
+            await self._send(line + b"\n")
+            return
+        if isinstance(message, list):
+            fresh = [one for one in message if not self._is_second(one)]
+            if len(fresh) < len(message):
+                if not fresh:
+                    return
+                message, line = fresh, json.dumps(fresh).encode()
+        elif self._is_second(message):
+            return
+        waiting = self._answers(message)
+        if waiting is None or isinstance(message, list):
+            await self._send(line + b"\n")
+            return
+        result = message.get("result")
+        if isinstance(result, dict) and (name := _name_in(cast("Message", result), "serverInfo")):
+            self._editor.learn(name)
+        if waiting.call is None or len(line) > LARGE_LINE:
+            await self._edit(line, message, waiting)
+        else:
+            await self._slots.acquire()
+            editing.start_soon(self._edit_beside, line, message, waiting)
+
+    async def _edit(self, line: bytes, message: Message, waiting: PendingRequest) -> None:
+        try:
+            edited = await self._editor.edited(message, waiting.method, waiting.call)
+        except Exception:
+            logger.exception("an answer to %s passes as it is", waiting.method)  # a bug of ours is not the client's
+            edited = None
+        await self._send(edited or line + b"\n")
+
+    async def _edit_beside(self, line: bytes, message: Message, waiting: PendingRequest) -> None:
+        try:
+            await self._edit(line, message, waiting)
+        finally:
+            self._slots.release()
+
+    def _answers(self, message: Message | list[Any]) -> PendingRequest | None:
+        """Return the pending request that this message answers; a batch answers several, and is not edited."""
+        if isinstance(message, list):
+            for one in message:
+                if isinstance(one, dict):
+                    self._answers(cast("Message", one))
+            return None
+        return self._answered(key_of(message["id"])) if _is_answer(message) else None
+
+    def _is_second(self, message: object) -> bool:
+        return _is_answer(message) and self._is_repeated(key_of(message["id"]))
+
+    def _answered(self, key: str | None) -> PendingRequest | None:
+        waiting = None if key is None else self._waiting.pop(key, None)
+        if waiting is not None and key is not None:
+            self._done[key] = None
+            if len(self._done) > MOST_DONE:
+                del self._done[next(iter(self._done))]
+        return waiting
+
+    def _is_repeated(self, key: str | None) -> bool:
+        """Tell whether an answer is the second one to its request, and say so in the log."""
+        if key is None or key in self._waiting or key not in self._done:
+            return False
+        self._repeated += 1
+        if self._repeated <= STRAY_LINES:
+            logger.warning("left out a second answer to a request (%d so far)", self._repeated)
+        return True
+
+    async def _broken(self, line: bytes) -> None:
+        """Answer who waits for a line that is no message, and show it where a person looks."""
+        waiting = self._answered(wire.id_in(line)) if line.lstrip()[:1] == b"{" else None
+        if waiting:
+            text = f"{self._server.name} answered with a line that is not JSON ({len(line):,} bytes)."
+            await self._send(wire.failure(waiting.id, text, wire.PARSE_ERROR))
+        self._stray += 1
+        if self._stray <= STRAY_LINES:
+            shown = one_line(line[:400].decode("utf-8", "replace"), 200)
+            logger.warning("left out a line of the server's output that is no message: %s", shown)
+        elif self._stray == STRAY_LINES + 1:
+            logger.warning("further lines that are no messages are left out without a word")
+
+    async def _tell_who_waits(self, code: int) -> None:
+        """Answer all requests that the server left unanswered."""
+        text = f"{self._server.name} has ended (exit code {code}) and did not answer."
+        waiting, self._waiting = self._waiting, {}
+        for one in waiting.values():
+            await self._send(wire.failure(one.id, text))
+
+
+def _is_answer(message: object) -> TypeGuard[Message]:
+    return isinstance(message, dict) and "id" in message and "method" not in message
+
+
+async def _parsed(line: bytes) -> Message | list[Any]:
+    if len(line) <= SMALL_LINE:
+        return wire.parse(line)
+    return await anyio.to_thread.run_sync(wire.parse, line)
+
+
+def _name_in(given: Message, key: str) -> str | None:
+    """Return the name of who speaks: said once in the handshake, or in the `_meta` of each message."""
+    meta = given.get("_meta")
+    info = given.get(key) or (cast("Message", meta).get(_META + key) if isinstance(meta, dict) else None)
+    name = cast("Message", info).get("name") if isinstance(info, dict) else None
+    return name if isinstance(name, str) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrapOptions:
+    """What to wrap, a command or an address, and how. Texts of more than `over` tokens are kept."""
+
+    command: Sequence[str]
+    url: str | None
+    headers: Sequence[str]
+    over: int
+    session: str | None
+    folder: str
+    """Where the client works; see `Keeper`."""
+    offers_tool: bool
+
+
+def wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
+    """Stand between the server and our own standard input and output until it has ended; return its exit code.
+
+    `settings` are read at the first large result: where they are wrong, it passes as it is. Raises NotFound,
+    Refused and InvalidInput where the options are wrong or the server cannot be started.
+    """
+    set_up(prefix="mcp-memory wrap: ")
+    return anyio.run(_wrap, options, settings)
+
+
+async def _wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
+    keeper = ResultKeeper(settings, over=options.over, session=options.session, folder=options.folder)
+    async with AsyncExitStack() as stack:
+        server = await _server(options, stack)
+        await stack.enter_async_context(keeper.running())
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        tasks.start_soon(_pass_signals_on, server)
+        code = await Relay(StdioClient(), server, Editor(keeper, offers_tool=options.offers_tool)).run()
+        tasks.cancel_scope.cancel()
+        return code
+    raise AssertionError("unreachable")
+
+
+async def _server(options: WrapOptions, stack: AsyncExitStack) -> ServerProcess | HttpServer:
+    if options.url is None:
+        return await ServerProcess.start(options.command)
+    from mcp_memory.integrations.proxy.http_server import (
+        connected,
+        headers_of,  # it needs the SDK, which takes half a second
+    )
+
+    return await stack.enter_async_context(connected(options.url, headers_of(options.headers)))
+
+
+async def _pass_signals_on(server: ServerProcess | HttpServer) -> None:
+    try:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
+            async for signum in received:
+                server.signal(signum)
+    except (NotImplementedError, AttributeError):  # Windows: Ctrl-C raises KeyboardInterrupt
+        await anyio.sleep_forever()
+
+
+def leave(code: int) -> None:
+    """End this process at once: a thread may still be working on something abandoned."""
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,437 @@
+"""The two blocks of a recall within a budget, and automatic recall.
+
+The stable block (user, standing rules, persona, scenes) changes only when the memory does: two calls with the same
+budget and no write between them return the same bytes. The dynamic block answers the question and the current
+conversation: atoms, verbatim turns, standing rules, scenes, facts. Rows that `relevance` judges relevant come first;
+the closest other turns follow under "unsure" and fill the budget, because a client would believe a denial. Atoms are
+ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without a question and a
+conversation by confidence alone.
+
+Both blocks together fit the budget, counted exactly. `left_out` lists relevant rows that did not fit. Closed or
+forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
+evidence, and a turn whose statement was replaced is marked. `recalled` explains a recall: which rows it shows for a
+question, and why it leaves others out.
+
+A program that puts text before every prompt must not get in the way of those that need none. So `automatic` has a gate
+of its own, where an explicit recall shows the closest there is. The gate adds up
+
+    prompt   does it lean on earlier conversations (`embed.classifiers`)? It does where it names a speaker of the memory
+    weight   how much of the prompt the best row holds (`relevance`)
+    cosine   how near the nearest row is by meaning
+    size     in a larger memory the best of many rows looks good by chance, so there it takes more
+
+The weights were fitted on the development sets (`bench.recall`, `bench.week_one`). A prompt that asks to continue an
+earlier conversation ("where were we?") gets the end of that one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.token_counts import TokenCounter
+from mcp_memory.core.types import Atom, Bundle, Kind, Turn
+from mcp_memory.longterm import persona as l3_page
+from mcp_memory.longterm.recall.dynamic import (
+    RecallLimits,
+    asks_to_continue,
+    dynamic_lines,
+    last_conversation,
+    top_by_confidence,
+)
+from mcp_memory.longterm.recall.lines import Group, RecallLine, is_shown_in, statement_line
+from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, WeighedRow, recall_query, weigh_rows
+from mcp_memory.longterm.search.pages import current
+from mcp_memory.longterm.search.ranking import without_names
+from mcp_memory.longterm.search.search import SearchContext, row_texts
+from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
+from mcp_memory.longterm.verification.trust import quarantined_ids
+from mcp_memory.models.embed.classifiers import leans_on_memory
+from mcp_memory.store.citations import cited, tidy
+from mcp_memory.store.values import Filters, Layer
+from mcp_memory.suspicion.flags import flags
+
+IDENTITY_TOKENS = 50
+ALWAYS, CRITICAL = "Always:\n", "Keep in mind:\n"
+ALWAYS_TOKENS = 120  # for both
+_CRITICAL = 90  # priority: facts for every question, such as an allergy
+_STABLE_SHARE = 0.25  # of the budget: with 0.4 recall of 600 tokens brings 2 points less of the evidence
+_EXCHANGES = 3
+_LAST_TURNS = 60  # searched for them: an agent may say a lot between two turns of the user
+_IN_CONTEXT = 1_000  # turns of a session that its context may hold
+_HEADINGS: dict[Group, str] = {
+    "scene": "",
+    "fact": "",
+    "atom": "",
+    "rule": "Rules the user stated; follow those that apply:",
+    "turn": "About this, newest day first:",
+    "output": "",
+    "end": "",
+    "maybe": "Said earlier, may matter here; newest day first:",
+    "unsure": "Closest, unsure, newest day first:",
+}
+"""The parts of the dynamic block in their order, each with the line above it."""
+_SAID: tuple[Group, ...] = ("turn", "maybe", "unsure")
+_UNSURE: tuple[Group, ...] = ("maybe", "unsure")
+_LEAST_TOKENS = 30  # with fewer left, no further line is tried
+
+
+def bundle(desk: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
+    """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too."""
+    stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
+    left = budget - counter.count(stable) if stable else budget
+    context = context_of(desk, session)
+    if question.strip() or context:
+        dynamic, left_out = _fitted(dynamic_lines(desk, question, context, known=stable), counter, left)
+    else:
+        dynamic, _ = _fitted(top_by_confidence(desk, known=stable), counter, left)
+        left_out = []  # nothing was asked, so nothing is missing
+    tokens = sum(counter.count(block) for block in (stable, dynamic) if block)
+    return Bundle(stable=stable, dynamic=dynamic, tokens=tokens, left_out=[*left_out, *missing])
+
+
+def stable(desk: SearchContext, *, counter: TokenCounter, budget: int) -> Bundle:
+    """Return the stable block alone, for the start of a conversation."""
+    text, missing = _stable(desk, counter, budget)
+    return Bundle(stable=text, dynamic="", tokens=counter.count(text) if text else 0, left_out=missing)
+
+
+def automatic(
+    desk: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, known: str
+) -> Bundle:
+    """Return context for a prompt without what its session shows already, for a program that keeps track.
+
+    A session shows `known`, the blocks recalled earlier, and its turns since its last summary.
+    """
+    lines = automatic_lines(desk, question, known=known, there=_in_context(desk, session))
+    told_before = set(known.splitlines())
+    dynamic, left_out = _fitted((line for line in lines if line.text not in told_before), counter, budget)
+    return Bundle(stable="", dynamic=dynamic, tokens=counter.count(dynamic) if dynamic else 0, left_out=left_out)
+
+
+def _in_context(desk: SearchContext, session: str) -> set[str]:
+    """Return the ids of the turns since the last summary of a session, which a compaction puts in place of the rest."""
+    turns = desk.store.last_turns(desk.space, session, limit=_IN_CONTEXT, roles=("user", "assistant", "system"))
+    begin = max((place for place, turn in enumerate(turns) if (turn.role, turn.name) == SUMMARY), default=0)
+    return {turn.id for turn in turns[begin:]}
+
+
+def context_of(desk: SearchContext, session: str | None) -> list[Turn]:
+    """Return the last three turns of the user in a session, and the assistant's last word after each of them."""
+    if session is None:
+        return []
+    talk = desk.store.last_turns(desk.space, session, limit=_LAST_TURNS, roles=("user", "assistant"))
+    final = [
+        turn
+        for turn, after in zip_longest(talk, talk[1:])
+        if turn.role == "user" or after is None or after.role == "user"
+    ]
+    asked_at = [place for place, turn in enumerate(final) if turn.role == "user"]
+    return final[asked_at[-_EXCHANGES:][0] :] if asked_at else final
+
+
+# --- the stable block -------------------------------------------------------------------------------
+
+
+def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
+    """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
+    store, space = desk.store, desk.space
+    who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
+    standing = [atom for atom in _users(desk, "instruction") if atom.priority < 0]
+    rules = sorted(standing, key=lambda one: one.valid_from, reverse=True)
+    traits = [one for one in _users(desk, "persona") if one.priority >= _CRITICAL and not _only_names(one, who)]
+    always = _head(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
+    left = ALWAYS_TOKENS - (counter.count(always) if always else 0)
+    critical = _head(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
+    rules += traits
+    shown = {atom.id for atom in rules if is_shown_in(atom, f"{always}\n{critical}\n")}
+    lines = [*who.splitlines(), *always.splitlines(), *critical.splitlines(), *_persona(desk, shown)]
+    scenes = [one for one in current(store, space) if not flags(f"{one.title}\n{one.summary}", "assistant")]
+
+    def block(many: int, of_scenes: int) -> str:
+        navigation = l3_page.navigation(scenes[:of_scenes]).splitlines()
+        text = "\n".join(line for line in [*lines[:many], *navigation] if line)
+        return recall_block(text, part="stable") if text else ""
+
+    many = _most(len(lines), lambda count: counter.fits(block(count, 0), budget))
+    while many < len(lines) and many and _is_heading(lines[many - 1]):
+        many -= 1  # nothing is left under it
+    whole = many == len(lines)
+    of_scenes = _most(len(scenes), lambda count: counter.fits(block(many, count), budget)) if whole else 0
+    text = block(many, of_scenes)
+    rest = [atom.id for atom in rules if not is_shown_in(atom, text)]
+    return text, [*rest, *(scene.slug for scene in scenes[of_scenes:])]
+
+
+def _is_heading(line: str) -> bool:
+    return line.startswith("#") or f"{line}\n" in (ALWAYS, CRITICAL)
+
+
+def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
+    """Return statements of the user of a kind."""
+    listed = desk.store.list_atoms(desk.space, filters=Filters(kind=kind, unheld=True), limit=50)
+    return [atom for atom in listed if atom.source == "user"]
+
+
+def _only_names(atom: Atom, who: str) -> bool:
+    """Tell whether an atom states the user's name, which stands in `who` already."""
+    return atom.fact is not None and atom.fact.relation == "name" and atom.fact.value in who
+
+
+def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
+    """Return the lines of the page without those of which all rests on atoms that are shown already."""
+    page = l3_page.body(desk.store, desk.space)
+    if page == l3_page.EMPTY:
+        return []
+    lines = [line for line in page.splitlines() if line and not line.startswith("# ")]
+    lines = [line for line in lines if not cited(line) or not shown.issuperset(cited(line))]
+    held = desk.store.persona(desk.space)
+    by_model = held is not None and held.by_model
+    sound = [line for line in lines if not flags(line, "assistant" if by_model else "user")]
+    return [line for line in tidy(sound).splitlines() if line]
+
+
+def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
+    """Return the label with as many of the items as fit."""
+    many = _most(len(items), lambda many: counter.fits(label + joint.join(items[:many]), budget))
+    return label + joint.join(items[:many]) if many else ""
+
+
+def _most(count: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest count up to `count` that fits; 0 always does."""
+    if fits(count):
+        return count
+    few, many = 0, count
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if fits(middle) else (few, middle)
+    return few
+
+
+# --- the dynamic block ------------------------------------------------------------------------------
+
+
+def _fitted(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
+    """Return the block of the lines that fit, in their order, and the ids of relevant lines that did not.
+
+    Unsure lines are read until the budget is used up.
+    """
+    taken: list[RecallLine] = []
+    left_out: list[str] = []
+    headings: set[str] = set()
+    room = budget - counter.count(recall_block("", part="dynamic"))
+    for line in lines:
+        is_sure = line.group not in _UNSURE
+        if line.is_suspect:
+            left_out += [line.id] * is_sure
+            continue
+        if not is_sure and room < _LEAST_TOKENS:
+            break
+        above = [heading for heading in _above(line) if heading not in headings]
+        cost = counter.count("".join(f"{text}\n" for text in [*above, line.text]))
+        if cost <= room:
+            taken.append(line)
+            headings.update(above)
+            room -= cost
+        elif is_sure:
+            left_out.append(line.id)
+    while taken and not counter.fits(_dynamic(taken), budget):
+        left_out.append(taken.pop().id)  # lines may count a token more together than apart
+    return _dynamic(taken), list(dict.fromkeys(left_out))
+
+
+def _above(line: RecallLine) -> list[str]:
+    """Return the headings above a line: that of its part, and its day."""
+    heading = _HEADINGS[line.group]
+    return [*([heading] if heading else []), *([f"{line.day:%Y-%m-%d}:"] if line.group in _SAID else [])]
+
+
+def _dynamic(lines: Sequence[RecallLine]) -> str:
+    shown: list[str] = []
+    for group, heading in _HEADINGS.items():
+        part = [line for line in lines if line.group == group]
+        if part and heading:
+            shown.append(heading)
+        shown += _by_day(part) if group in _SAID else [line.text for line in part]
+    return recall_block("\n".join(shown), part="dynamic") if shown else ""
+
+
+def _by_day(lines: Sequence[RecallLine]) -> Iterator[str]:
+    """Yield the turns by day, the newest day first; within a day the oldest first."""
+    days = sorted({line.day for line in lines if line.day}, reverse=True)
+    for day in days:
+        yield f"{day:%Y-%m-%d}:"
+        yield from (line.text for line in sorted((one for one in lines if one.day == day), key=lambda one: one.place))
+
+
+_LOOKED_AT = 15
+_TEXT = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowVerdict:
+    """The decision on one row. `weight` is its relevance: 1 is relevant, 0.5 is near."""
+
+    id: str
+    weight: float
+    cosine: float
+    brought: bool
+    why: str
+    text: str
+    """At most 160 characters of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """The dynamic block for a question, and the decision on each of the first rows of the search."""
+
+    tokens: int
+    brought: str
+    left_out: tuple[str, ...]
+    """Relevant rows that did not fit."""
+    about: float
+    near: float
+    verdicts: tuple[RowVerdict, ...]
+
+
+def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
+    """Recall for a question without a session, and explain the decision on each row."""
+    made = bundle(desk, query, session=None, counter=counter, budget=budget)
+    wanted = recall_query(desk, [query])
+    rows = [(layer, row) for layer in _LAYERS for row in weigh_rows(wanted, layer, limit=_LOOKED_AT)] if wanted else []
+    anything = any(row.weight >= ABOUT and not row.is_echo for _, row in rows)
+    told = set(named(made.dynamic))
+    stable = set(named(made.stable))
+    ids = [row.id for _, row in rows]
+    held = quarantined_ids(desk.store, desk.space, ids)
+    texts = row_texts(desk.store, desk.space, ids)
+    return Recalled(
+        tokens=made.tokens,
+        brought=made.dynamic,
+        left_out=tuple(made.left_out),
+        about=ABOUT,
+        near=NEAR,
+        verdicts=tuple(
+            RowVerdict(
+                id=row.id,
+                weight=round(row.weight, 3),
+                cosine=round(row.cosine, 3),
+                brought=row.id in told,
+                why=_why(row, told=told, stable=stable, left_out=made.left_out, held=held, anything=anything),
+                text=mask(one_line(texts.get(row.id, ""), _TEXT)),
+            )
+            for _, row in sorted(rows, key=lambda one: -one[1].weight)
+        ),
+    )
+
+
+_LAYERS: tuple[Layer, ...] = ("atom", "turn")
+
+
+def _why(
+    row: WeighedRow, *, told: set[str], stable: set[str], left_out: list[str], held: set[str], anything: bool
+) -> str:
+    is_about = anything and row.weight >= NEAR
+    if row.id in told:
+        return "is brought" if is_about else "is brought as the closest there is; it may be about something else"
+    if row.id in stable:
+        return "is in the part that every recall has"
+    if row.id in held:
+        return "waits for review"
+    if row.id in left_out:
+        return "did not fit into the tokens that this recall may have"
+    if row.is_echo:
+        return "only repeats what is asked"
+    if not is_about:
+        return f"is not surely about it ({row.weight:.2f}, where {NEAR} is near), and closer rows took the room"
+    return "is told by another line, or no longer holds"
+
+
+def named(block: str) -> Iterator[str]:
+    """Yield the ids that a block shows: `- [a5 · …`, `- [t7] …` and, in pages, `(a5, a7)`."""
+    yield from cited(block)
+    for line in block.splitlines():
+        if line.startswith("- ["):
+            yield line[3:].split("]")[0].split(" ")[0]
+
+
+_REACH = RecallLimits(
+    turns=24,
+    rules=4,
+    rules_for_question=1,
+    before_rules=6,
+    rule_width=120,
+    widths=(320, 240, 160, 160, 120),
+    assistant_widths=(640, 320, 160, 120),
+    unsure_widths=(120,),
+    certain="maybe",
+    unsure="maybe",
+    outputs=False,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelevanceGate:
+    """Weights of the gate: it opens where their weighted sum exceeds 0."""
+
+    weight: float = 4.2
+    most_weight: float = 1.5
+    cosine: float = 8.0
+    usual_cosine: float = 0.36
+    """Used where there is no cosine, or one of another model than the bundled one, whose scale differs."""
+    prompt: float = 0.8
+    named: float = 2.0
+    """The least that a prompt says of itself, as log-odds, where it names who speaks in the memory."""
+    size: float = 3.0
+    """For each e-fold by which a memory is larger than `small` turns, up to `large`."""
+    small: int = 100
+    large: int = 300
+    bar: float = 5.25
+
+    def score(self, rows: Sequence[WeighedRow], prompt: float, size: int, *, bundled: bool) -> float:
+        """Return the score of the rows found, a prompt's log-odds and the number of turns in the memory."""
+        weight = max((row.weight for row in rows if not row.is_echo), default=0.0)
+        cosine = max((row.cosine for row in rows), default=0.0) if bundled else 0.0
+        larger = math.log(max(self.small, min(size, self.large)) / self.small)
+        return (
+            self.weight * min(weight, self.most_weight)
+            + self.cosine * (cosine or self.usual_cosine)
+            + self.prompt * prompt
+            - self.size * larger
+            - self.bar
+        )
+
+
+def automatic_lines(
+    desk: SearchContext, prompt: str, *, known: str, there: Collection[str], gate: RelevanceGate = RelevanceGate()
+) -> Iterator[RecallLine]:
+    """Yield lines for a prompt whose writer did not ask for a recall.
+
+    Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
+    searched for: the reader sees it.
+    """
+    if asks_to_continue(prompt):
+        return iter([] if there else last_conversation(desk, there))
+    if small_talk_kind(prompt) is not None:
+        return iter(())
+    totals = desk.store.totals(desk.space, "turn")
+    bundled = desk.settings.embedder == "bundled"
+    names_speaker = without_names(prompt, totals.names) != prompt
+
+    def is_open(rows: Sequence[WeighedRow]) -> bool:
+        leaning = max(_leaning(prompt), gate.named if names_speaker else -math.inf)
+        return gate.score(rows, leaning, totals.rows, bundled=bundled) > 0
+
+    return dynamic_lines(desk, prompt, [], known=known, there=there, reach=_REACH, gate=is_open)
+
+
+def _leaning(prompt: str) -> float:
+    try:
+        return leans_on_memory(prompt)
+    except EmbeddingFailed:
+        return 0.0

@@ -1,0 +1,69 @@
+"""Makes the embedder that is configured; nothing is loaded until it is first asked.
+
+Every vector is stored under its model's `identity`, so a change of model is seen, and rows are embedded
+again, rather than compared across models.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.models.embed.bundled import BundledEmbedder, StaticEmbedder
+from mcp_memory.models.embed.external import Library, LocalEmbedder, RemoteEmbedder
+from mcp_memory.models.embed.protocol import Embedder, prefixes_of
+
+__all__ = ["embedder_for", "make_embedder"]
+
+
+def make_embedder(settings: Settings) -> Embedder | None:
+    """Return the embedder that the settings name; None where they say `none`. InvalidInput for half a name."""
+    match settings.embedder.partition(":"):
+        case "none", "", _:
+            return None
+        case "bundled", "", _:
+            return BundledEmbedder()
+        case ("fastembed" | "model2vec") as library, ":", model:
+            return _local(library, model, settings)
+        case _:
+            return _remote(settings.embedder, settings)
+
+
+def embedder_for(identity: str, settings: Settings) -> Embedder | None:
+    """Return an embedder that makes vectors of that identity today; None if there is none.
+
+    The bundled model always can, if it is still the same, and so can a local one while its folder is, with its known
+    prefixes. A remote one can only while it is configured: the address and key of an earlier one are not stored.
+    """
+    for embedder in (make_embedder(settings), BundledEmbedder(), StaticEmbedder(), _earlier(identity, settings)):
+        if embedder is not None and embedder.identity == identity:
+            return embedder
+    return None
+
+
+def _earlier(identity: str, settings: Settings) -> Embedder | None:
+    library, _, rest = identity.partition("/1:")
+    if library not in ("fastembed", "model2vec"):
+        return None
+    model = re.sub(r"(@[0-9a-f]{12})?(\+[0-9a-f]{8})?$", "", rest)
+    return _local(
+        library, model, settings.model_copy(update={"embedder_query_prefix": None, "embedder_passage_prefix": None})
+    )
+
+
+def _local(library: Library, model: str, settings: Settings) -> LocalEmbedder:
+    if not model:
+        raise InvalidInput(f"The embedder {library}: names no model. Write {library}:NAME or {library}:/FOLDER.")
+    return LocalEmbedder(
+        library, model, prefixes=prefixes_of(model, settings), models=settings.home.expanduser() / "models"
+    )
+
+
+def _remote(model: str, settings: Settings) -> RemoteEmbedder:
+    return RemoteEmbedder(
+        model,
+        base_url=settings.embedder_base_url,
+        api_key=settings.embedder_api_key,
+        prefixes=prefixes_of(model, settings),
+    )

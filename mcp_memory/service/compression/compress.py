@@ -1,0 +1,355 @@
+"""One compression of a list of messages.
+
+A compression reads the list, replays earlier edits, makes new ones where they pay, and writes the list back.
+Guarantees: the same list gives the same list, as does one that was compressed before and has grown; everything that
+leaves the list is stored; messages that are not edited come back as the very objects that were given.
+
+Earlier edits are found again in the list and repeated byte for byte, so the caller need not remember them. The list
+may be the caller's own, a compressed one that has grown, or an older one of these. Each message is recognised by its
+place in the conversation, in its original or its replaced form. The store is read only for the edits that `walk` and
+`replayed` need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import blake2b
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory.core.errors import Refused, StoreUnavailable
+from mcp_memory.service.compression import message_lists
+from mcp_memory.service.compression.message_lists import START, ListMessage, MessagePart, behind, digest
+from mcp_memory.service.compression.plan import (
+    MESSAGE_TOKENS,
+    CompressionRules,
+    EditPlan,
+    Level,
+    PlanItem,
+    Replacement,
+    make_plan,
+    sent_before,
+)
+from mcp_memory.service.compression.storing import MessageStorage
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Conflict, MessageEdit, Saving
+
+if TYPE_CHECKING:
+    from mcp_memory.core.token_counts import TokenCounter
+
+IMAGE_TOKENS = 1_600
+"""The most tokens of an image that its provider scales down; other blocks count as their JSON."""
+ROUNDS = 50
+"""A plan goes by what things will have at most, so when it is carried out more may be wanted: until nothing is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compressed:
+    """A list as it may go to the model, in the form it came in."""
+
+    messages: list[Any]
+    level: Level
+    """What the window asked for at this call."""
+    tokens_before: int
+    """Of the list as it was given, `overhead` included."""
+    tokens: int
+    """Of the list as it is now, `overhead` included."""
+    edits: int
+    """How many were made at this call; 0: the provider's cache still holds all it held."""
+    cache_broken: int
+    """Tokens sent before that come after the first of these edits and are read again without the cache."""
+    fits: bool
+    """Whether it is within the window. If not, `note` says what cannot be made shorter."""
+    note: str | None
+    session: str
+    places: list[tuple[int, ...]]
+    """For each message, the places in the given list of those it stands for."""
+
+
+def compress_list(
+    store: Store,
+    space: str,
+    messages: Sequence[Any],
+    *,
+    rules: CompressionRules,
+    counter: TokenCounter,
+    now: Callable[[], datetime],
+    session: str | None = None,
+    overhead: int = 0,
+    level: Level | None = None,
+    keep_secrets: bool = False,
+) -> Compressed:
+    """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for anything but a list."""
+    given = message_lists.read(messages)
+    digests = [digest(message) for message in given]
+    made = broken = conflicts = 0
+    reached: Level | None = None
+    for _ in range(ROUNDS):
+        positions = walk(given, digests, store.message_edits(space, shown=digests))
+        known = store.message_edits(space, reaching=list({position.after for position in positions}))
+        items = replayed(given, positions, known, counter)
+        name = session or (known[0].session if known else _new_name(positions))
+        plan = make_plan(items, rules, overhead=overhead, level=level)
+        reached = reached or plan.level
+        storage = MessageStorage(
+            store=store,
+            space=space,
+            session=name,
+            counter=counter,
+            now=now().astimezone(),
+            items=items,
+            keep_secrets=keep_secrets,
+        )
+        edits = list(_edits(storage, plan, messages))
+        if not edits:
+            tokens = overhead + sum(item.total for item in items)
+            return Compressed(
+                messages=[_written(messages, item) for item in items],
+                level=reached,
+                tokens_before=overhead + sum(sum(_tokens(message, counter)) + MESSAGE_TOKENS for message in given),
+                tokens=tokens,
+                edits=made,
+                cache_broken=broken,
+                fits=tokens <= rules.window,
+                note=None if tokens <= rules.window else _too_large(items, tokens, rules.window, overhead),
+                session=name,
+                places=[item.places for item in items],
+            )
+        trial = [replace(edit, id=_LAST + place) for place, edit in enumerate(edits)]
+        saving = _saving(items, replayed(given, positions, [*known, *trial], counter), plan, edits, at=now())
+        try:
+            store.put_message_edits(space, edits, seen=max((edit.id for edit in known), default=0), saving=saving)
+            broken = max(broken, saving.cache_broken)
+            made += len(edits)
+        except Conflict:
+            conflicts += 1
+    raise StoreUnavailable(
+        f"This conversation is being compressed by others at once ({conflicts} times meanwhile). Call again."
+    )
+
+
+_LAST = 2**62
+"""Edits that are not stored yet are newer than all that are."""
+
+
+def _saving(
+    before: Sequence[PlanItem], after: Sequence[PlanItem], plan: EditPlan, edits: Sequence[MessageEdit], *, at: datetime
+) -> Saving:
+    """Return what the edits save, and how many cached tokens they invalidate."""
+    first = min([*(put.item for put in plan.puts), *(cut.start for cut in plan.cuts)])
+    unsent = {place for item in before[sent_before(before) :] for place in item.places}
+    behind = [item for item in after if item.places[0] >= before[first].places[0]]
+    changed = [item for item in after if any(item.after == edit.after for edit in edits)]
+    stayed = {item.after for item in after} - {item.after for item in changed}
+    return Saving(
+        session=edits[0].session,
+        at=at,
+        kind="compress",
+        saved=sum(item.total for item in before if item.after not in stayed),
+        spent=sum(item.total for item in changed),
+        cache_broken=sum(item.total for item in behind if unsent.isdisjoint(item.places)),
+    )
+
+
+# --- the edits that were made before ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePosition:
+    """Where a message stands in its conversation. `edit`: the one whose result it is, if it is one."""
+
+    before: str
+    after: str
+    edit: MessageEdit | None = None
+
+
+def walk(
+    messages: Sequence[ListMessage], digests: Sequence[str], shown: Iterable[MessageEdit]
+) -> list[MessagePosition]:
+    """Return the position of each message; a replacement counts as the messages it represents."""
+    known = {(edit.before, edit.shown): edit for edit in shown}
+    positions: list[MessagePosition] = []
+    at = START
+    for message, shown_digest in zip(messages, digests, strict=True):
+        if message.role == "system":
+            positions.append(MessagePosition(at, at))
+            continue
+        edit = known.get((at, shown_digest))
+        after = edit.after if edit else behind(at, shown_digest)
+        positions.append(MessagePosition(at, after, edit))
+        at = after
+    return positions
+
+
+def _new_name(positions: Sequence[MessagePosition]) -> str:
+    """Name a conversation by how it begins."""
+    first = next((position.after for position in positions if position.after), START)
+    return f"chat-{first[:10] or 'empty'}"
+
+
+def replayed(
+    messages: Sequence[ListMessage],
+    positions: Sequence[MessagePosition],
+    reaching: Iterable[MessageEdit],
+    counter: TokenCounter,
+) -> list[PlanItem]:
+    """Return the list as the last compression left it, followed by the new messages."""
+    newest: dict[str, MessageEdit] = {}
+    notes: list[MessageEdit] = []
+    for edit in sorted(reaching, key=lambda edit: edit.id):
+        if edit.note is None:
+            newest[edit.after] = edit
+        else:
+            notes.append(edit)
+    runs = _noted_runs(messages, positions, notes)
+    items: list[PlanItem] = []
+    for at, (message, position) in enumerate(zip(messages, positions, strict=True)):
+        run = next((run for run in runs if at in run[0]), None)
+        if message.role == "system" or run is None:
+            edit = None if message.role == "system" else newest.get(position.after)
+            items.append(_edited(message, position, at, edit, counter))
+        elif at == run[0].start:
+            span, note = run
+            message = ListMessage(role="user", parts=(MessagePart("text", note.note or ""),))
+            is_here = position.edit is not None and position.edit.note == note.note
+            items.append(
+                PlanItem(
+                    message=message,
+                    tokens=_tokens(message, counter),
+                    before=note.before,
+                    after=note.after,
+                    places=tuple(place for place in span if messages[place].role != "system"),
+                    edit=note,
+                    new_note=None if is_here else note.note,
+                )
+            )
+    return items
+
+
+def _edited(
+    message: ListMessage, position: MessagePosition, at: int, edit: MessageEdit | None, counter: TokenCounter
+) -> PlanItem:
+    texts = edit.texts.items() if edit else ()
+    changed = {place: text for place, text in texts if message.parts[place].text != text}
+    if changed:
+        parts = (replace(part, text=changed.get(place, part.text)) for place, part in enumerate(message.parts))
+        message = replace(message, parts=tuple(parts))
+    return PlanItem(
+        message=message,
+        tokens=_tokens(message, counter),
+        before=position.before,
+        after=position.after,
+        places=(at,),
+        edit=edit,
+        texts=changed,
+    )
+
+
+def _noted_runs(
+    messages: Sequence[ListMessage], positions: Sequence[MessagePosition], notes: Iterable[MessageEdit]
+) -> list[tuple[range, MessageEdit]]:
+    """Where notes stand for messages; of two that overlap the longer one."""
+    named = [at for at, message in enumerate(messages) if message.role != "system"]
+    ends = {positions[at].after: at for at in named}
+    starts = {positions[at].before: at for at in reversed(named)}
+    found = [
+        (range(starts[edit.before], ends[edit.after] + 1), edit)
+        for edit in notes
+        if edit.before in starts and edit.after in ends and starts[edit.before] <= ends[edit.after]
+    ]
+    chosen: list[tuple[range, MessageEdit]] = []
+    for span, edit in sorted(found, key=lambda each: (-len(each[0]), -each[1].id)):
+        if not any(span.start < other.stop and other.start < span.stop for other, _ in chosen):
+            chosen.append((span, edit))
+    return chosen
+
+
+_COUNTS: dict[tuple[str, bytes], int] = {}
+_MOST_COUNTS = 50_000
+
+
+def _tokens(message: ListMessage, counter: TokenCounter) -> tuple[int, ...]:
+    """Count the parts of a message."""
+    return tuple(_tokens_of_part(part, counter) for part in message.parts)
+
+
+def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
+    """Count a part. Long texts are remembered by their hash: a list grows by a message or two from call to call."""
+    if part.kind == "fixed" and '"image' in part.text[:80]:
+        return IMAGE_TOKENS
+    called = counter.count(part.tool) if part.kind == "call" else 0
+    if len(part.text) < 200:
+        return called + counter.count(part.text)
+    key = (counter.name, blake2b(part.text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
+    if key not in _COUNTS:
+        if len(_COUNTS) >= _MOST_COUNTS:
+            _COUNTS.clear()
+        _COUNTS[key] = counter.count(part.text)
+    return called + _COUNTS[key]
+
+
+# --- the new edits ----------------------------------------------------------------------------------
+
+
+def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any]) -> Iterator[MessageEdit]:
+    """Store the parts to remove, and yield their replacements."""
+    for at, puts in groupby(plan.puts, key=lambda put: put.item):
+        item = storage.items[at]
+        kept = {put.part: stored for put in puts if (stored := _put_away(storage, put))}
+        if not kept:
+            continue
+        texts = {**(item.edit.texts if item.edit else {}), **{part: text for part, (text, _) in kept.items()}}
+        shown = message_lists.write(given[item.places[0]], texts)
+        refs = [*(item.edit.refs if item.edit else ()), *(ref for _, ref in kept.values())]
+        yield MessageEdit(
+            session=storage.session,
+            before=item.before,
+            after=item.after,
+            shown=digest(message_lists.read([shown])[0]),  # as it will be read when it comes back
+            texts=texts,
+            refs=tuple(dict.fromkeys(refs)),
+        )
+    for cut in plan.cuts:
+        going = [item for item in storage.items[cut.start : cut.end] if item.message.role != "system"]
+        try:
+            text, refs = storage.note(cut)
+        except Refused:
+            continue
+        yield MessageEdit(
+            session=storage.session,
+            before=going[0].before,
+            after=going[-1].after,
+            shown=digest(message_lists.read([message_lists.note(text)])[0]),
+            note=text,
+            refs=refs,
+            calls=sum(item.calls for item in going),
+        )
+
+
+def _put_away(storage: MessageStorage, put: Replacement) -> tuple[str, str] | None:
+    """Store a part. A forgotten one stays in the list, which is its owner's, and is not stored again."""
+    try:
+        return storage.put_away(put)
+    except Refused:
+        return None
+
+
+# --- the answer -------------------------------------------------------------------------------------
+
+
+def _written(given: Sequence[Any], item: PlanItem) -> Any:
+    if item.new_note is not None:
+        return message_lists.note(item.new_note)
+    return message_lists.write(given[item.places[0]], item.texts)
+
+
+def _too_large(items: Sequence[PlanItem], tokens: int, window: int, overhead: int) -> str:
+    told = f"The list is {tokens:,} tokens and the window is {window:,}: what is left cannot be made shorter. "
+    if items:
+        largest = max(items, key=lambda item: item.total)
+        told += f"The largest is message {largest.places[0] + 1} ({largest.message.role}, {largest.total:,} tokens). "
+    if overhead:
+        told += f"{overhead:,} are taken by `overhead`. "
+    return told + "Shorten the system prompt or the newest message, or use a model with a larger window."
