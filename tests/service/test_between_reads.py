@@ -1,0 +1,114 @@
+"""A search reads several times, each time what is there at that moment; between two reads other calls write."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import anyio
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn, Role
+from mcp_memory.longterm.statements import explicit_atom
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.render import render
+from mcp_memory.store.protocol import Store
+from mcp_memory.testing import FixedClock
+
+WRITES = ("a session", "a turn", "a statement", "forget a turn", "forget a statement")
+ROLES: tuple[Role, Role] = ("user", "assistant")
+SPACE = "default"
+NOW = FixedClock()
+
+
+class Writes:
+    """Carries out a plan, a step at a time. What a step reads starts no other one."""
+
+    def __init__(self, store: Store, plan: list[str]) -> None:
+        self.store, self.plan, self.numbers = store, iter(plan), count()
+        self.turns: list[str] = []
+        self.atoms: list[str] = []
+        self._lock = threading.RLock()
+        self._is_writing = False
+
+    def step(self) -> None:
+        with self._lock:
+            if self._is_writing:
+                return
+            self._is_writing = True
+            try:
+                self._write(next(self.plan, ""), next(self.numbers))
+            finally:
+                self._is_writing = False
+
+    def _write(self, kind: str, number: int) -> None:
+        match kind:
+            case "a session" | "a turn":
+                session = f"other {number}" if kind == "a session" else "first"
+                new = [NewTurn(role=ROLES[number % 2], content=f"The kettle of boat {number} is red, isn't it?")]
+                self.turns += [turn.id for turn in self.store.append_turns(SPACE, session, new, now=NOW()).stored]
+            case "a statement":
+                new = explicit_atom(
+                    f"Boat {number} has a red kettle.",
+                    kind="episodic",
+                    session="other",
+                    entity=None,
+                    relation=None,
+                    value=None,
+                    supersedes=(),
+                    valid_from=NOW(),
+                )
+                self.atoms.append(self.store.add_atom(SPACE, new, now=NOW()).atom.id)
+            case "forget a turn" if self.turns:
+                self.store.forget(SPACE, [self.turns.pop()], reason="no longer true", now=NOW())
+            case "forget a statement" if self.atoms:
+                self.store.forget(SPACE, [self.atoms.pop(0)], reason="no longer true", now=NOW())
+            case _:
+                pass
+
+
+@contextmanager
+def before_each_read(store: Any, writes: Writes) -> Iterator[None]:
+    database: Any = type(store._db)
+    read: Any = database.read
+
+    def interrupted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        writes.step()
+        return read(self, *args, **kwargs)
+
+    with patch.object(database, "read", interrupted):
+        yield
+
+
+async def answers(memory: Memory, question: str) -> list[str]:
+    return [
+        render(await memory.conversation_excerpts(question, neighbours=1)),
+        render(await memory.memory_excerpts(question)),
+        render(await memory.recall_answer(question)),
+    ]
+
+
+@given(plan=st.lists(st.sampled_from(WRITES), min_size=1, max_size=60), embedder=st.sampled_from(["none", "bundled"]))
+@example(plan=["a session"] * 60, embedder="none")  # a word stood in more sessions than there had been
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_a_search_bears_what_is_written_between_two_of_its_reads(plan: list[str], embedder: str) -> None:
+    async def run(home: Path) -> None:
+        async with open_memory(Settings(home=home, embedder=embedder), now=NOW) as memory:
+            said = ["What colour is the kettle?", "The kettle is red.", "And the boat?"]
+            turns = [NewTurn(role=ROLES[place % 2], content=text) for place, text in enumerate(said)]
+            await memory.record_turns(turns, session="first")
+            store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
+            with before_each_read(store, Writes(store, plan)):
+                found = await answers(memory, "the kettle of the boat")
+            assert all("kettle" in answer.lower() for answer in found)
+
+    with TemporaryDirectory() as folder:
+        anyio.run(run, Path(folder, "home"))
