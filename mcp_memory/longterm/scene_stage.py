@@ -91,15 +91,15 @@ def _standing(store: Store, space: str) -> dict[str, Scene]:
 def question(desk: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneReply] | None:
     """Put a round into words, as the rows are now; None where all of it was forgotten, joined or rewritten since."""
     store, space = desk.store, desk.space
+    stored = _stored(store, space)
     scenes = _standing(store, space)
-    shown = [scenes[slug] for slug in basis.shown if slug in scenes]
+    shown = [scenes[slug] for slug in basis.shown if slug in scenes and slug in stored]
     atoms = _with_newer(store, space, basis.atoms)
     new = [atom for atom, newer in atoms if not is_joined(atom, newer)]
     if not new and not _due(store, space, shown):
         return None
     named = {atom.id for atom in new}
     ends = {atom.id: _end(atom, newer, named) for atom, newer in atoms if atom.valid_to is not None}
-    stored = _stored(store, space)
     return ModelQuestion(
         purpose="scenes",
         messages=prompt(

@@ -662,6 +662,25 @@ def test_lines_of_a_page_that_was_restored_before_the_answer_are_not_changed(lif
     assert life.planned() != basis  # so it is another job
 
 
+def test_a_page_that_is_deleted_while_the_question_is_written_is_not_in_it(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (a,) = life.learn("A is so.")
+    life.answer(create("one", f"A ({a})."))
+    life.learn("B is so.")
+    basis, before = life.planned(), iter([life.store.scenes("s")])
+    assert basis.shown == ["one"]
+
+    def gone_after_one_read(space: str) -> list[Scene]:
+        return next(before, [])
+
+    monkeypatch.setattr(life.store, "scenes", gone_after_one_read)
+    question = SCENES.question(life.desk(), basis)
+    assert question is not None
+    assert "A is so" not in question.messages[1].text
+    assert "B is so" in question.messages[1].text
+
+
 def test_a_page_that_is_nearly_full_says_so(life: Life) -> None:
     (a,) = life.learn("A is so.")
     life.answer(create("one", f"{'x' * 1_300} ({a})."))

@@ -150,13 +150,12 @@ def why(store: Store, space: str, id: str) -> Why:
             f"There is no {one_line(id, 40)!r} in this space. Name an atom (a5), a turn (t8), a ref or a node "
             "(r-9f2c1a7b3d4e, 003-N4)."
         )
-    text, turns = said
+    atom, text, turns = said
     outputs = cites(store, space, id)
     likely = [] if outputs else _likely(store, space, text, turns)
     shown = Why(id=id, text=one_line(text, _TEXT), cites=outputs, likely=likely, cited_by=[])
-    if id.startswith("t"):
+    if atom is None:
         return replace(shown, turn=turns[0], atoms=store.atoms_based_on(space, id))
-    (atom,) = store.atoms(space, [id])
     return replace(
         shown,
         atom=atom,
@@ -212,11 +211,12 @@ def cites(store: Store, space: str, id: str) -> list[CitedResult]:
 # --- from turns to results --------------------------------------------------------------------------
 
 
-def _said(store: Store, space: str, id: str) -> tuple[str, list[Turn]] | None:
+def _said(store: Store, space: str, id: str) -> tuple[Atom | None, str, list[Turn]] | None:
+    """Return the atom of an id, if it is one, its text, and the turns it is based on; of a turn, text and turn."""
     if id.startswith("a") and (atoms := store.atoms(space, [id])):
-        return atoms[0].text, store.turns(space, atom_turns(atoms[0]))
+        return atoms[0], atoms[0].text, store.turns(space, atom_turns(atoms[0]))
     if id.startswith("t") and (turns := store.turns(space, [id])):
-        return turns[0].content, turns
+        return None, turns[0].content, turns
     return None
 
 
@@ -294,4 +294,4 @@ def _citing(store: Store, space: str, citation: Citation) -> Citing | None:
     said = _said(store, space, citation.source)
     if said is None:
         return None
-    return Citing(id=citation.source, at=address(citation.ref, citation.lines), text=one_line(said[0], _TEXT))
+    return Citing(id=citation.source, at=address(citation.ref, citation.lines), text=one_line(said[1], _TEXT))
