@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -668,9 +670,9 @@ def test_a_page_that_is_deleted_while_the_question_is_written_is_not_in_it(
     (a,) = life.learn("A is so.")
     life.answer(create("one", f"A ({a})."))
     life.learn("B is so.")
-    basis, answers = life.planned(), [list[Scene](), life.store.scenes("s")]
+    basis, before = life.planned(), life.store.scenes("s")
     assert basis.shown == ["one"]
-    monkeypatch.setattr(life.store, "scenes", lambda _: answers.pop() if len(answers) > 1 else answers[0])
+    monkeypatch.setattr(life.store, "scenes", Mock(side_effect=chain([before], repeat([]))))
     question = SCENES.question(life.desk(), basis)
     assert question is not None
     assert "A is so" not in question.messages[1].text
