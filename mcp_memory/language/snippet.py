@@ -52,12 +52,24 @@ def _is_plain(run: str) -> bool:
 
 
 def _inside(chunk: str, present: AbstractSet[str]) -> list[TermMatch]:
-    """Return the places of terms in a run without spaces that has them: a word, or a whole page of Chinese."""
+    """Return the places of terms in a run without spaces that has them: a word, or a whole page of Chinese.
+
+    The first one counts, of those that begin there the longest, and then those behind its end.
+    """
+    lower = chunk.lower()
     terms = sorted(present, key=len, reverse=True)
-    literal = re.compile("|".join(map(re.escape, terms)))
-    places = [
-        TermMatch(*place.span(), place[0]) for place in literal.finditer(chunk.lower()) if place.end() <= len(chunk)
-    ]
+    ahead = {term: place for term in terms if (place := lower.find(term)) >= 0}  # where each stands next
+    places: list[TermMatch] = []
+    while ahead:
+        term = min(ahead, key=ahead.__getitem__)
+        start, at = ahead[term], ahead[term] + len(term)
+        if at <= len(chunk):
+            places.append(TermMatch(start, at, term))
+        for other in [other for other, place in ahead.items() if place < at]:
+            if (place := lower.find(other, at)) >= 0:
+                ahead[other] = place
+            else:
+                del ahead[other]
     return places or [TermMatch(0, len(chunk), terms[0])]  # a stem or a folded word need not stand there as such
 
 
