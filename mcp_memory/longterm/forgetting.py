@@ -83,8 +83,8 @@ def forgotten_along(store: Store, space: str, reach: Reach, *, query: str | None
 def _changed_pages(store: Store, space: str, reach: Reach) -> str:
     atoms = set(reach.atoms)
     is_named = any(not atoms.isdisjoint(cited(line)) for line in body(store, space).splitlines())
-    titles = {scene.slug: scene.title for scene in store.scenes(space)}
-    pages = [*(["the persona"] if is_named else []), *(f"the scene “{titles[slug]}”" for slug in reach.scenes)]
+    scenes = [scene.title for scene in store.scenes(space) if scene.slug in reach.scenes]
+    pages = [*(["the persona"] if is_named else []), *(f"the scene “{title}”" for title in scenes)]
     return f"The lines that are based on it in {', '.join(pages)}." if pages else ""
 
 
