@@ -202,3 +202,12 @@ def test_starting_loads_no_heavy_library(module: str) -> None:
     code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (run.stdout.strip(), run.stderr) == ("[]", "")
+
+
+def test_opening_a_memory_loads_no_heavy_library(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from mcp_memory.store.sqlite.store import open_store\n"
+        f"open_store(Path(sys.argv[1])).close(); print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (run.stdout.strip(), run.stderr) == ("[]", "")

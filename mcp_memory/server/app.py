@@ -146,6 +146,7 @@ class MemoryServer(MCPServer[None]):
             await anyio.to_thread.run_sync(_load)
             if not self._was_called:  # a call at work builds what it needs, sooner without another beside it
                 await anyio.to_thread.run_sync(warm_up)
+                await memory.warm_up()
 
     async def _memory(self) -> Memory:
         """Return the memory, opened where need be, of the space of the request at work."""
@@ -281,18 +282,11 @@ def _load() -> None:
 
 
 def warm_up() -> None:
-    """Build what checks the arguments of calls and read the words for dates, for which the first calls would wait.
-
-    The model of the search is not loaded: it takes 30 MB, which a server that is never asked can do without.
-    """
-    from datetime import UTC, datetime
-
-    from mcp_memory.language.when.intervals import spans_in
+    """Build what checks the arguments of calls, for which the first calls would wait."""
     from mcp_memory.server.tools import TOOLS
 
     for tool in TOOLS:
         _ = tool.model
-    spans_in("yesterday", datetime.now(UTC))
 
 
 async def _masked(text: str) -> str:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
-import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.core.errors import DamagedRow, NoRoom, StoreUnavailable
 from mcp_memory.store import write_intents
@@ -29,6 +28,7 @@ from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import line_files, unreadable
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
 from mcp_memory.store.sqlite.upkeep import recovery
+from mcp_memory.store.sqlite.vector_extension import load_vectors
 from mcp_memory.store.values import TakenBack
 
 __all__ = ["BUSY_MS", "Database", "explained"]
@@ -236,9 +236,7 @@ def _read(
 def _equipped(con: apsw.Connection) -> apsw.Connection:
     try:
         con.set_busy_timeout(BUSY_MS)
-        con.enable_load_extension(True)
-        con.load_extension(sqlite_vec.loadable_path())
-        con.enable_load_extension(False)
+        load_vectors(con)
         con.execute("PRAGMA cache_size = -2000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
     except BaseException:
         con.close()

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.core.errors import Damaged
 from mcp_memory.core.regular_files import read_regular
@@ -29,6 +28,7 @@ from mcp_memory.store.sql.transaction import to_ms
 from mcp_memory.store.sqlite import unreadable as forms
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.transaction import SqliteTransaction
+from mcp_memory.store.sqlite.vector_extension import load_vectors
 
 __all__ = [
     "POINTS_AT_NOTHING",
@@ -107,9 +107,7 @@ def opened(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
     flags = apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY
     con = apsw.Connection(str(path), flags=flags | apsw.SQLITE_OPEN_URI)
     try:
-        con.enable_load_extension(True)
-        con.load_extension(sqlite_vec.loadable_path())
-        con.enable_load_extension(False)
+        load_vectors(con)
         con.execute("PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
         yield con
     finally:
