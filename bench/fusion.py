@@ -31,8 +31,9 @@ from bench.sets import Haystack, Question, read_set
 from bench.stats import Floats
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
+from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS
-from mcp_memory.longterm.search.search import Search, parse_query
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors

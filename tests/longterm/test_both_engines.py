@@ -11,8 +11,9 @@ import pytest
 
 from mcp_memory.core.text import spoken
 from mcp_memory.core.types import NewTurn, Role
+from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
-from mcp_memory.longterm.search.search import Search, parse_query
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
 from mcp_memory.store.postgres import term_rows, terms
 from mcp_memory.store.postgres.store import open_store as open_postgres

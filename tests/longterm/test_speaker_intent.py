@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.longterm.search.search import speaker_intent
+from mcp_memory.longterm.search.query import speaker_intent
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 """Finds the interval that a phrase denotes, seen from a moment.
 
-All moments here are naive local time; weeks
-begin on Monday; a weekend is Saturday and Sunday; seasons are those of the northern hemisphere by whole months, and a
-winter belongs to the year of its December. A phrase without its year, or week, means the latest that has begun:
-questions to a memory look back. "Two weeks ago" is the day fourteen days back, half a week vague; "last week" is the
-calendar week.
+All moments here are naive local time; weeks begin on Monday; a weekend is Saturday and Sunday; seasons are those of the
+northern hemisphere by whole months, and a winter belongs to the year of its December. A phrase without its year, or
+week, means the latest that has begun: questions to a memory look back. "Two weeks ago" is the day fourteen days back,
+half a week vague; "last week" is the calendar week.
 """
 
 from __future__ import annotations

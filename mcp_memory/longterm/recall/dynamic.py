@@ -45,8 +45,9 @@ from mcp_memory.longterm.recall.relevance import (
     weights_of,
 )
 from mcp_memory.longterm.search.pages import current, text_of
+from mcp_memory.longterm.search.query import question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.search.search import Ranked, SearchContext, question_pattern, speaker_intent
+from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import (
     quarantined_ids,

@@ -37,8 +37,9 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.text import spoken
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import base_terms, index_terms, query_terms
+from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.ranking import rarity, without_names
-from mcp_memory.longterm.search.search import Ranked, SearchContext, speaker_intent
+from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.values import Filters, Layer, Vectors
 

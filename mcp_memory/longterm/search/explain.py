@@ -12,11 +12,12 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Signals
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.longterm.search.pages import MIN_COSINE, matching, of_turns, rows_for
+from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.rerank import FIRST
 from mcp_memory.longterm.search.results import ABOUT as SHARE
 from mcp_memory.longterm.search.results import allowed, results
-from mcp_memory.longterm.search.search import ParsedQuery, Ranked, Search, atom_turns, parse_query, row_texts
+from mcp_memory.longterm.search.search import Ranked, Search, atom_turns, row_texts
 from mcp_memory.store.citations import address
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Vectors

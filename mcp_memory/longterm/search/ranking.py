@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mcp_memory.language.when.intervals import Span
-    from mcp_memory.longterm.search.search import ParsedQuery
+    from mcp_memory.longterm.search.query import ParsedQuery
 
 __all__ = [
     "CLOSE", "SIGNALS", "WEIGHTS", "ReadTurns", "ScoredRows", "Weights", "of_atoms", "of_turns", "rarity",

@@ -25,8 +25,8 @@ from mcp_memory.core.secrets.masking import mask_lines
 from mcp_memory.core.types import Ref, ResultHit
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import base_terms, query_terms
+from mcp_memory.longterm.search.query import MAX_CHARS
 from mcp_memory.longterm.search.ranking import rarity
-from mcp_memory.longterm.search.search import MAX_CHARS
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Chunk, Filters, Posting
 
