@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import NewTurn
 from mcp_memory.language.words import index_terms
-from mcp_memory.store import postgres as postgres_engine
-from mcp_memory.store import sqlite
 from mcp_memory.store.forgetting import Keeping, Purge, Which
+from mcp_memory.store.postgres.store import open_store as open_postgres
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Conflict, Filters, Layer
 from tests.postgres_server import PostgresServer
 from tests.store.test_contract import ANY, NOW, atom, canvas, new_ref, record
@@ -180,7 +180,7 @@ def answers(store: Store, space: str) -> Iterator[object]:
 @pytest.fixture
 def engines(home: Path, postgres: PostgresServer) -> Iterator[tuple[Store, Store]]:
     url = postgres.create_memory()
-    both = sqlite.open_store(home), postgres_engine.open_store(url)
+    both = open_store(home), open_postgres(url)
     yield both
     for opened in both:
         opened.close()
