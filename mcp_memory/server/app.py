@@ -146,7 +146,6 @@ class MemoryServer(MCPServer[None]):
             await anyio.to_thread.run_sync(_load)
             if not self._was_called:  # a call at work builds what it needs, sooner without another beside it
                 await anyio.to_thread.run_sync(warm_up)
-                await memory.warm_up()
 
     async def _memory(self) -> Memory:
         """Return the memory, opened where need be, of the space of the request at work."""
@@ -282,11 +281,22 @@ def _load() -> None:
 
 
 def warm_up() -> None:
-    """Build what checks the arguments of calls, for which the first calls would wait."""
+    """Build what checks the arguments of calls, and load what the first search needs: the first calls would wait.
+
+    The model of the search is not loaded: it takes 30 MB, which a server that is never asked can do without.
+    """
+    from datetime import UTC, datetime
+
+    from mcp_memory.language.when.intervals import spans_in
+    from mcp_memory.language.words import query_terms
     from mcp_memory.server.tools import TOOLS
 
     for tool in TOOLS:
         _ = tool.model
+    for name in ("numpy", "mcp_memory.longterm.search.pages", "mcp_memory.service.excerpts"):
+        import_module(name)
+    query_terms("yesterday")
+    spans_in("yesterday", datetime.now(UTC))
 
 
 async def _masked(text: str) -> str:

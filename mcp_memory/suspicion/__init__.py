@@ -1,6 +1,6 @@
 """Detects prompt injection in text that a model will read. Pure; needs no language model.
 
-flags                  what is suspicious about a text, and how the tag around recalled text is protected
+flags                  the signs of injection in a text; protects the tag around recalled text
 injected_instructions  orders to a model, by the words of twenty-eight languages and by the bundled encoder
 lexicon                the words of attacks, one file a language
 marks.txt              patterns of text that poses as a speaker, a tool call or an answer, in any language

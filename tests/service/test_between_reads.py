@@ -1,4 +1,4 @@
-"""A verb may read several times, each time what is there at that moment; between two reads other calls write."""
+"""Verbs read the store several times, and other calls write between two reads: no verb may fail because of that."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOW = FixedClock()
 
 
 class Writes:
-    """Carries out a plan, a step at a time. What a step reads starts no other one."""
+    """Carries out a plan of writes, one per step. Reads made by a write do not start the next step."""
 
     def __init__(self, store: Store, plan: list[str], *, atoms: list[str]) -> None:
         self.store, self.plan, self.numbers = store, iter(plan), count()
@@ -98,8 +98,8 @@ async def answers(memory: Memory, question: str) -> list[str]:
 
 
 @given(plan=st.lists(st.sampled_from(WRITES), min_size=1, max_size=60), embedder=st.sampled_from(["none", "bundled"]))
-@example(plan=["a session"] * 60, embedder="none")  # a word stood in more sessions than there had been
-@example(plan=["", "forget a statement"], embedder="none")  # its evidence was read, and then it was gone
+@example(plan=["a session"] * 60, embedder="none")  # more sessions with a word than the earlier total
+@example(plan=["", "forget a statement"], embedder="none")  # forgotten right after its text was read
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_reading_bears_what_is_written_between_two_of_its_reads(plan: list[str], embedder: str) -> None:
     async def run(home: Path) -> None:

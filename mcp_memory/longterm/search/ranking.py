@@ -156,7 +156,7 @@ def of_turns(
         rows, found = more, _found(read, more)
         hits = _hits(postings, found, totals)
         said = _all_of([hit.at for hit in hits.values()])
-        words = _words(question, hits, said, _norms(found.sizes[said], totals.mean_size))  # of this moment, too
+        words = _words(question, hits, said, _norms(found.sizes[said], totals.mean_size))  # read again as well
     near, sense = ([_known(found, *one) for one in some] for some in (near, sense))
     met = _all_of([said, *(at for at, _ in (*near, *sense))])
     norms = _norms(found.sizes[met], totals.mean_size)
@@ -396,7 +396,7 @@ def _fading(offsets: Any) -> Any:
 
 
 def _session_rarity(documents: int, total: int) -> float:
-    others = max(total, documents) - documents  # the total is of a moment before, and others open sessions
+    others = max(total, documents) - documents  # the total was read earlier; sessions may be new since
     return max(0.05, math.log((others + 0.5) / (documents + 0.5)))
 
 

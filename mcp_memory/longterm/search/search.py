@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
 _UNSAID = ("context_short", "tells", "beside")  # they repeat `context`, or alone are not a reason
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
 

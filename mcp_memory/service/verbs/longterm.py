@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import TypeVar
 
 from mcp_memory.core.errors import EmbeddingFailed, NotFound
@@ -154,21 +153,6 @@ class LongtermVerbs(Verbs):
             rerank=parts.rerank,
         )
         return replace(results, note=notes(asking.note, results.note))
-
-    @in_thread
-    def warm_up(self) -> None:
-        """Load what the first search would wait for, but for the model.
-
-        That takes 30 MB, which a server that is never asked can do without.
-        """
-        from mcp_memory.language.when.intervals import spans_in
-        from mcp_memory.language.words import query_terms
-
-        for name in ("longterm.search.pages", "service.excerpts"):
-            import_module(f"mcp_memory.{name}")
-        query_terms("yesterday")
-        spans_in("yesterday", self._parts.now())
-        self._parts.store.totals(self.space, "turn")
 
     @in_thread
     def ranked_by(self, signals: Collection[str], query: str, *, limit: int = 10) -> list[Turn]:
