@@ -33,6 +33,8 @@ from mcp_memory.store.values import Filters, RecallEntry, RecallHow
 Results = TypeVar("Results", TurnResults, MemoryResults)
 
 MAX_NEIGHBOURS = 10
+MAX_BUDGET = 100_000
+"""The largest token budget of a recall."""
 _QUERY_CHARS = 300  # of a query in the log of recalls
 _ROW = re.compile(r"(?:[at]\d{1,18}|r-[0-9a-f]{12,64})(?![\w-])", re.ASCII)
 WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
@@ -299,7 +301,7 @@ class LongtermVerbs(Verbs):
     def _recalled(self, query: str, session: str | None, budget: int) -> Bundle:
         from mcp_memory.longterm.recall import blocks
 
-        in_range(budget, "budget_tokens", 1, 100_000)
+        in_range(budget, "budget_tokens", 1, MAX_BUDGET)
         parts = self._parts
         context = parts.scheduler.context()
         return blocks.bundle(context, query, session=session, counter=parts.counter, budget=budget)
