@@ -17,6 +17,7 @@ from mcp_memory.core.secrets.values import (
     LONGEST,
     any_of,
     is_chosen,
+    is_cipher_key,
     is_drawn,
     is_given,
     is_mixed,
@@ -81,7 +82,7 @@ def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
 
     In `prose`, mixed letters and digits are enough anywhere; else a word with a number stays: tests are named so.
     """
-    if name.text.startswith("--"):
+    if name.text.startswith("-"):
         option = _OPTION.match(text, name.end)
         if option:
             return _option(text, name, option.end(), is_listed="," in option[0])
@@ -284,6 +285,8 @@ def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -
 def is_drawn_for(name: Name, value: str) -> bool:
     """Tell whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
     small = name.text.lower()
+    if small.endswith(_ANY_KEY) and not any(hint in small for hint in HINTS if hint not in _ANY_KEY):
+        return len(value) >= _LEAST_OF_ANY_KEY and is_cipher_key(value)
     if "session" not in small or "token" in small:
         return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4))
     return is_drawn(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
@@ -319,6 +322,10 @@ _ABOUT_BEFORE = re.compile(
     rf"(?i)(?:^|[_.\[-])(?:{any_of('before a name of something else')})[_.-]?\Z"
     r"|(?:page|sync|continuation|resume|cancell?ation|idempotency|client_?request)_?\Z|^(?-i:Client)\Z"
 )
+_OTHER_KEY = re.compile(rf"(?i)(?:^|[_.\[-]|(?<=[a-z])(?=[A-Z]))(?:{any_of('keys of something else')})s?[_.-]?\Z")
+_ANY_KEY = ("_key", "-key")
+"""The end of a name that may also be of a key to data. Its value must be as long and as mixed as a key to a cipher."""
+_LEAST_OF_ANY_KEY = 32
 _ABOUT_AFTER = re.compile(f"(?i){any_of('after a name of something else')}")
 
 
@@ -361,6 +368,8 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
     if (after and _ABOUT_AFTER.search(after)) or (before and _ABOUT_BEFORE.search(before.rstrip("["))):
         return None
     if hint == "token" and after[:1] in ("s", "i"):
+        return None
+    if hint in _ANY_KEY and (after or not before or _OTHER_KEY.search(before)):
         return None
     start = at - len(before)
     return Name(

@@ -115,6 +115,16 @@ def _is_credential(value: str) -> bool:
         return False
 
 
+_PARTS_OF_TOKEN = re.compile(r"[\w-]+(?:\.[\w-]+){2,4}=*")
+
+
+def _is_header(value: str) -> bool:
+    """Tell whether what stands behind the scheme of an Authorization header is a credential: no word, no placeholder."""
+    return not stands_for_another(value, is_literal=True) and (
+        _PARTS_OF_TOKEN.fullmatch(value) is not None or any(map(str.isdigit, value)) or not reads_as_words(value)
+    )
+
+
 _HASH = re.compile(r"(?i)(?<![a-z])(?:sha-?\d{1,3}|md5|blake\w{1,3})[=:-][\w+/-]{0,90}\Z")
 _WRAPPED = re.compile(r"[A-Za-z0-9+/]{60,}\r?\n[A-Za-z0-9+/]{0,80}\Z")
 _ENCODED_LINE = re.compile(r"[A-Za-z0-9+/]{40,}")
@@ -145,6 +155,14 @@ _TAKEN = r"[^\s\"'`<>{}|;&()$\\]"
 """A character of a value that a command takes."""
 
 
+_CLASSES = (str.islower, str.isupper, str.isdigit, lambda c: not c.isalnum())
+
+
+def _is_strong(value: str) -> bool:
+    """Tell whether a value has characters of three classes, as no name of a database has."""
+    return is_mixed(value) and sum(any(map(of, value)) for of in _CLASSES) >= 3 and not stands_for_another(value)
+
+
 _CHECKS: dict[str | None, Callable[[str], bool] | None] = {
     None: None,
     "authorization": lambda value: (
@@ -153,11 +171,13 @@ _CHECKS: dict[str | None, Callable[[str], bool] | None] = {
     "cookie": lambda value: is_drawn(value, 16) or not reads_as_words(value),
     "credential": _is_credential,
     "element": lambda value: _is_password(value) and (len(value.split()) == 1 or is_phrase(value, 4)),
+    "header": _is_header,
     "key body": _is_key_body,
     "mixed value": lambda value: is_mixed(value) and not stands_for_another(value),
     "password": _is_password,
     "private key in base64": _says_private,
     "random": lambda value: is_drawn(value, 16),
+    "strong value": _is_strong,
     "value": lambda value: not stands_for_another(value),
 }
 

@@ -36,6 +36,7 @@ from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
 from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
 from mcp_memory.core.secrets.prose import is_stated, pairs, personal_numbers, told
 from mcp_memory.core.secrets.structures import Places, needed_words, structured
+from mcp_memory.core.secrets.wallets import wallet_keys
 
 MASK = "•••"
 _CARD = "card number"
@@ -185,7 +186,7 @@ def _standing(text: str, small: str, places: Places, prose: bool) -> list[Secret
         covered = _covered(text, formed)
         if len(text) > _READ_AGAIN:
             break  # again, for a key that stood before a key: rare, and long texts take long
-    named = [*_named(covered, places, prose), *structured(covered, small, places)]
+    named = [*_named(covered, places, prose), *structured(covered, small, places), *wallet_keys(covered)]
     if prose:
         named += [*personal_numbers(text), *pairs(covered, small)]
     known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
@@ -317,9 +318,10 @@ _IS_WIDE = re.compile("[\uff0d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 
 _ESCAPE = re.compile(r"(?<=[:,\[{ ])\"(?=[^\"\\\n]{0,400}\\n)|\\(?:[nrt\"/]|u[0-9a-fA-F]{4}|\\(?=[nrt\"u\\]))")
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "/": "/", "\\": "\\"}
-_REFERENCE = re.compile(r"&(?:quot|apos|amp|lt|gt|#0?3[49]|#x2[27]);")
+_REFERENCE = re.compile(r"&(?:quot|apos|amp|lt|gt|equals|colon|num|commat|#\d{2,3}|#x[0-9A-Fa-f]{2});")
 _OF_ADDRESS = re.compile(r"%[2-7][0-9A-Fa-f]")
-"""How pages and addresses write a quotation mark in JSON."""
+"""How pages and addresses write marks, such as those around a value."""
+_AROUND = 400  # characters beside such a mark that are read with it
 _DEEPEST_ESCAPES = 2  # of JSON in JSON
 _BEFORE_LINE = re.compile(
     r"(?m)^(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ ]{1,2}"
@@ -349,9 +351,23 @@ def views(text: str) -> Iterator[View]:
         read = _over(read, _unescaped(read.text))
         yield read
     yield from _without_prefixes(read)
-    for sign, written, shown in (("&quot;", _REFERENCE, html.unescape), ("%22", _OF_ADDRESS, unquote)):
-        if sign in read.text:
-            yield _over(read, _cut(read.text, [(*one.span(), shown(one[0])) for one in written.finditer(read.text)]))
+    for sign, written, shown in (("&", _REFERENCE, html.unescape), ("%", _OF_ADDRESS, unquote)):
+        found = [(*one.span(), shown(one[0])) for one in written.finditer(read.text)] if sign in read.text else []
+        if found:
+            yield _over(read, _cut(read.text, _with_gaps(found, len(read.text))))
+
+
+def _with_gaps(cuts: list[tuple[int, int, str]], length: int) -> list[tuple[int, int, str]]:
+    """Return cuts, and between those that are far apart all text, which the first view has as it is."""
+    more: list[tuple[int, int, str]] = []
+    last = -_AROUND
+    for start, end, shown in [*cuts, (length + _AROUND, length, "")]:
+        if start - last > 2 * _AROUND + 1:
+            more.append((last + _AROUND, start - _AROUND, "\n"))
+        if start < length:
+            more.append((start, end, shown))
+        last = end
+    return more
 
 
 def _is_escaped(text: str) -> bool:
