@@ -71,14 +71,21 @@ def find(text: str, *, prose: bool = True) -> list[Secret]:
     """
     found: list[Secret] = []
     places: Places = {}
+    read = View(text, lambda place: place)
     for view in views(text):
         small = _small(view.text)
         places = hint_places(small) if view.cuts is None else moved(places, view.cuts)
-        found += (
-            Secret(view.place(one.start), view.place(one.end - 1) + 1, one.kind)
-            for one in _standing(view.text, small, places, prose)
-        )
-    return _apart(found)
+        found += (view.placed(one) for one in _standing(view.text, small, places, prose))
+        if view.is_part:
+            found += (view.placed(one) for one in _of_wallets(view.text))
+        elif view.cuts is None:
+            read = view
+    return _apart([*found, *(read.placed(one) for one in _of_wallets(read.text))])
+
+
+def _of_wallets(text: str) -> Iterator[Secret]:
+    """Yield keys of wallets, for which nothing around them matters: so only one view of the whole text is searched."""
+    return (Secret(start, end, "wallet key") for start, end in wallet_keys(text))
 
 
 def mask(text: str, *, prose: bool = True) -> str:
@@ -186,7 +193,7 @@ def _standing(text: str, small: str, places: Places, prose: bool) -> list[Secret
         covered = _covered(text, formed)
         if len(text) > _READ_AGAIN:
             break  # again, for a key that stood before a key: rare, and long texts take long
-    named = [*_named(covered, places, prose), *structured(covered, small, places), *wallet_keys(covered)]
+    named = [*_named(covered, places, prose), *structured(covered, small, places)]
     if prose:
         named += [*personal_numbers(text), *pairs(covered, small)]
     known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
@@ -296,12 +303,18 @@ def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -
 class View:
     """A text, and a function from a place in it to the place in the original.
 
-    `cuts` are the spans of the previous view that this one leaves out, if these are beginnings of lines.
+    `cuts` are the spans of the previous view that this one leaves out, if these are beginnings of lines. `is_part`:
+    only the surroundings of marks, such as `&amp;`, are in this view.
     """
 
     text: str
     place: Callable[[int], int]
     cuts: list[tuple[int, int]] | None = None
+    is_part: bool = False
+
+    def placed(self, secret: Secret) -> Secret:
+        """Return a secret of this view with its place in the original."""
+        return Secret(self.place(secret.start), self.place(secret.end - 1) + 1, secret.kind)
 
 
 _BROKEN = re.compile(
@@ -354,7 +367,7 @@ def views(text: str) -> Iterator[View]:
     for sign, written, shown in (("&", _REFERENCE, html.unescape), ("%", _OF_ADDRESS, unquote)):
         found = [(*one.span(), shown(one[0])) for one in written.finditer(read.text)] if sign in read.text else []
         if found:
-            yield _over(read, _cut(read.text, _with_gaps(found, len(read.text))))
+            yield replace(_over(read, _cut(read.text, _with_gaps(found, len(read.text)))), is_part=True)
 
 
 def _with_gaps(cuts: list[tuple[int, int, str]], length: int) -> list[tuple[int, int, str]]:

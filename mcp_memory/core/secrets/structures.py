@@ -147,6 +147,7 @@ _TABLE_ROW = re.compile(r"(?i)<tr\b")
 _CELL = re.compile(r"(?i)<t[hd]\b[^<>]{0,300}>([^<]*(?:<(?!/?t[hdr]\b)[^<]*)*)</t[hd]>")
 _TAG = re.compile(r"<[^<>]{0,300}>")
 _KEYED_BY = re.compile(r"(?i:(?:api|access|auth|bearer|refresh|session)_?-?(?:keys|tokens)|secrets|passwords|passwds)")
+_LONGEST_KEYED = 24
 _KEYED_WORDS = ("keys", "tokens", "secrets", "passwords", "passwds")
 _KEYED = re.compile(rf"[\"'](?P<name>{_KEYED_BY.pattern})[\"']\s{{0,3}}:\s{{0,3}}\{{")
 _PART_OF_JSON = re.compile(r"\"(?P<name>[^\"\\\n]{6,300})\"(?=\s{0,3}:)|\"(?:[^\"\\\n]|\\.){0,4000}\"|[{}\[\]]")
@@ -178,7 +179,7 @@ def structured(text: str, small: str, places: Places) -> Iterator[tuple[int, int
     if "<input" in places:
         yield from _fields(text)
     if ": |" in text or ": >" in text:
-        yield from _blocks(text)
+        yield from _blocks(text, places)
     if "secret" in places and "kind:" in places:
         yield from _of_kubernetes(text)
     if "insert into" in places:
@@ -192,7 +193,7 @@ def structured(text: str, small: str, places: Places) -> Iterator[tuple[int, int
     if "kty" in places:
         yield from _web_keys(text, places["kty"])
     if any(word in places for word in _KEYED_WORDS):
-        yield from _members(text)
+        yield from _members(text, places)
 
 
 @cache
@@ -258,9 +259,12 @@ def _fields(text: str) -> Iterator[tuple[int, int]]:
             yield start, start + len(value["value"])
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    for block in _BLOCK.finditer(text):
-        if _kind_of(block["name"]) is None:
+def _blocks(text: str, places: Places) -> Iterator[tuple[int, int]]:
+    """Yield the lines of YAML blocks that are named as secrets."""
+    starts = {_line_start(text, place) for word in (*_WORDS_OF_NAMES, *HINTS) for place in places.get(word, ())}
+    for start in sorted(starts - {-1}):
+        block = _BLOCK.match(text, start)
+        if block is None or _kind_of(block["name"]) is None:
             continue
         for line in re.finditer(r"[^\s].*", block["value"]):
             if _is_secret(line[0].rstrip(), block["name"]) or is_drawn(line[0].rstrip()):
@@ -323,7 +327,7 @@ def _in_tags(text: str, places: Places) -> Iterator[tuple[int, int]]:
                 continue
             label = text[max(text.rfind(">", max(0, place - 40), place) + 1, place - 40) : found.end("label")]
             kind = _kind_of_label(label)
-            value = html.unescape(found["value"]) if kind else ""
+            value = html.unescape(found["value"]).strip(_MARKS_OF_CELL) if kind else ""
             if kind and _is_cell(value, kind):
                 yield found.span("value")
 
@@ -431,9 +435,11 @@ def _is_resource(value: str) -> bool:
     return _RESOURCE.fullmatch(value) is not None and is_word(value.partition("-")[0])
 
 
-def _members(text: str) -> Iterator[tuple[int, int]]:
+def _members(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield the names of the members of an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
-    for found in islice(_KEYED.finditer(text), _MOST_OBJECTS):
+    starts = sorted({place for word in _KEYED_WORDS for place in places.get(word, ())})
+    objects = (_KEYED.search(text, max(0, place - _LONGEST_KEYED), place + _LONGEST_KEYED) for place in starts)
+    for found in islice({found.start(): found for found in objects if found}.values(), _MOST_OBJECTS):
         depth, at = 1, found.end()
         for part in _PART_OF_JSON.finditer(text, at, at + _LONGEST_OBJECT):
             depth += (part[0] in "{[") - (part[0] in "}]")
