@@ -152,7 +152,7 @@ def _is_quoted_secret(value: str, name: Name) -> bool:
     if stands_for_another(value, name.text):
         return False
     if not name.of_password:
-        return is_phrase(value, DICEWARE) if " " in value else is_drawn_for(name, value)
+        return is_phrase(value, DICEWARE, of_key=True) if " " in value else is_drawn_for(name, value)
     if any(c.isspace() for c in value):
         return is_phrase(value) or _is_mixed_in_parts(value.split())
     if value.isdigit():
@@ -288,7 +288,7 @@ def is_drawn_for(name: Name, value: str) -> bool:
     if small.endswith(_ANY_KEY) and not any(hint in small for hint in HINTS if hint not in _ANY_KEY):
         return len(value) >= _LEAST_OF_ANY_KEY and is_cipher_key(value)
     if "session" not in small or "token" in small:
-        return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4))
+        return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4, of_key=True))
     return is_drawn(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
 
 

@@ -107,7 +107,7 @@ def _is_credential(value: str) -> bool:
     """Tell whether a value after `Basic` or `Bearer` is a credential: random, or a name and a password in base64."""
     if stands_for_another(value):
         return False
-    if is_drawn(value, 16) or is_phrase(value, 4):
+    if is_drawn(value, 16) or is_phrase(value, 4, of_key=True):
         return True
     try:
         return _NAME_AND_PASSWORD.fullmatch(b64decode(value, validate=True)) is not None

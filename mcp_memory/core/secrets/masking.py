@@ -2,7 +2,8 @@
 
     key_formats    keys and tokens whose format their makers publish; card numbers, by issuer and checksum
     assignments    `DB_PASSWORD=…`, `"api_key": "…"`      structures   tables, `.netrc`, Kubernetes …
-    prose          statements: "my password is …"         values       random and chosen values, words, placeholders
+    prose          statements: "my password is …"         codes        of doors, alarms and cards
+    wallets        seed phrases, private keys             values       random and chosen values, words, placeholders
 
 Masking comes before anything is stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has
 two levels. A message is also read as prose. A tool result is evidence: there a secret is masked only where a program
@@ -33,8 +34,9 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
+from mcp_memory.core.secrets.codes import code_words, codes
 from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
-from mcp_memory.core.secrets.prose import is_stated, pairs, personal_numbers, told
+from mcp_memory.core.secrets.prose import is_stated, pairs, told
 from mcp_memory.core.secrets.structures import Places, needed_words, structured
 from mcp_memory.core.secrets.wallets import wallet_keys
 
@@ -194,8 +196,9 @@ def _standing(text: str, small: str, places: Places, prose: bool) -> list[Secret
         if len(text) > _READ_AGAIN:
             break  # again, for a key that stood before a key: rare, and long texts take long
     named = [*_named(covered, places, prose), *structured(covered, small, places)]
+    named += codes(covered, places, prose=prose)
     if prose:
-        named += [*personal_numbers(text), *pairs(covered, small)]
+        named += pairs(covered, small)
     known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
     # A number behind one that is masked is a card's where the two together were none.
     return _apart([*known, *_numbers(_covered(text, known), prose)]) if named else known
@@ -206,7 +209,7 @@ def _hints() -> Any:
     """Return all strings without which a text has no secret, to be searched in one pass."""
     import ahocorasick
 
-    known = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words())
+    known = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words())
     hints = cast("Any", ahocorasick).Automaton()  # it has no types
     for hint in known:
         hints.add_word(hint, hint)

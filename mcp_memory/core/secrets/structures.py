@@ -222,7 +222,7 @@ def _is_secret(value: str, name: str) -> bool:
     if kind is None or stands_for_another(value, name):
         return False
     if kind == "key":
-        return is_drawn(value) or is_phrase(value, DICEWARE)
+        return is_drawn(value) or is_phrase(value, DICEWARE, of_key=True)
     return len(value) >= 4 and (not value.isdigit() or len(value) >= 6) and (" " not in value or is_phrase(value))
 
 

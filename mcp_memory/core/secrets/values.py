@@ -59,7 +59,7 @@ _DEFAULTS = frozenset(word_list("placeholders"))
 """What is written for a value and is none: defaults of programs, types, states."""
 
 _CODE_EXPRESSION = re.compile(
-    r"^0x[0-9a-fA-F]{2,40}$|^\{|^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
+    r"^0x[0-9a-fA-F]{2,40}$|^\{|^\$\w+(?:$|[/.:,;>\[\\-])|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^[@&!*][A-Za-z_][\w.]*$|^&(?:mut|str)\b|^!Ref\b|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
     rf"|^(?:{any_of('owners of values')})[._:\[(]|^base64[.(]"
     r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
     r"|^\[?[A-Za-z_$][\w$]*(?:\.[\w$]+)+@[0-9a-f]{1,16}$|^[A-Z][A-Za-z]*@(?=\d*[a-f])[0-9a-f]{5,8}$"  # objects of Java
@@ -196,10 +196,10 @@ def may_describe(value: str) -> bool:
     return _DESCRIBES.search(value) is not None
 
 
-def is_phrase(value: str, least: int = 3) -> bool:
+def is_phrase(value: str, least: int = 3, *, of_key: bool = False) -> bool:
     """Tell whether words in a row are a passphrase: bare words, joined alike, and no sentence.
 
-    Of four words or more, one may also be a placeholder, and where marks join them a word of sentences.
+    Of four words or more of a password, one may also be a placeholder, and where marks join them a word of sentences.
     """
     for joint in (" ", "-", ".", "_"):
         words = value.split(joint)
@@ -212,8 +212,8 @@ def is_phrase(value: str, least: int = 3) -> bool:
     return (
         all(_PART_OF_PHRASE.match(word) for word in words)
         and not _SENTENCE.search(value)
-        and (talk == 0 or (joint == "-" and len(words) >= 4))
-        and talk + other <= (len(words) >= 4 and joint in " -")
+        and (talk == 0 or joint == "-")
+        and talk + other <= (len(words) >= 4 and joint in " -" and not of_key)
         and (value == value.lower() or all(word[:1].isupper() for word in words))
     )
 

@@ -22,7 +22,7 @@ from mcp_memory.core.secrets.values import word_list
 
 _FEWEST_WORDS, _MOST_WORDS = 12, 33
 _DIFFERENT = 0.85  # share of the words of a phrase
-_JOINING = 6  # one word in so many may join sentences
+_JOINING = 4  # one word in so many may join sentences
 _SAMPLE = 30  # bytes: a phrase has one without any other word in it, as it is twice as long
 _REACH = 300  # bytes before and behind a sample that are compared word by word
 _LONGEST_PHRASE = 800  # characters
