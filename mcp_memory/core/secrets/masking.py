@@ -256,15 +256,16 @@ def _forms_by_hint() -> dict[str, list[tuple[int, KeyFormat, str]]]:
 
 def _named(covered: str, places: Places, prose: bool) -> Iterator[tuple[int, int]]:
     for hint in filter(places.__contains__, HINTS):
-        end = 0
+        first = last = 0
         for place in places[hint]:
-            name = name_at(covered, place, hint) if place >= end else None
+            name = None if first <= place < last else name_at(covered, place, hint)
             if name is not None:
                 spans = assigned(covered, name, prose=prose)
                 if not spans and (span := told(covered, name, prose=prose)):
                     spans = [span]
                 yield from spans
-                end = max((last for _, last in spans), default=end)
+                if spans:
+                    first, last = min(spans)[0], max(end for _, end in spans)
 
 
 def _covered(text: str, secrets: Iterable[Secret]) -> str:
