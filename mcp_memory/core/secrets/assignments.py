@@ -60,6 +60,7 @@ _ONE_OF_MANY = re.compile(r"\w[ \t]*,[ \t]*\Z")
 _RUN = re.compile(rf"{VALUE}{{1,{LONGEST}}}")
 _IN_URL = re.compile(r"[^\s\"'`<>{}&;#•|\\，。]{1,4096}")
 _OF_OPTION = re.compile(r"[^\s\"'`<>{}|;&•()\\]{1,4096}")
+_LINE = re.compile(r"[^\s\"'`<>(){}$\\•]{1,4096}(?=[ \t]*(?:[\r\n]|\Z))")
 _COMMENT = re.compile(r"[ \t]*(?:[ \t]#[^\n]*|[ \t]//[^\n]*)?(?:\\n|\\r|\r|\n|\"|'|\Z)")
 _BEFORE = re.compile(
     r"(?:^|[\n\r]|\\n)[ \t]*(?:-[ \t]+|export[ \t]+|set[ \t]+|ENV[ \t]+|ARG[ \t]+|[#;>|*+-]{1,3}[ \t]*)?"
@@ -158,7 +159,7 @@ def _is_quoted_secret(value: str, name: Name) -> bool:
     if value.isdigit():
         return len(value) >= (_LEAST_DIGITS if not name.is_short else 10)
     return len(value) >= _LEAST_OF_PASSWORD and (
-        (not name.is_short or is_mixed(value) or is_drawn(value, 10)) and _has_letters(value)
+        (not name.is_short or is_mixed(value) or is_drawn(value, 10) or is_phrase(value, 4)) and _has_letters(value)
     )
 
 
@@ -234,7 +235,9 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
     if is_environment or of_connection:
         if is_environment and text[run.end() : run.end() + 1] in ("(", "["):
             return []
-        return _spans(_OF_OPTION.match(text, start) if is_environment else run, name, is_strict=True)
+        if is_environment:
+            run = _LINE.match(text, start) or _OF_OPTION.match(text, start)
+        return _spans(run, name, is_strict=True)
     if found["close"] and text[start : start + 1].isdigit() and not name.is_short:  # {"password": 739876039017}
         return _spans(run, name, is_strict=True)
     at_start = _BEFORE.search(text, max(0, name.start - 60), name.start) is not None
@@ -287,7 +290,7 @@ def is_drawn_for(name: Name, value: str) -> bool:
     small = name.text.lower()
     if small.endswith(_ANY_KEY) and not any(hint in small for hint in HINTS if hint not in _ANY_KEY):
         return len(value) >= _LEAST_OF_ANY_KEY and is_cipher_key(value)
-    if "session" not in small or "token" in small:
+    if "session" not in small or "token" in small or small.endswith(_ANY_KEY):
         return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4, of_key=True))
     return is_drawn(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
 

@@ -27,6 +27,7 @@ from typing import Any
 
 from mcp_memory.core.secrets.values import (
     any_of,
+    is_cipher_key,
     is_drawn,
     is_given,
     is_mixed,
@@ -168,6 +169,7 @@ _CHECKS: dict[str | None, Callable[[str], bool] | None] = {
     "authorization": lambda value: (
         _is_credential(value) or (len(value) >= 16 and value.isalnum() and not reads_as_words(value))
     ),
+    "cipher key": is_cipher_key,
     "cookie": lambda value: is_drawn(value, 16) or not reads_as_words(value),
     "credential": _is_credential,
     "element": lambda value: _is_password(value) and (len(value.split()) == 1 or is_phrase(value, 4)),

@@ -29,7 +29,7 @@ _IS = any_of("joints of statements")
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")
 _NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!#-~]{7,255}")
 _OTHER = re.compile(
-    r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|@"
+    r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|[\w.-]@[\w-]+\.[a-z]{2}|^@|@v?\d|@[\w-]+/"
 )
 _FOR = any_of("joints of purposes")
 _JOINT = re.compile(
@@ -38,6 +38,7 @@ _JOINT = re.compile(
     | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
     | [ ](?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
     | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
+    | (?:[ ][\w-]{1,12})?,?[ ]c['’]est[ ]
     | (?:['’]s|[ ]will[ ]be|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
     | [ ](?:was|is|got)?[ ]?(?:set|changed|reset|updated)[ ](?:from|to)[ ]
     | [ ](?:{_FOR})[ ](?:[\w'’.-]{{1,20}}[ ]){{0,3}}?[\w'’.-]{{1,20}}(?:[ ](?:{_IS})(?:[ ]now)?|[ ]?:)[ ]
@@ -48,11 +49,11 @@ _BEFORE_BARE = re.compile(
     r"(?i)(?:\b(?:with|using|and|mit|und|avec|et|con|y|e|com|met|en|med|och|og|z|с|и)[ ]"
     r"(?:(?:the|my|dem|le|la|o|a|het)[ ])?|[,/][ ]?)\Z"
 )
-_BEFORE_USED = re.compile(r"(?i)\b(?:use|using|enter|try|type|with|nimm|benutze|utilise|usa|użyj)[ ](?:(?:the|my|as)[ ])?\Z")
+_BEFORE_USED = re.compile(r"(?i)\b(?:use|using|enter|try|type|with|nimm|benutze|utilise|usa|użyj|my|our|mein|unser|mi|mon|minha|мой|наш)[ ](?:(?:the|my|as)[ ])?\Z")
 _BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
 """A value may follow its name at once where an account is told as well: "log in as ann with password …"."""
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
-_PHRASE = re.compile(r"[a-z]{3,9}(?:[ -][a-z]{3,9}){3,23}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
+_PHRASE = re.compile(r"[a-z]{3,12}(?:[ -][a-z]{3,12}){3,32}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MARKS = ".:!?*_,"
 _MINE = any_of("possessives")
 _AHEAD = re.compile(
@@ -74,11 +75,11 @@ _PAIR = re.compile(
     [\w.@+-]{1,64}(?P<joint>[ ][/|][ ]|[ ]?/[ ]?(?=\S)|:)(?P<value>[!-~]{6,64})"""
 )
 _ACCOUNT = re.compile(r"(?i)\b(?:user(?:name)?|login|log in|account|e-?mail|ssid|wi-?fi|network|host|ssh|admin|id)\b|@")
-_WORD_AND_NUMBER = re.compile(r"(?:[A-Z][a-zäöüß]{3,14}){1,2}\W?\d{2,6}\W?")
+_WORD_AND_NUMBER = re.compile(r"(?=.*[A-Z])(?:[A-Za-zÄÖÜ][a-zäöüß]{2,14}[!#-/:-@^_~]?){1,3}\d{2,6}\W?")
 _PLAIN_IS = ("is", "ist", "was", "es", "est", "è", "é")
 _CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
 _SAID = re.compile(
-    rf"(?i)(?:[:：=]|[ ](?:{_IS})|[是为為はがえ이가은는を]|คือ|['’]s|[ ]هي|[ ]है)"
+    rf"(?i)(?:[:：=]|[ ](?:{_IS})|[是为為はがえ이가은는を]|คือ|['’](?:s|est)|[ ]هي|[ ]है)"
     r"(?:[ ](?:now|currently|still|jetzt))?[ \t]{0,3}[\"'`“„«「『*(]{0,2}\Z"
 )
 """What says that a name has the value behind it."""
