@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from mcp_memory.core.errors import EmbeddingFailed, NotFound
+from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
@@ -45,8 +46,9 @@ class LongtermVerbs(Verbs):
     def record_turns(self, turns: Sequence[NewTurn], *, session: str | None = None) -> Recorded:
         """Store messages verbatim, in order, and index their words. Known ones are not stored again.
 
-        The background embeds them. Raises InvalidInput, storing nothing, for an empty or oversized turn or a session
-        name that cannot be part of a file name.
+        Turns with nothing to store are left out and counted (`emptied`). What a client attached to a user's message is
+        stored as a turn of its own, a tool's. The background embeds them. Raises InvalidInput, storing nothing, for an
+        oversized turn or a session name that cannot be part of a file name.
         """
         from mcp_memory.longterm.turns import admit
         from mcp_memory.longterm.verification.trust import flag_turns
@@ -136,6 +138,7 @@ class LongtermVerbs(Verbs):
         from mcp_memory.longterm.search.pages import asked_at
 
         in_range(limit, "limit", 1, MAX_LIMIT)
+        query = without_private(query)
         parts, asking = self._parts, self._parts.asking()
         at = asked_at(cursor, parts.now())
         begin, end = parts.times(since, until, now=at)
@@ -300,6 +303,7 @@ class LongtermVerbs(Verbs):
         from mcp_memory.longterm.recall import blocks
 
         in_range(budget, "budget_tokens", 1, 100_000)
+        query = without_private(query)
         parts = self._parts
         context = parts.scheduler.context()
         return blocks.bundle(context, query, session=session, counter=parts.counter, budget=budget)
@@ -324,7 +328,7 @@ class LongtermVerbs(Verbs):
         """
         from mcp_memory.longterm.recall import blocks
 
-        parts = self._parts
+        parts, query = self._parts, without_private(query)
         found = blocks.automatic(
             parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
         )
@@ -334,6 +338,7 @@ class LongtermVerbs(Verbs):
         """Note in the log of recalls which rows a context got; the query only where contents are logged."""
         from mcp_memory.longterm.recall.blocks import named
 
+        query = without_private(query)
         if found.tokens:
             ids = (row[0] for block in (found.stable, found.dynamic) for id in named(block) if (row := _ROW.match(id)))
             shows_query = self.settings.log_contents and query.strip()
