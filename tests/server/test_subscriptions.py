@@ -198,11 +198,11 @@ async def test_a_client_that_stopped_reading_holds_up_no_other_space(
             await updates.begin_to_listen(memory.in_space("other"))
         async with send, heard, anyio.create_task_group() as tasks:
             await tasks.start(updates.watch, memory)
-            await memory.remember("The first space has news.")
+            await memory.remember("The first space has news.", typed=True)
             updates.written()
             with anyio.fail_after(WAIT / 2):
                 await begun.wait()
-                await memory.in_space("other").remember("So has the other.")
+                await memory.in_space("other").remember("So has the other.", typed=True)
                 updates.written()
                 while "memory://atom/a1" not in await heard.receive():
                     pass

@@ -198,12 +198,13 @@ class LongtermVerbs(Verbs):
         cites: Sequence[str] = (),
         source: Source = "user",
         session: str | None = None,
+        typed: bool = False,
     ) -> Remembered:
         """Store one explicit statement; report replaced and similar ones.
 
-        `source` says who stated it. Rules and traits come from the user: a rule that no recorded turn of the user
-        states is quarantined, and so is a text of a tool's output that the user never said; the answer says so
-        (`longterm.verification.trust`). So record the user's words before a rule.
+        `source` says who stated it. What is said of the user, or asked by them, needs their own words: a rule, a trait
+        or a fact that no recorded turn of the user states is quarantined, and the answer says so
+        (`longterm.verification.trust`). So record the user's words first. `typed`: the user typed the statement itself.
 
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.
@@ -238,7 +239,7 @@ class LongtermVerbs(Verbs):
             about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=about)
         asking = parts.asking()
-        atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors)
+        atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors, typed=typed)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
         if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
