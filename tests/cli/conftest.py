@@ -51,8 +51,7 @@ async def _fill(home: Path) -> None:
         await memory.record_turns(turns, session="moving")
         await memory.remember("Tamsin is allergic to hazelnuts.", typed=True)
         await memory.remember("Tamsin lives in Bergen.", entity="user", relation="lives in", value="Bergen", typed=True)
-        rule = await memory.remember("No emoji in answers.", kind="instruction", typed=True)
-        await memory.review([rule.atom.id], "released")
+        await memory.remember("No emoji in answers.", kind="instruction", typed=True)
         task = {"session": "moving", "task": "Fix the import"}
         first = await memory.offload_tool_result("shell", LOG, step="Read the log", status="done", **task)
         await memory.offload_tool_result("shell", ODD, step="Try a newer library", status="blocked", **task)

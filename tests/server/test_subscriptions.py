@@ -88,6 +88,8 @@ async def told(stream: MemoryObjectReceiveStream[str], expected: set[str]) -> li
 async def test_a_write_through_another_client_reaches_a_subscriber(server: MemoryServer, era: Any) -> None:
     watched = ["memory://persona", "memory://status", f"memory://session/s-{era}"]
     async with listening(server, era, watched) as updates, Client(server) as other:
+        said = [{"role": "user", "content": f"I like tea in the {era} era."}]
+        answer_of(await other.call_tool("record_turns", {"turns": said, "session": "said"}))
         answer_of(await other.call_tool("remember", {"text": f"Likes tea in the {era} era"}))
         await told(updates, {"memory://persona", "memory://status"})
         turns = [{"role": "user", "content": "hello"}]
@@ -112,6 +114,8 @@ async def test_a_new_canvas_changes_the_list_and_a_further_step_only_the_canvas(
         await told(updates, {"memory://canvas/active", LIST})
         answer_of(await other.call_tool("offload_tool_result", {**call, "result": "more", "step": "next"}))
         await told(updates, {"memory://canvas/active"})
+        said = [{"role": "user", "content": f"I watch canvases of {era}."}]
+        answer_of(await other.call_tool("record_turns", {"turns": said, "session": "said"}))
         answer_of(await other.call_tool("remember", {"text": f"Watches canvases of {era}"}))
         assert LIST not in await told(updates, {"memory://persona"})
 

@@ -144,10 +144,7 @@ async def test_forgetting_goes_to_its_tombstone_and_undoing_back(home: Path) -> 
 
 async def test_fields_of_one_name_count_together_as_ticked_boxes_do(home: Path) -> None:
     async with browsing(home) as browser:
-        rules = [
-            await browser.memory.remember(f"Never mention {word}.", kind="instruction", typed=True)
-            for word in ("x", "y")
-        ]
+        rules = [await browser.memory.remember(f"Never mention {word}.", kind="instruction") for word in ("x", "y")]
         assert all(rule.atom.held for rule in rules)
         form = {"form_token": await browser.token(), "ids": ["a1", "a2"], "verdict": "released"}
         answer = await browser.post(f"{SPACE}/do/review", data=form, headers=OWN)

@@ -49,7 +49,8 @@ def _place_of(prompt: str, text: str) -> int:
 
 
 def _attached(message: Message) -> Message:
-    return Message("", (*message.attached, *filter(str.strip, [message.typed])), message.notices)
+    beside = message.typed.strip()
+    return Message("", (*message.attached, beside) if beside else message.attached, message.notices)
 
 
 def _joined(messages: Iterable[Message]) -> Message:

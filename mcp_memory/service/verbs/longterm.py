@@ -221,6 +221,11 @@ class LongtermVerbs(Verbs):
         parts = self._parts
         now = parts.now()
         older = parts.store.atoms(self.space, supersedes)
+        known = {one.id for one in older}
+        if unknown := [id for id in supersedes if id not in known]:  # a quarantined statement would not name them
+            raise NotFound(
+                f"There is no atom {unknown[0]} to supersede. Find it with memory_search; nothing was stored."
+            )
         if not (entity or relation or value) and (kept := fact_still_stated(parts.store, self.space, text, older)):
             entity, relation, value = kept.entity, kept.relation, kept.value
         atom = explicit_atom(
