@@ -129,7 +129,7 @@ async def _live(home: Path, turns: int) -> None:
         for number, batch in enumerate(batches(turns)):
             await memory.record_turns(batch, session=session_of(number))
             for turn in batch[::_TURNS_OF_A_STATEMENT]:
-                await memory.remember(turn.content[-200:], kind="episodic")
+                await memory.remember(turn.content[-200:], kind="episodic", typed=True)
 
 
 # --- a run ------------------------------------------------------------------------------------------

@@ -350,7 +350,11 @@ def _file_lines(one: FileReport) -> Iterator[str]:
     if one.state == "stored" and (one.turns or not one.statements):
         before = f", {one.duplicates:,} were there before" if one.duplicates else ""
         gone = f", {one.forgotten:,} were forgotten here and stay so" if one.forgotten else ""
-        emptied = f", {one.emptied:,} held only what this memory had recalled" if one.emptied else ""
+        emptied = (
+            f", {one.emptied:,} left out (empty, private, recalled from here, or for the host program)"
+            if one.emptied
+            else ""
+        )
         yield f"  {one.stored:,} stored{before}{gone}{emptied}"
     if one.state == "seen" and one.forgotten:
         yield f"  {one.forgotten:,} were forgotten here and would stay so"

@@ -331,7 +331,7 @@ class Recorded:
     stored: list[str]
     duplicates: int
     emptied: int
-    """Turns that held nothing but text recalled from this memory, which is never stored again."""
+    """Given turns without anything to store: empty, private, text recalled from here, or a reply such as NO_REPLY."""
     forgotten: int = 0
     """Turns that were forgotten, and came again: they stay so."""
     masked: int = 0

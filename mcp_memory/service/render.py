@@ -143,7 +143,7 @@ def _recorded(answer: Recorded) -> str:
     if answer.duplicates:
         parts.append(f"{answer.duplicates} stored before.")
     if answer.emptied:
-        parts.append(f"{answer.emptied} held only text recalled from here, which is not stored again.")
+        parts.append(f"{answer.emptied} left out: empty, private, recalled from here, or a reply to the host program.")
     if answer.forgotten:
         parts.append(f"{answer.forgotten} forgotten before, and not stored again.")
     if answer.masked:

@@ -19,8 +19,8 @@ Run = Callable[..., Result]
 def home(tmp_path: Path) -> Path:
     async def fill() -> None:
         async with open_memory(home=tmp_path / "home", embedder="none") as memory:
-            await memory.remember("Ines keeps bees near Porto.")
-            await memory.remember("Ines takes the night boat.")
+            await memory.remember("Ines keeps bees near Porto.", typed=True)
+            await memory.remember("Ines takes the night boat.", typed=True)
 
     anyio.run(fill)
     return tmp_path / "home"

@@ -23,7 +23,7 @@ Run = Callable[..., Result]
 def home(tmp_path: Path) -> Path:
     async def fill() -> None:
         async with open_memory(home=tmp_path / "home", embedder="none") as memory:
-            await memory.remember("Ines keeps bees near Porto.")
+            await memory.remember("Ines keeps bees near Porto.", typed=True)
             said = [NewTurn(role="user", content=f"The night boat has cabin {n}.") for n in range(14)]
             await memory.record_turns(said, session="boats")
 

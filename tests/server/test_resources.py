@@ -31,7 +31,7 @@ async def filled(server: MemoryServer) -> MemoryServer:
     memory = await server.memory.get()
     turns = [NewTurn(role="user", content=f"turn number {n}") for n in range(130)]
     await memory.record_turns(turns, session="a/b".replace("/", "-"))
-    await memory.remember("Anna lives in Porto", entity="Anna", relation="lives in", value="Porto")
+    await memory.remember("Anna lives in Porto", entity="Anna", relation="lives in", value="Porto", typed=True)
     for task in ("Fix the build", "Write the report"):
         await memory.offload_tool_result("bash", f"{task}: no output\n", task=task, session="a-b", step="look")
     return server

@@ -108,7 +108,7 @@ def test_reading_bears_what_is_written_between_two_of_its_reads(plan: list[str],
             said = ["What colour is the kettle?", "The kettle is red.", "And the boat?"]
             turns = [NewTurn(role=ROLES[place % 2], content=text) for place, text in enumerate(said)]
             await memory.record_turns(turns, session="first")
-            red = (await memory.remember("The kettle of the boat is red.")).atom.id
+            red = (await memory.remember("The kettle of the boat is red.", typed=True)).atom.id
             store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
             with before_each_read(store, Writes(store, plan, atoms=[red])):
                 with suppress(NotFound):

@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 import anyio.to_thread
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.private import without_private
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
-from mcp_memory.integrations.importers.agent_logs import summary_id, summary_of, without_tags
+from mcp_memory.integrations.importers.agent_logs import summary_id, summary_of
 from mcp_memory.integrations.importers.records import Agent, agent_named, session_name
+from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.suspicion.flags import sifted
@@ -59,7 +61,7 @@ class HookEvent:
     source: str = ""
     """How a conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
     text: str = ""
-    """The prompt, or the summary of a compaction."""
+    """The prompt as the client reported it, or the summary of a compaction; without private passages."""
     call: ToolResponse | None = None
 
     @property
@@ -92,7 +94,7 @@ def read(client: str, name: str, given: object) -> HookEvent | None:
         conversation=conversation,
         log=Path(log) if isinstance(log, str) and log else None,
         source=str(told.get("source") or ""),
-        text=without_tags(text) if isinstance(text, str) else "",
+        text=without_private(text) if isinstance(text, str) else "",
         call=_call(of, told) if kind == "tool" else None,
     )
 
@@ -238,11 +240,13 @@ class Conversations:
             case "start":
                 return await self._start(event)
             case "prompt":
+                self.following.note_prompt(event.session, event.text)
                 await self._follow(event, _WHILE_WORKING)
-                if not event.text:
+                typed = (await anyio.to_thread.run_sync(typed_text, event.text)).strip()
+                if not typed:
                     return HookAnswer()
                 known = list(await self._told(event))
-                text = await recall_beyond_context(await self._memory(), event.session, event.text, known=known)
+                text = await recall_beyond_context(await self._memory(), event.session, typed, known=known)
                 return _before_the_model(event, text)
             case "tool":
                 if event.call is None:

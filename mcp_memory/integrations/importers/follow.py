@@ -135,12 +135,14 @@ async def follow_log(
     client: Agent | None = None,
     again: bool = False,
     within_s: float | None = None,
+    prompts: Sequence[str] = (),
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FollowReport:
     """Store the part of a log after the last position, up to its last whole line.
 
     `live`: results of the last hour go to the session's canvas; all others are only kept and indexed. `client`: whose
-    log it is, if known; `again` reads it from its start. Stops after `within_s` seconds; the next call continues.
+    log it is, if known; `again` reads it from its start. `prompts` are what the
+    client's hook reported as typed in the conversation. Stops after `within_s` seconds; the next call continues.
     Raises InvalidInput for a file that cannot be read or is no log.
     """
     try:
@@ -155,7 +157,7 @@ async def follow_log(
     known = held[0] if held else None
     reading = _LogReading(path, agent, known)
     done = reading.done
-    with closing(read_chunks(path, agent, known)) as chunks:
+    with closing(read_chunks(path, agent, known, prompts=prompts)) as chunks:
         while chunk := await to_thread(partial(next, chunks, None)):
             turns, results, instead = reading.take(chunk)
             if chunk.conversation is not None and done.session is not None:

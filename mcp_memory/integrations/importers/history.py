@@ -22,6 +22,7 @@ from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.private import without_private
 from mcp_memory.core.regular_files import open_regular, written_ms
 from mcp_memory.core.secrets.masking import holds_key, mask, mask_id
 from mcp_memory.core.text import is_blank, safe_name, zoned
@@ -195,7 +196,9 @@ def statement_atoms(statements: Sequence[ImportedStatement], *, session: str, no
     """
     return [
         StatementToImport(
-            atom=_atom(one, session=session, now=now), id=one.id and mask_id(one.id), words=mask(one.words)
+            atom=_atom(one, session=session, now=now),
+            id=one.id and mask_id(one.id),
+            words=mask(without_private(one.words)),
         )
         for one in statements
     ]
@@ -208,7 +211,9 @@ def _atom(one: ImportedStatement, *, session: str, now: datetime) -> NewAtom:
     atom = explicit_atom(
         mask(one.text), kind="episodic", session=session, supersedes=(), valid_from=valid_from, source="import", **fact
     )
-    return replace(atom, entities=tuple(map(mask, one.about)), single_valued=False)
+    return replace(
+        atom, entities=tuple(filter(None, (mask(without_private(name)) for name in one.about))), single_valued=False
+    )
 
 
 # --- known files ------------------------------------------------------------------------------------
@@ -441,7 +446,9 @@ class TurnPlacement:
         return len(self._sessions)
 
     def place(self, told: ImportedTurn) -> tuple[str, NewTurn]:
-        """Return the session's name and the turn."""
+        """Return the session's name and the turn, without private passages, on which its id must not depend."""
+        if told.role != "tool":
+            told = replace(told, content=without_private(told.content), name=told.name and without_private(told.name))
         session = self._session(told)
         said_at = told.said_at
         if said_at is not None and said_at != session.clock:

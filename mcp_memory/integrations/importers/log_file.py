@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count, islice
@@ -140,14 +140,19 @@ def agent_of(path: Path) -> Agent | None:
     return None
 
 
-def read_chunks(path: Path, agent: Agent, known: FollowedLog | None) -> Generator[LogChunk, None, None]:
-    """Yield the chunks after the position `known`, or all. Raises InvalidInput if the file cannot be read."""
+def read_chunks(
+    path: Path, agent: Agent, known: FollowedLog | None, *, prompts: Sequence[str] = ()
+) -> Generator[LogChunk, None, None]:
+    """Yield the chunks after the position `known`, or all. Raises InvalidInput if the file cannot be read.
+
+    `prompts` are what the client's hook reported as typed by the user.
+    """
     try:
         with open_regular(path) as stream:
             if agent == "gemini" and path.suffix == ".json":
-                yield from _document(stream, agent, known, path)
+                yield from _document(stream, agent, known, path, prompts)
             else:
-                yield from _lines(stream, agent, known)
+                yield from _lines(stream, agent, known, prompts)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -168,8 +173,9 @@ def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | 
         return None
 
 
-def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterator[LogChunk]:
+def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None, prompts: Sequence[str]) -> Iterator[LogChunk]:
     offset, state = _reached(stream, known)
+    state.prompts = prompts
     clock = _written(stream)
     name = "new line" if offset else "line"
     end = os.fstat(stream.fileno()).st_size
@@ -239,7 +245,9 @@ def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:24]
 
 
-def _document(stream: IO[bytes], agent: Agent, known: FollowedLog | None, path: Path) -> Iterator[LogChunk]:
+def _document(
+    stream: IO[bytes], agent: Agent, known: FollowedLog | None, path: Path, prompts: Sequence[str]
+) -> Iterator[LogChunk]:
     data = stream.read(_LARGEST_DOCUMENT + 1)
     if len(data) > _LARGEST_DOCUMENT:
         raise InvalidInput(f"{path} is larger than {_LARGEST_DOCUMENT // 2**20} MiB, too large for one JSON document.")
@@ -247,7 +255,7 @@ def _document(stream: IO[bytes], agent: Agent, known: FollowedLog | None, path: 
     if known is not None and known.head == digest:
         return
     value = _parsed(data)
-    chunk = LogChunk(state=LogState(), clock=_written(stream), torn=value is None)
+    chunk = LogChunk(state=LogState(prompts=prompts), clock=_written(stream), torn=value is None)
     if value is not None:
         chunk.offset, chunk.head = len(data), digest
         chunk.take(agent, value, "document")

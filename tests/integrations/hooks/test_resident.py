@@ -131,7 +131,7 @@ def turns(client: Client) -> list[str]:
 def remember(client: Client, text: str) -> None:
     async def told() -> None:
         async with open_memory(home=client.home, embedder="none") as memory:
-            await memory.remember(text)
+            await memory.remember(text, typed=True)
 
     anyio.run(told)
 
