@@ -27,17 +27,27 @@ def opener(path: str, flags: int) -> int:
     raise OSError(errno.ESPIPE, "it is no regular file", path)
 
 
-def open_regular(path: Path) -> io.BufferedReader:
-    """Open a regular file for reading. Raises OSError, also for a name that no file can have."""
+def own_opener(path: str, flags: int) -> int:
+    """Open a regular file that is no symbolic link. Raises OSError (ELOOP for a link)."""
+    if not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):
+        raise OSError(errno.ELOOP, "it is a symbolic link", path)
+    return opener(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def open_regular(path: Path, *, follow: bool = True) -> io.BufferedReader:
+    """Open a regular file for reading. Raises OSError, also for a name that no file can have.
+
+    Files of a home are opened with `follow=False`: a symbolic link there would lead out of it.
+    """
     try:
-        return open(path, "rb", opener=opener)
+        return open(path, "rb", opener=opener if follow else own_opener)
     except ValueError as error:  # a NUL in it
         raise FileNotFoundError(errno.ENOENT, str(error), str(path)) from None
 
 
-def read_regular(path: Path, most: int = _MOST) -> bytes:
+def read_regular(path: Path, most: int = _MOST, *, follow: bool = True) -> bytes:
     """Return the bytes of a regular file. Raises OSError, also (EFBIG) where it has more than `most`."""
-    with open_regular(path) as file:
+    with open_regular(path, follow=follow) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB", str(path))

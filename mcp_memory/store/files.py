@@ -45,6 +45,7 @@ __all__ = [
     "remove",
     "scene_file",
     "sync_folder",
+    "with_session",
     "write_whole",
 ]
 
@@ -123,6 +124,13 @@ def read_ref_file(content: bytes) -> tuple[dict[str, Any], bytes]:
     if hashlib.sha256(data).hexdigest() != fields.get("sha256"):
         raise Damaged(f"its {len(data)} bytes do not match the hash stored with them")
     return fields, data
+
+
+def with_session(content: bytes, session: str) -> bytes:
+    """Return the file of a ref with another session in its front matter."""
+    end = content.find(b"\n" + _FENCE, len(_FENCE))
+    head, rest = content[: max(end, 0)], content[max(end, 0) :]
+    return re.sub(rb"(?m)^session: .*$", f"session: {json.dumps(session)}".encode().replace(b"\\", rb"\\\\"), head) + rest
 
 
 def is_scene_file(content: bytes) -> bool:

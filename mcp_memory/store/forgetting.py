@@ -63,13 +63,15 @@ class Purge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """Counts of erased rows; `texts` are the erased words, for the purge verification."""
+    """Counts of erased rows; `texts` and `names` are what was erased, for the purge verification."""
 
     tombstones: Sequence[str]
     turns: int
     atoms: int
     refs: int
     texts: Sequence[bytes]
+    names: Sequence[str] = ()
+    """Names that went with them: of sessions, files, tools and speakers, reasons, ids of clients and calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -266,7 +266,7 @@ class RetentionVerbs(Verbs):
         # Readers of an older state delay it.
         shredded = any(store.secure_delete() for _ in range(_TRIES)) if chosen or cut_short else True
         if chosen:
-            traces = Traces(done.texts)
+            traces = Traces(done.texts, words=done.texts, names=done.names)
             also_in = store.exclude_retained(traces)
             proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
         if shredded:

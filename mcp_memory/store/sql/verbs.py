@@ -11,6 +11,7 @@ from mcp_memory.store.sql import atoms as atom_rows
 from mcp_memory.store.sql import canvases as canvas_rows
 from mcp_memory.store.sql import entities as entity_rows
 from mcp_memory.store.sql import (
+    digests,
     evidence_rows,
     exporting,
     forgetting,
@@ -189,6 +190,7 @@ class SqlVerbs(Engine, Protocol):
 
     # export and import
     home_id = reads_home(exporting.home_id)
+    secret = reads_home(digests.secret)
     import_rows = writes(importing.import_rows)
     known_as = reads(importing.known_as)
     forgotten_statements = reads(importing.forgotten_statements)

@@ -86,6 +86,10 @@ class SpaceFiles:
     def remove(self, path: str) -> None:
         files.remove(self._tx.folder / path)
 
+    def discard(self, path: str) -> None:
+        self.remove(path)
+        self._tx.run("DELETE FROM file WHERE space = :space AND path = ?", path)
+
     def append(
         self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
     ) -> None:
