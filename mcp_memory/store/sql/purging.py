@@ -56,7 +56,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     at = to_ms(now)
     gone.erase_atoms(at)
     gone.erase_turns(at)
-    stale = gone.erase_refs(at)
+    gone.erase_refs(at)
     _erase_from_scenes(tx, {f"a{number}" for number in gone.atoms})
     for version, text in what.personas.items():
         tx.run("UPDATE persona SET text = ?, reason = NULL WHERE space = :space AND version = ?", text, version)
@@ -65,11 +65,13 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     says = purged_names.says_erased_words(tx, texts)
     _sweep(tx, Traces(texts), says)
     _erase_from_canvases(tx, gone.refs)
+    stale = gone.rename_refs()
     tx.many("UPDATE tombstone SET purged_at = ? WHERE space = :space AND id = ?", [(at, number) for number in numbers])
     erased = purged_names.erase_names(tx, numbers, touched, says)
+    forgetting.log_tombstones(tx, numbers)  # fails if the file has lines that are not in the database
     tx.files.rewrite(forgetting.TOMBSTONES_FILE, forgetting.tombstone_lines(tx))
     stale |= erased.paths | {f"conversations/{day}.jsonl" for day in days} | gone.record_files(touched)
-    for path in sorted(stale - {forgetting.TOMBSTONES_FILE}):
+    for path in sorted(stale - {forgetting.TOMBSTONES_FILE, canvases.FILE}):
         tx.files.rewrite(path, line_files.lines_of(tx, path))
     if (gone.refs or erased.sessions) and tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1"):
         tx.files.rewrite(canvases.FILE, canvases.lines(tx))
@@ -225,9 +227,8 @@ class _Gone:
         )
         self._release([f"a{number}" for number in self.atoms])
 
-    def erase_refs(self, at: int) -> set[str]:
-        """Erase results; return the line files that show their ids."""
-        tx, key = self._tx, digests.key_of(self._tx)
+    def erase_refs(self, at: int) -> None:
+        tx = self._tx
         tx.run_among(
             "UPDATE record SET summary = ?, tool_call = ?, result_ref = '', summary_by = NULL, step = NULL"
             " WHERE space = :space AND ref IN ({})",
@@ -245,6 +246,10 @@ class _Gone:
         for number, refs in tx.all("SELECT id, refs FROM message_edit WHERE space = :space"):
             if not gone.isdisjoint(json.loads(refs)):
                 tx.run("DELETE FROM message_edit WHERE space = :space AND id = ?", number)
+
+    def rename_refs(self) -> set[str]:
+        """Give results ids that are no hash of their content; return the line files that show the ids."""
+        tx, key = self._tx, digests.key_of(self._tx)
         return {path for id in self.refs for _, path in renaming.rename_purged_ref(tx, key, tx.space, id)}
 
     def _release(self, ids: Sequence[str]) -> None:

@@ -47,11 +47,11 @@ def rename_purged_ref(tx: HomeTransaction, key: digests.Key, space: int, id: str
     tx.run("UPDATE record SET ref = ? WHERE space = ? AND ref = ?", new, space, id)
     tx.run("UPDATE origin SET id = ? WHERE space = ? AND id = ?", new, space, id)
     tx.run("UPDATE origin SET origin = replace(origin, ?, ?) WHERE space = ? AND id = ?", f":{id}", f":{new}", space, new)
-    for table, column in (("tombstone", "took"), ("recall", "ids")):
+    for table, column in (("tombstone", "took"), ("recall", "ids"), ("canvas_version", "detail")):
         sql = f"UPDATE {table} SET {column} = replace({column}, ?, ?) WHERE space = ? AND {column} LIKE ?"
         tx.run(sql, json.dumps(id), json.dumps(new), space, f"%{json.dumps(id)}%")
     tx.run("DELETE FROM change WHERE space = ? AND topic = ?", space, f"ref:{id}")
-    return {(space, "tombstones.jsonl"), *((space, f"offload-{name}.jsonl") for name in sessions)}
+    return {(space, "tombstones.jsonl"), (space, "canvases.jsonl"), *((space, f"offload-{name}.jsonl") for name in sessions)}
 
 
 def rename_session(tx: Transaction, number: int, name: str) -> set[str]:

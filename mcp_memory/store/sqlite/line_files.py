@@ -31,6 +31,7 @@ __all__ = [
     "note_length",
     "owner",
     "problems",
+    "stale",
 ]
 
 
@@ -77,6 +78,12 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
                 f"{target.relative_to(folder).as_posix()} has {count} lines that were moved aside. "
                 "`mcp-memory doctor --repair` takes back what the database lacks of them, and keeps the file."
             )
+
+
+def stale(con: apsw.Connection) -> list[tuple[str, str]]:
+    """Return the line files to be written again from the rows, as (name of the space, path)."""
+    rows: Any = con.execute("SELECT s.name, f.path FROM stale_file f JOIN space s ON s.id = f.space ORDER BY 1, 2")
+    return [(str(space), str(path)) for space, path in rows]
 
 
 def owner(con: apsw.Connection, space: str, path: str, content: bytes) -> str | None:
