@@ -94,8 +94,8 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
     Every file of the memory is searched for what was erased. Without arguments it lists the tombstones that can be
     purged. Rows, indexes, files and free pages of the database
     are rewritten without the erased text; it stays known as forgotten, by a digest that cannot be read back. Copies
-    elsewhere are yours to delete, and a running program may hold the text until it ends. Exit code 1 if any of it was
-    found, in a backup too.
+    elsewhere are yours to delete, and a running program may hold the text until it ends. Sessions and files that were
+    named after it get neutral names. Exit code 1 if any of it was found, in a backup too, also one of an earlier purge.
 
     \b
     mcp-memory purge
@@ -119,9 +119,12 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
         what = f"what was forgotten under {', '.join(chosen)} ({sum(len(one.ids) for one in about):,} ids)"
         copies = ", and every copy in the home that has it" if backups else ""
         click.confirm(f"Erase {what} for good{copies}? Nobody can bring it back.", abort=True, err=True)
+    elif backups and not about and not yes:
+        click.confirm("Delete every backup in the home that has what was purged?", abort=True, err=True)
     done = ask(lambda memory: memory.purge(chosen, delete_copies=backups))
     print_answer(done, _erased(done))
-    sys.exit(0 if (done.is_proven and not (done.proof and done.proof.copies)) or not done.provable else 1)
+    is_left = bool(done.copies or (done.proof and done.proof.copies))
+    sys.exit(0 if (done.is_proven and not is_left) or not done.provable else 1)
 
 
 def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
@@ -135,6 +138,9 @@ def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
     if len(tombstones) > _LISTED_TOMBSTONES:
         yield f"and {len(tombstones) - _LISTED_TOMBSTONES:,} older ones"
     yield f"To erase some for good: mcp-memory purge {rows[-1][0]}, or --all, or --older-than 30d."
+
+
+_DELETE = "Delete it yourself; of backups, `mcp-memory purge --all --backups` does."
 
 
 def _erased(done: PurgeReport) -> Iterator[str]:
@@ -177,9 +183,13 @@ def _erased(done: PurgeReport) -> Iterator[str]:
             yield f"Some of its words stand in what was kept too: {one_line(names, 200)}."
         yield from (f"Cleared lines of {name}." for name in proof.cleared)
         yield from (f"Deleted {name}." for name in proof.deleted)
-        yield from (
-            f"{name} has it still. Delete it yourself: no later purge knows what to look for." for name in proof.copies
-        )
+        yield from (f"{name} still has it. {_DELETE}" for name in proof.copies)
+        if proof.words:
+            yield "Words of it are in names that stay. Rename what they name, or delete it:"
+            yield from (f"  {one_line(line, 160)}" for line in proof.words)
+    yield from (f"Deleted {name}, which had what was purged." for name in done.deleted)
+    known = done.proof.copies if done.proof else ()
+    yield from (f"{name} still has what was purged. {_DELETE}" for name in done.copies if name not in known)
     if done.beside:
         yield f"What these have in memory goes when they end: {', '.join(map(str, done.beside))}."
 

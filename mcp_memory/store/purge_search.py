@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from mcp_memory.core.regular_files import open_regular, read_regular
+from mcp_memory.core.regular_files import open_own, read_own
 from mcp_memory.store import files
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class Traces:
     def excuse_file(self, path: Path) -> bool:
         """Exclude pieces that occur in a retained file; tell whether there are any."""
         excused, carried = False, b""
-        with path.open("rb") as file:
+        with open_own(path) as file:
             while block := file.read(_READ):
                 here = {piece for _, piece in self._hits(carried + block, excused_too=True)}
                 self._excuse_words({self._words[piece] for piece in here & self._words.keys()})
@@ -219,7 +219,7 @@ class Traces:
     def in_file(self, path: Path) -> Matches:
         """Return the residual matches of a file. Raises OSError if it cannot be read, or is no regular file."""
         found = Matches()
-        with open_regular(path, follow=False) as file:
+        with open_own(path) as file:
             if path.suffix != ".zip" or not zipfile.is_zipfile(file):
                 file.seek(0)
                 self._in_stream(file, found)
@@ -387,5 +387,5 @@ def _is_copy(home: Path, path: Path) -> bool:
 
 
 def _clear(path: Path, traces: Traces) -> None:
-    lines = read_regular(path).splitlines(keepends=True)
+    lines = read_own(path).splitlines(keepends=True)
     files.write_whole(path, b"".join(line for line in lines if not traces.of(line)))

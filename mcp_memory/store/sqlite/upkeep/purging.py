@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.core.regular_files import is_own
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces, own_words
 from mcp_memory.store.sql import purging
@@ -65,7 +66,7 @@ def exclude_retained(con: apsw.Connection, home: Path, traces: Traces) -> list[s
     )
     for id, space, path in refs:
         target = home / "spaces" / space / path
-        if target.is_file() and traces.excuse_file(target):
+        if is_own(target) and traces.excuse_file(target):
             said.append(id)
     return list(dict.fromkeys(said))
 
