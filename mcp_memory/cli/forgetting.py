@@ -33,15 +33,17 @@ _LISTED = 40
 @click.option("--since", metavar="WHEN", help='Rows from then on: 2026-05-07, or "last week".')
 @click.option("--until", metavar="WHEN", help="Rows until then.")
 @click.option("--yes", is_flag=True, help="Do it at once; else all but bare ids is only shown.")
+@click.option("--also", is_flag=True, help="Forget the other rows that say the same too.")
 @click.option("--undo", metavar="TOMBSTONE", help="Restore the rows forgotten under this id.")
 @click.option("--reason", default="", help="A note that is kept with it.")
 @as_json
 @place
-def forget(ids: tuple[str, ...], yes: bool, reason: str, **filters: str | None) -> None:
+def forget(ids: tuple[str, ...], yes: bool, also: bool, reason: str, **filters: str | None) -> None:
     """Take rows out of every search and listing.
 
     Rows are turns, statements and tool results: those with the IDs, or those that match all of words, session and
-    time. It can be undone until `mcp-memory purge` erases them. They are not learned or imported again.
+    time. It can be undone until `mcp-memory purge` erases them. They are not learned or imported again. Other rows that
+    say the same are listed, and forgotten too with --also or if you say yes.
 
     \b
     mcp-memory forget --query "night boat"
@@ -53,18 +55,28 @@ def forget(ids: tuple[str, ...], yes: bool, reason: str, **filters: str | None) 
         raise click.UsageError(
             "Say what: ids, which `mcp-memory search` shows, or --query, --session, --since, --until, or --undo."
         )
-    done = ask(lambda memory: memory.forget(ids, **filters, reason=reason, dry_run=False if yes else None))
+    done = ask(lambda memory: memory.forget(ids, **filters, reason=reason, dry_run=False if yes else None, also=also))
     if not done.ids:
         what = "holds all of these words" if filters["query"] else "is there"
         find = "Find ids with `mcp-memory search`, and sessions with `mcp-memory show sessions`."
         raise NotFound(f"Nothing {what}. {find}")
     print_answer(done, _lines(done))
+    if done.tombstone and done.also and not wants_json() and sys.stdin.isatty():
+        if click.confirm("Forget these too?", err=True):
+            more = ask(lambda memory: memory.forget(done.also, reason=reason))
+            print_answer(more, _lines(more))
 
 
 def _lines(done: Forgotten) -> list[str]:
     shown = [f"  {one_line(it, 78)}" for it in done.previews[:_LISTED]]
     more = done.total - len(shown)
-    return [_head(done), *shown, *([f"  … and {more:,} more"] if more > 0 else []), *done.along]
+    return [_head(done), *shown, *([f"  … and {more:,} more"] if more > 0 else []), *done.along, *_also(done)]
+
+
+def _also(done: Forgotten) -> Iterator[str]:
+    if done.also:
+        yield f"These stay and say the same. To forget them too: mcp-memory forget {' '.join(done.also)}"
+        yield from (f"  {one_line(line, 78)}" for line in done.also_previews)
 
 
 def _head(done: Forgotten) -> str:

@@ -706,6 +706,10 @@ class Forgotten:
     """How many they are; `ids` and `previews` have the first 200."""
     along: list[str] = field(default_factory=list[str])
     """What else goes with them, and what stays and still says the same."""
+    also: list[str] = field(default_factory=list[str])
+    """Ids of rows that stay and say the same; pass them as `ids` to forget them too."""
+    also_previews: list[str] = field(default_factory=list[str])
+    """Their words, one line for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,13 +111,16 @@ class RetentionVerbs(Verbs):
         reason: str = "",
         dry_run: bool | None = None,
         undo: str | None = None,
+        also: bool = False,
     ) -> Forgotten:
         """Take turns, atoms and refs out of every search; with `undo`, restore those of a tombstone.
 
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
-        it is a dry run, unless `dry_run` is False.
+        it is a dry run, unless `dry_run` is False. Other rows that say the same are returned as `also`; with `also`
+        they are forgotten too.
         """
         from mcp_memory.longterm import forgetting
+        from mcp_memory.longterm.restatements import restatements
 
         if undo:
             if ids or query or session or since or until:
@@ -135,9 +138,14 @@ class RetentionVerbs(Verbs):
         if not wanted:
             return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
         reach = store.reach(self.space, wanted)
+        said = restatements(store, self.space, reach)
+        if also and said:
+            wanted = [*wanted, *said]
+            reach, said = store.reach(self.space, wanted), []
         previews = forgetting.previews(store, self.space, reach.ids[:_LISTED])
         along = forgetting.forgotten_along(store, self.space, reach, query=query)
         along += self._told_still(query, reach.refs)
+        also_previews = forgetting.previews(store, self.space, said)
         tombstone = None
         if not shows:
             how = forgetting.forgetting_method(query=query, session=session, timed=bool(since or until))
@@ -151,6 +159,8 @@ class RetentionVerbs(Verbs):
             undone=False,
             total=len(gone),
             along=along,
+            also=said,
+            also_previews=also_previews,
         )
 
     @in_thread
