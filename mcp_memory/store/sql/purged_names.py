@@ -31,11 +31,11 @@ Test = Callable[[str | None], bool]
 
 @dataclass(kw_only=True)
 class ErasedNames:
-    """The replaced names, and the line files that showed them."""
+    """The replaced names, and the line files to write again. `sessions` are the old names of sessions."""
 
     texts: list[str] = field(default_factory=list[str])
     paths: set[str] = field(default_factory=set[str])
-    sessions: bool = False
+    sessions: list[str] = field(default_factory=list[str])
 
 
 def says_erased_words(tx: Transaction, texts: Iterable[bytes]) -> Test:
@@ -81,7 +81,12 @@ def _erase_sessions(tx: Transaction, touched: set[int], says: Test, done: Erased
             continue
         done.paths |= renaming.rename_session(tx, number, name)
         done.texts.append(name)
-        done.sessions = True
+        done.sessions.append(name)
+    for table in renaming.TABLES_WITH_SESSION:  # a session that was only asked about has no row
+        for (name,) in tx.all(f"SELECT DISTINCT session FROM {table} WHERE space = :space"):
+            if not renaming.is_generated(name) and says(name):
+                renaming.rename_in_logs(tx, name)
+                done.texts.append(name)
 
 
 def _is_empty(tx: Transaction, number: int, name: str) -> bool:

@@ -70,6 +70,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     erased = purged_names.erase_names(tx, numbers, touched, says)
     forgetting.log_tombstones(tx, numbers)  # fails if the file has lines that are not in the database
     tx.files.rewrite(forgetting.TOMBSTONES_FILE, forgetting.tombstone_lines(tx))
+    stale -= {f"offload-{name}.jsonl" for name in erased.sessions}
     stale |= erased.paths | {f"conversations/{day}.jsonl" for day in days} | gone.record_files(touched)
     for path in sorted(stale - {forgetting.TOMBSTONES_FILE, canvases.FILE}):
         tx.files.rewrite(path, line_files.lines_of(tx, path))

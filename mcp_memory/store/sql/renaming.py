@@ -14,12 +14,12 @@ from mcp_memory.store import files
 from mcp_memory.store.sql import digests
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, neutral_session
 
-__all__ = ["is_generated", "rename_purged_ref", "rename_session"]
+__all__ = ["TABLES_WITH_SESSION", "is_generated", "rename_in_logs", "rename_purged_ref", "rename_session"]
 
 _GENERATED = re.compile(
     r"(?:\d{4}-\d{2}-\d{2}|claude-code|codex|gemini|chatgpt|claude-ai|session)-[0-9a-f]{4,10}|\W*\w{0,2}\W*"
 )
-_NAMED_BY = ("ref", "saving", "message_edit", "recall", "followed")
+TABLES_WITH_SESSION = ("ref", "saving", "message_edit", "recall", "followed")
 """Tables with the name of a session in their column `session`."""
 
 
@@ -54,6 +54,13 @@ def rename_purged_ref(tx: HomeTransaction, key: digests.Key, space: int, id: str
     return {(space, "tombstones.jsonl"), (space, "canvases.jsonl"), *((space, f"offload-{name}.jsonl") for name in sessions)}
 
 
+def rename_in_logs(tx: Transaction, name: str) -> None:
+    """Give a session its neutral name in the tables that name it without a reference."""
+    new = neutral_session(digests.key_of(tx), name)
+    for table in TABLES_WITH_SESSION:
+        tx.run(f"UPDATE {table} SET session = ? WHERE space = :space AND session = ?", new, name)
+
+
 def rename_session(tx: Transaction, number: int, name: str) -> set[str]:
     """Give a session a neutral name. Returns the line files to write again, by their path in the space.
 
@@ -61,8 +68,7 @@ def rename_session(tx: Transaction, number: int, name: str) -> set[str]:
     """
     new = neutral_session(digests.key_of(tx), name)
     tx.run("UPDATE session SET name = ? WHERE space = :space AND id = ?", new, number)
-    for table in _NAMED_BY:
-        tx.run(f"UPDATE {table} SET session = ? WHERE space = :space AND session = ?", new, name)
+    rename_in_logs(tx, name)
     tx.run("DELETE FROM change WHERE space = :space AND topic = ?", f"session:{name}")
     for (path,) in tx.all("SELECT path FROM ref WHERE space = :space AND session = ? AND path <> ''", new):
         if (content := tx.files.read(path)) is not None:

@@ -66,13 +66,16 @@ Put = Callable[[Memory, Path], Awaitable[list[str]]]
 
 async def imported(memory: Memory, folder: Path) -> list[str]:
     path = folder / f"{WORD}.jsonl"
-    path.write_text(json.dumps({"role": "user", "content": SENTENCE, "session": f"{WORD} and I"}) + "\n")
+    line = json.dumps({"role": "user", "content": SENTENCE, "session": f"{WORD} and I"})
+    await anyio.Path(path).write_text(line + "\n")
 
-    def silent(*_: object) -> None: ...
+    def silent(*_: object) -> None:
+        pass
 
-    await import_file(memory, source_of(path), ImportOptions(), now=NOON, progress=silent)
-    (session,) = await memory.sessions()
-    return [turn.id for turn in await memory.session_turns(session.session)]
+    source = await anyio.to_thread.run_sync(source_of, path)
+    await import_file(memory, source, ImportOptions(), now=NOON, progress=silent)
+    (name,) = [one.session for one in await memory.sessions() if one.session != "garden"]
+    return [turn.id for turn in await memory.session_turns(name)]
 
 
 FIELDS: dict[str, Put] = {
