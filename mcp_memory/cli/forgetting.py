@@ -33,7 +33,7 @@ _LISTED = 40
 @click.option("--since", metavar="WHEN", help='Rows from then on: 2026-05-07, or "last week".')
 @click.option("--until", metavar="WHEN", help="Rows until then.")
 @click.option("--yes", is_flag=True, help="Do it at once; else all but bare ids is only shown.")
-@click.option("--also", is_flag=True, help="Forget the other rows that say the same too.")
+@click.option("--also", is_flag=True, help="Also forget the other rows with the same content.")
 @click.option("--undo", metavar="TOMBSTONE", help="Restore the rows forgotten under this id.")
 @click.option("--reason", default="", help="A note that is kept with it.")
 @as_json
@@ -42,8 +42,8 @@ def forget(ids: tuple[str, ...], yes: bool, also: bool, reason: str, **filters: 
     """Take rows out of every search and listing.
 
     Rows are turns, statements and tool results: those with the IDs, or those that match all of words, session and
-    time. It can be undone until `mcp-memory purge` erases them. They are not learned or imported again. Other rows that
-    say the same are listed, and forgotten too with --also or if you say yes.
+    time. It can be undone until `mcp-memory purge` erases them. They are not learned or imported again. Other rows with
+    the same content are listed; --also forgets them as well.
 
     \b
     mcp-memory forget --query "night boat"
@@ -61,10 +61,10 @@ def forget(ids: tuple[str, ...], yes: bool, also: bool, reason: str, **filters: 
         find = "Find ids with `mcp-memory search`, and sessions with `mcp-memory show sessions`."
         raise NotFound(f"Nothing {what}. {find}")
     print_answer(done, _lines(done))
-    if done.tombstone and done.also and not wants_json() and sys.stdin.isatty():
-        if click.confirm("Forget these too?", err=True):
-            more = ask(lambda memory: memory.forget(done.also, reason=reason))
-            print_answer(more, _lines(more))
+    may_ask = done.tombstone and done.also and not wants_json() and sys.stdin.isatty()
+    if may_ask and click.confirm("Forget these rows too?", err=True):
+        more = ask(lambda memory: memory.forget(done.also, reason=reason))
+        print_answer(more, _lines(more))
 
 
 def _lines(done: Forgotten) -> list[str]:
@@ -75,7 +75,7 @@ def _lines(done: Forgotten) -> list[str]:
 
 def _also(done: Forgotten) -> Iterator[str]:
     if done.also:
-        yield f"These stay and say the same. To forget them too: mcp-memory forget {' '.join(done.also)}"
+        yield f"Other rows with the same content stay. To forget them: mcp-memory forget {' '.join(done.also)}"
         yield from (f"  {one_line(line, 78)}" for line in done.also_previews)
 
 
@@ -106,8 +106,9 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
     Every file of the memory is searched for what was erased. Without arguments it lists the tombstones that can be
     purged. Rows, indexes, files and free pages of the database
     are rewritten without the erased text; it stays known as forgotten, by a digest that cannot be read back. Copies
-    elsewhere are yours to delete, and a running program may hold the text until it ends. Sessions and files that were
-    named after it get neutral names. Exit code 1 if any of it was found, in a backup too, also one of an earlier purge.
+    elsewhere are yours to delete, and a running program may hold the text until it ends. Names of sessions and imported
+    files with erased words are replaced. Backups are also searched for rows that earlier purges erased. Exit code 1 if
+    any of it was found, in a backup too.
 
     \b
     mcp-memory purge
@@ -132,7 +133,7 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
         copies = ", and every copy in the home that has it" if backups else ""
         click.confirm(f"Erase {what} for good{copies}? Nobody can bring it back.", abort=True, err=True)
     elif backups and not about and not yes:
-        click.confirm("Delete every backup in the home that has what was purged?", abort=True, err=True)
+        click.confirm("Delete every backup in the home with purged rows?", abort=True, err=True)
     done = ask(lambda memory: memory.purge(chosen, delete_copies=backups))
     print_answer(done, _erased(done))
     is_left = bool(done.copies or (done.proof and done.proof.copies))
@@ -197,11 +198,11 @@ def _erased(done: PurgeReport) -> Iterator[str]:
         yield from (f"Deleted {name}." for name in proof.deleted)
         yield from (f"{name} still has it. {_DELETE}" for name in proof.copies)
         if proof.words:
-            yield "Words of it are in names that stay. Rename what they name, or delete it:"
+            yield "Erased words also occur in these files, in names that were not changed:"
             yield from (f"  {one_line(line, 160)}" for line in proof.words)
-    yield from (f"Deleted {name}, which had what was purged." for name in done.deleted)
+    yield from (f"Deleted {name}, which had purged rows." for name in done.deleted)
     known = done.proof.copies if done.proof else ()
-    yield from (f"{name} still has what was purged. {_DELETE}" for name in done.copies if name not in known)
+    yield from (f"{name} has purged rows. {_DELETE}" for name in done.copies if name not in known)
     if done.beside:
         yield f"What these have in memory goes when they end: {', '.join(map(str, done.beside))}."
 

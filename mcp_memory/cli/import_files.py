@@ -237,10 +237,16 @@ def _preview(found: Sequence[Found], asked: ImportOptions, report: _ImportSummar
                     raise one
                 if isinstance(one, AgentLog):
                     before = logs.get(str(one.path.resolve()))
-                    report.add(preview_log(one.path, one.client, chosen, name=str(one.path), known=before, secret=of_logs, **both))
+                    report.add(
+                        preview_log(
+                            one.path, one.client, chosen, name=str(one.path), known=before, secret=of_logs, **both
+                        )
+                    )
                     continue
                 with progress_bars(one.name) as progress:
-                    seen = preview_file(one, asked, chosen, files=known, progress=progress, forgotten=forgotten, secret=of_files, **both)
+                    seen = preview_file(
+                        one, asked, chosen, files=known, progress=progress, forgotten=forgotten, secret=of_files, **both
+                    )
                 report.add(seen)
     return estimate_cost(whole, chosen, price)
 

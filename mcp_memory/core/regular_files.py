@@ -37,7 +37,7 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def read_regular(path: Path, most: int = _MOST) -> bytes:
-    """Return the bytes of a regular file. Raises OSError, also (EFBIG) where it has more than `most`."""
+    """Return the bytes of a regular file. Raises OSError, also (EFBIG) if it has more than `most`."""
     with open_regular(path) as file:
         return _read(file, path, most)
 
@@ -51,7 +51,7 @@ def own_opener(path: str, flags: int) -> int:
     A file that is a symbolic link is refused wherever it leads. A folder may be one, if it leads into the same home.
     """
     _must_stay_inside(Path(path))
-    if not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):
+    if not hasattr(os, "O_NOFOLLOW") and Path(path).is_symlink():
         raise OSError(errno.ELOOP, "it is a symbolic link", path)
     return opener(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
@@ -68,7 +68,7 @@ def read_own(path: Path, most: int = _MOST) -> bytes:
 
 
 def is_own(path: Path) -> bool:
-    """Tell whether a regular file has this name; a symbolic link is none."""
+    """Tell whether the path is a regular file, and not a symbolic link."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except (OSError, ValueError):
@@ -78,7 +78,7 @@ def is_own(path: Path) -> bool:
 def _must_stay_inside(path: Path) -> None:
     """Raise OSError (ELOOP) if a folder between the file and the folder `spaces` of its home leads out of that home."""
     folders = list(takewhile(lambda folder: folder.name != "spaces", path.parents))
-    if len(folders) == len(path.parents) or not any(map(os.path.islink, folders)):
+    if len(folders) == len(path.parents) or not any(folder.is_symlink() for folder in folders):
         return
     home = path.parents[len(folders)].parent
     if not path.parent.resolve().is_relative_to(home.resolve()):

@@ -707,9 +707,9 @@ class Forgotten:
     along: list[str] = field(default_factory=list[str])
     """What else goes with them, and what stays and still says the same."""
     also: list[str] = field(default_factory=list[str])
-    """Ids of rows that stay and say the same; pass them as `ids` to forget them too."""
+    """Ids of other rows with the same content, which are not forgotten; pass them as `ids` to forget them."""
     also_previews: list[str] = field(default_factory=list[str])
-    """Their words, one line for each."""
+    """An excerpt of each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

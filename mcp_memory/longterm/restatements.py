@@ -1,10 +1,10 @@
-"""Finds rows that stay after a forgetting and say the same: by evidence, and by the rare words that they share.
+"""Finds other rows with the content of forgotten ones: by evidence, and by the rare words that they share.
 
-A user who says "forget that" means the words wherever they are: in the turn, in the assistant's echo, in a tool result.
-Only rows that were named are forgotten; these are shown, so that they can be named too.
+A user who says "forget that" means the content wherever it is: in the turn, in the assistant's echo, in a tool result.
+Only the named rows are forgotten; these are offered.
 
-A row says the same if it shares enough of the weight of the words of a forgotten text, or of its own, and one of the
-shared words is rare. Words are weighed by BM25's inverse document frequency, over the index that searches use.
+A row counts if it shares at least `_SHARE` of the weight of the words of a forgotten text (or of its own text), and one
+of the shared words is rare. Words are weighted by BM25's inverse document frequency, from the index of the search.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["restatements"]
 
 LIMIT = 12
 _TEXTS = 30
-"""Forgotten texts that are compared. Of a whole session, the first ones."""
+"""Number of forgotten texts that are compared with the other rows."""
 _TERMS, _CANDIDATES = 60, 60
 _SHARE = 0.4
 _RARE_ROWS, _RARE_SHARE = 3, 0.02
@@ -33,7 +33,7 @@ _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 
 
 def restatements(store: Store, space: str, reach: Reach) -> list[str]:
-    """Return the ids of rows that stay and say the same as those of `reach`, those with evidence first."""
+    """Return the ids of other rows with the content of the rows in `reach`, evidence first; at most LIMIT."""
     going = {*reach.ids, *reach.notes}
     found = dict.fromkeys(id for id in reach.said_in if id not in going)
     scores = defaultdict[str, float](float)
@@ -51,7 +51,7 @@ def _texts(store: Store, space: str, reach: Reach) -> list[str]:
 
 
 def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]:
-    """Yield ids of rows that say the same as a text, with scores in (0, 1]."""
+    """Yield the ids of rows with the content of a text, with scores in (0, 1]."""
     terms = list(dict.fromkeys(base_terms(text)))
     common = function_words_of(terms)
     terms = [term for term in terms if term not in common][:_TERMS]

@@ -285,7 +285,8 @@ def _forgotten(answer: Forgotten) -> str:
 
 def _also(answer: Forgotten) -> Iterator[str]:
     if answer.also:
-        yield f"These stay and say the same: {', '.join(answer.also)}. If the user means them too, pass their ids."
+        others = ", ".join(answer.also)
+        yield f"Other rows with the same content stay: {others}. To forget them too, call again with their ids."
         yield from map(quote, answer.also_previews)
 
 

@@ -130,7 +130,9 @@ def with_session(content: bytes, session: str) -> bytes:
     """Return the file of a ref with another session in its front matter."""
     end = content.find(b"\n" + _FENCE, len(_FENCE))
     head, rest = content[: max(end, 0)], content[max(end, 0) :]
-    return re.sub(rb"(?m)^session: .*$", f"session: {json.dumps(session)}".encode().replace(b"\\", rb"\\\\"), head) + rest
+    return (
+        re.sub(rb"(?m)^session: .*$", f"session: {json.dumps(session)}".encode().replace(b"\\", rb"\\\\"), head) + rest
+    )
 
 
 def is_scene_file(content: bytes) -> bool:

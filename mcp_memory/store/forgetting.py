@@ -63,7 +63,7 @@ class Purge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """Counts of erased rows; `texts` and `names` are what was erased, for the purge verification."""
+    """Counts of erased rows, with the erased `texts` and `names` for the purge verification."""
 
     tombstones: Sequence[str]
     turns: int
@@ -71,7 +71,7 @@ class Purged:
     refs: int
     texts: Sequence[bytes]
     names: Sequence[str] = ()
-    """Names that went with them: of sessions, files, tools and speakers, reasons, ids of clients and calls."""
+    """Names of sessions, files, tools and speakers, reasons, and ids given by clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ PIECE + STEP bytes of it is missed. Pieces that also occur in retained texts pro
 (`excuse`). Texts shorter than LEAST bytes match by chance and are not searched for. Archives (.zip) are searched too.
 
 Besides, single words of LEAST bytes or more are looked for, and names that went with the texts: of sessions, files,
-tools. Words that a retained text has prove nothing. The others are reported by file and word: they may be the name of
-something that stays, such as a space.
+tools. Words that occur in retained texts prove nothing. The others are reported by file and word: they may be part of the
+name of something else, such as a space.
 
 A match means something different in each of three kinds of files. The store's own files are made of rows: a match is a
 fault and is reported. Logs and quarantined line files lose the lines that match. Any other file is a copy, such as a
@@ -37,7 +37,7 @@ __all__ = ["LEAST", "PIECE", "STEP", "Matches", "Proof", "Traces", "forms", "own
 PIECE, STEP, LEAST = 24, 12, 8
 """Bytes."""
 _WORDS, _MOST_WORDS = 2**20, 50_000
-"""Bytes of a text whose words are looked for, and the number of words."""
+"""Limits of the search for single words: bytes of each text, and number of words."""
 _WHOLE = 65_536
 _PARTS, _PART = 64, 1_024
 _READ = 2**22
@@ -115,19 +115,19 @@ _OWN_WORDS = (
     b" summary result_ref tool_call_id offloaded score tokens_raw tokens_kept summary_by record step ref tool arguments"
     b" bytes content_type masked created updated heat entities atoms canvas version label status kind detail folded"
     b" groups tombstone reason how ids undone_at purged_at digests taskGoal createdTime updatedTime flowchart Timestamp"
-    b" application/json text/plain text/markdown assistant mcp-memory conversations offload canvases tombstones retention"
-    b" identity manifest"
+    b" application/json text/plain text/markdown assistant mcp-memory conversations offload canvases tombstones"
+    b" retention identity manifest"
 )
-"""What the files of a home are made of, besides what they tell."""
+"""Field names and constants in the files of every home."""
 
 
 def own_words() -> tuple[str, bytes]:
-    """Return what the files of every home have, for `Traces.excuse`."""
+    """Return the words in the files of every home, for `Traces.excuse`."""
     return "format", _OWN_WORDS
 
 
 def _words(texts: Iterable[bytes]) -> Iterator[str]:
-    """Yield the words of texts that may name something, and their parts; numbers only where they are long."""
+    """Yield the words of texts, and the parts of compound ones; dates and version numbers are left out."""
     for text in texts:
         for word in set(_WORD.findall(text[:_WORDS].decode("utf-8", "ignore"))):
             parts = _PART.findall(word)
@@ -177,7 +177,7 @@ class Traces:
     def excuse(self, kept: Iterable[tuple[str, bytes]], *, words: bool = True) -> list[str]:
         """Exclude pieces that occur in retained texts, given by name; return the names of the texts with any.
 
-        Single words are excluded with `words`: the name of a session that has one is no proof that somebody said it.
+        Single words are only excluded with `words`, which is meant for contents, not for names.
         """
         names, excused = dict[str, None](), set[str]()
         for starts, held, data in _together(kept):
@@ -217,7 +217,7 @@ class Traces:
         return {self._words[piece] for _, piece in self._hits(data) if piece in self._words}
 
     def in_file(self, path: Path) -> Matches:
-        """Return the residual matches of a file. Raises OSError if it cannot be read, or is no regular file."""
+        """Return the residual matches of a file. Raises OSError if it cannot be read or is not a regular file."""
         found = Matches()
         with open_own(path) as file:
             if path.suffix != ".zip" or not zipfile.is_zipfile(file):
@@ -314,7 +314,7 @@ class Proof:
     """Retained rows with some of the same words, such as `t9`; their pieces were excluded."""
     unread: list[str]
     words: list[str] = field(default_factory=list[str])
-    """Files with single words of it that no retained text has, and the words: names of what stays."""
+    """Files with single words of the erased texts that occur in no retained text, and the words."""
 
 
 def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_copies: bool) -> Proof:
@@ -369,7 +369,7 @@ def _below(home: Path) -> Iterator[Path]:
         for name in sorted(names):
             path = Path(folder) / name
             if path.is_symlink():
-                yield path  # named as unreadable: what it points to is no file of the home
+                yield path  # reported as unreadable: its target is not part of the home
             elif path.is_file():
                 yield path
 

@@ -84,7 +84,7 @@ def test_a_link_that_leads_nowhere_stops_no_write(home: Path, name: str, leads: 
     assert repair(home, now=NOW).left == []
 
 
-OUTSIDE = b"---\nref: \"r-0\"\n---\nThe key of another program."
+OUTSIDE = b'---\nref: "r-0"\n---\nThe key of another program.'
 
 
 @pytest.mark.parametrize("name", ["refs/*.md", *FILES])

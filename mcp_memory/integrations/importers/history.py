@@ -22,10 +22,10 @@ from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.regular_files import open_regular, written_ms
 from mcp_memory.core.secrets.masking import holds_key, mask, mask_id
 from mcp_memory.core.text import is_blank, safe_name, zoned
-from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.integrations.importers import chat_exports, other_memories
 from mcp_memory.integrations.importers.follow import not_kept, worth
@@ -148,9 +148,14 @@ def preview_file(
 ) -> FileReport:
     """Preview `import_file`: the counts, and the cost of a model reading it. Writes nothing; blocks.
 
-    `files` are those known to the memory, by hashes keyed with its `secret`. Duplicates are only known once stored. Turns are added to `within`.
+    `files` are those known to the memory, by hashes keyed with its `secret`. Duplicates are only known once stored.
+    Turns are added to `within`.
     """
-    if files and not asked.again and (known := _untouched(files, source) or _with_digest(files, _digest(source, secret))):
+    if (
+        files
+        and not asked.again
+        and (known := _untouched(files, source) or _with_digest(files, _digest(source, secret)))
+    ):
         return _unchanged(source, known)
     size = HistorySize(settings.batch_turns, within)
     found = survey(source, asked, at=_told(progress, "checking", source), size=size)

@@ -294,9 +294,7 @@ def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
 # --- the new edits ----------------------------------------------------------------------------------
 
 
-def _edits(
-    storage: MessageStorage, plan: EditPlan, given: Sequence[Any], secret: bytes
-) -> Iterator[MessageEdit]:
+def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any], secret: bytes) -> Iterator[MessageEdit]:
     """Store the parts to remove, and yield their replacements."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item = storage.items[at]

@@ -145,6 +145,7 @@ class AdministrationVerbs(RetentionVerbs):
 
     followed_logs = of_store(Store.followed_logs)
     note_followed = of_store(Store.note_followed_log)
+
     @in_thread
     def secret(self, purpose: str) -> bytes:
         """Return the secret key of the home for one purpose; see `core.keyed`. It must not be stored."""

@@ -116,8 +116,8 @@ class RetentionVerbs(Verbs):
         """Take turns, atoms and refs out of every search; with `undo`, restore those of a tombstone.
 
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
-        it is a dry run, unless `dry_run` is False. Other rows that say the same are returned as `also`; with `also`
-        they are forgotten too.
+        it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
+        with `also=True` they are forgotten as well.
         """
         from mcp_memory.longterm import forgetting
         from mcp_memory.longterm.restatements import restatements
@@ -263,7 +263,7 @@ class RetentionVerbs(Verbs):
 
         Other processes may have the home open: rows and files change in one transaction, and their writes wait while
         the database is rebuilt. Their memory is not touched. Without tombstones it finishes an interrupted purge, and
-        looks for what earlier ones erased in the backups of the home. `delete_copies` deletes those that have it.
+        searches the backups of the home for rows that earlier purges erased. `delete_copies` deletes those backups.
         Raises NotFound, changing nothing, for a tombstone that cannot be purged.
         """
         return self._erase(tombstones, delete_copies=delete_copies)

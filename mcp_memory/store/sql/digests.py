@@ -2,7 +2,9 @@
 
 Digests remain after a purge has erased the words. Each home has a secret key, which no export or log contains, so the
 words cannot be guessed from the digests alone. For the same reason the ids that importers derive from the text of a
-turn, which may hold a secret that is masked in the stored turn, are stored as keyed digests (`keyed_id`). Words are compared without case, width and white space. A short turn is recognised by its words and its
+turn, which may hold a secret that is masked in the stored turn, are stored as keyed digests (`keyed_id`).
+
+Words are compared without case, width and white space. A short turn is recognised by its words and its
 time (without a time, by its session), because many people say "yes, please": forgetting one of these turns must not
 match the others. Statements and texts imported from other programs may repeat the words of a turn, so they are
 compared with turns of every role.
@@ -165,16 +167,16 @@ def secret(tx: HomeTransaction, purpose: str) -> bytes:
 
 
 def derived_id(client_id: str) -> str | None:
-    """Return the kind of a client id that may be a hash of the turn's text (`import`, `log`, `summary`, `mem0`), or None.
+    """Return the kind of a client id that may be a hash of the turn's text (`import`, `log`, `mem0` …), or None.
 
-    The id of a client has the same form by chance at times. It is treated alike, which does no harm.
+    Some clients give ids of the same form. These are keyed too, which does no harm.
     """
     found = _DERIVED.fullmatch(client_id) or _KEYED.fullmatch(client_id)
     return None if found is None else found["kind"] or ""
 
 
 def is_keyed(client_id: str) -> bool:
-    """Tell whether a client id is a keyed digest, of this home or another."""
+    """Tell whether a client id is a keyed digest, of any home."""
     return _KEYED.fullmatch(client_id) is not None
 
 

@@ -41,7 +41,9 @@ def key_file_hashes(tx: HomeTransaction) -> None:
             hashes = [keyed_hash(secret, value, digits=digits) if value else value for value in values]
             changes = ", ".join(f"{column} = ?" for column in columns)
             which = " AND ".join(f"{column} = ?" for column in columns)
-            tx.run(f"UPDATE {table} SET {changes} WHERE space = ? AND path = ? AND {which}", *hashes, space, path, *values)
+            tx.run(
+                f"UPDATE {table} SET {changes} WHERE space = ? AND path = ? AND {which}", *hashes, space, path, *values
+            )
     tx.run("DELETE FROM message_edit")
 
 

@@ -499,7 +499,6 @@ class LineImport:
         tx.run("UPDATE ref SET tombstone = ? WHERE space = :space AND id = ?", row.key["id"], id)
         word_index.forget_chunks(tx, id)
 
-
     def _present_ref(self, id: str) -> str:
         """Return the id of a ref that is here with its words, where the line has the id that a purge gave to it."""
         key = digests.key_of(self.tx)

@@ -1,8 +1,8 @@
-"""Names that say what a purge erased: of sessions, imported files, followed logs, entities and reasons.
+"""Replaces names with erased words: of sessions, imported files, followed logs, aliases and reasons.
 
-A name is replaced if it has a word of the erased text that no retained row says, or if nothing is left of what it
-names. Names that a program generated say nothing and stay. What cannot be renamed, such as the name of a space or the
-title of a task with other steps, is left to the purge verification, which reports it.
+A name is replaced if it contains an erased word that occurs in no retained row, or if all rows under it are purged.
+Generated names are kept. Names that cannot be replaced, such as that of a space or the title of a task with other
+steps, are reported by the purge verification.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ErasedNames", "erase_names", "says_erased_words"]
 
 _WORD = re.compile(r"[^\W_]+")
 _LEAST, _LEAST_DENSE = 4, 2
-"""Characters of a word that tells something: of a script with spaces, and of one without."""
+"""Minimum length of a word, in scripts with and without spaces."""
 _MOST = 4 * 2**20
 """Characters of an erased text that are compared."""
 _LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
@@ -39,7 +39,7 @@ class ErasedNames:
 
 
 def says_erased_words(tx: Transaction, texts: Iterable[bytes]) -> Test:
-    """Return a test whether a name has a word of these texts that no retained turn, statement or result says."""
+    """Return a test whether a name contains a word of these texts that occurs in no retained turn, atom or result."""
     erased = "\n".join(fold(text[:_MOST].decode("utf-8", "replace")) for text in texts)
     erased_words = frozenset(_WORD.findall(erased))
 
@@ -82,7 +82,7 @@ def _erase_sessions(tx: Transaction, touched: set[int], says: Test, done: Erased
         done.paths |= renaming.rename_session(tx, number, name)
         done.texts.append(name)
         done.sessions.append(name)
-    for table in renaming.TABLES_WITH_SESSION:  # a session that was only asked about has no row
+    for table in renaming.TABLES_WITH_SESSION:  # sessions without turns, such as those of recalls
         for (name,) in tx.all(f"SELECT DISTINCT session FROM {table} WHERE space = :space"):
             if not renaming.is_generated(name) and says(name):
                 renaming.rename_in_logs(tx, name)
@@ -90,7 +90,7 @@ def _erase_sessions(tx: Transaction, touched: set[int], says: Test, done: Erased
 
 
 def _is_empty(tx: Transaction, number: int, name: str) -> bool:
-    """Tell whether nothing is left of a session: no turn and no result that is not purged."""
+    """Tell whether every turn and result of a session is purged."""
     left = tx.one(
         "SELECT 1 FROM turn WHERE space = :space AND session = ? AND purged_at IS NULL UNION ALL"
         " SELECT 1 FROM ref WHERE space = :space AND session = ? AND purged_at IS NULL LIMIT 1",
@@ -107,7 +107,7 @@ def _erase_reasons(tx: Transaction, purged: set[int], says: Test, done: ErasedNa
 
 
 def _erase_paths(tx: Transaction, says: Test, done: ErasedNames) -> None:
-    """Erase the names of files. A log that is followed further is then read from its start, and recognised."""
+    """Erase paths. If a log is followed again, it is read from its start, and its turns are recognised."""
     for (path,) in tx.all("SELECT DISTINCT path FROM imported WHERE space = :space"):
         if says(path):
             tx.run("UPDATE imported SET path = '', modified = 0 WHERE space = :space AND path = ?", path)

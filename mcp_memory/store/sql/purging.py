@@ -181,7 +181,8 @@ class _Gone:
     def erase_turns(self, at: int) -> None:
         tx, key = self._tx, digests.key_of(self._tx)
         hashes = tx.among(
-            "SELECT id, sha256, client_id FROM turn WHERE space = :space AND purged_at IS NULL AND id IN ({})", self.turns
+            "SELECT id, sha256, client_id FROM turn WHERE space = :space AND purged_at IS NULL AND id IN ({})",
+            self.turns,
         )
         tx.many(
             "UPDATE turn SET content = '', name = NULL, told = NULL, sha256 = ?, client_id = ?, purged_at = ?"
@@ -249,7 +250,7 @@ class _Gone:
                 tx.run("DELETE FROM message_edit WHERE space = :space AND id = ?", number)
 
     def rename_refs(self) -> set[str]:
-        """Give results ids that are no hash of their content; return the line files that show the ids."""
+        """Replace the ids of the results, which are hashes of their content; return the line files with these ids."""
         tx, key = self._tx, digests.key_of(self._tx)
         return {path for id in self.refs for _, path in renaming.rename_purged_ref(tx, key, tx.space, id)}
 
@@ -305,7 +306,7 @@ def _forget_questions(tx: Transaction) -> None:
 
 
 def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
-    """Clear what quotes the erased texts in any space, or has one of their words in this one."""
+    """Clear columns that quote the erased texts in any space, or contain one of their words in this space."""
     for table, key, columns, clearing in _SWEPT:
         rows = tx.all(f"SELECT {key}, {columns} FROM {table}")
         found = [

@@ -1,7 +1,7 @@
-"""Neutral names for purged rows whose name or address says what was erased: results and sessions.
+"""Replaces the ids of purged results and the names of sessions.
 
-The id of a result is a hash of its content, and a session may be called after what was said in it. Both are replaced
-by keyed hashes of themselves, so that only this home can still recognise the old name.
+The id of a result is a hash of its content, and the name of a session may contain erased words. Both are replaced by
+keyed hashes of themselves, so that only this home can recognise the old name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TABLES_WITH_SESSION = ("ref", "saving", "message_edit", "recall", "followed")
 
 
 def is_generated(session: str) -> bool:
-    """Tell whether the name of a session was generated, or is too short to say anything."""
+    """Tell whether the name of a session was generated, or is too short for a word."""
     return _GENERATED.fullmatch(session) is not None
 
 
@@ -33,7 +33,8 @@ def rename_purged_ref(tx: HomeTransaction, key: digests.Key, space: int, id: str
     new = digests.purged_ref(key, id)
     call = tx.get("SELECT tool_call_id FROM ref WHERE space = ? AND id = ?", space, id)
     tx.run(
-        "UPDATE ref SET id = ?, tool = 'tool', content_type = 'text/plain', tool_call_id = ? WHERE space = ? AND id = ?",
+        "UPDATE ref SET id = ?, tool = 'tool', content_type = 'text/plain', tool_call_id = ?"
+        " WHERE space = ? AND id = ?",
         *(new, None if call is None else digests.purged_id(key, call), space, id),
     )
     for number, call in tx.all("SELECT id, tool_call_id FROM record WHERE space = ? AND ref = ?", space, id):
@@ -46,12 +47,18 @@ def rename_purged_ref(tx: HomeTransaction, key: digests.Key, space: int, id: str
     )
     tx.run("UPDATE record SET ref = ? WHERE space = ? AND ref = ?", new, space, id)
     tx.run("UPDATE origin SET id = ? WHERE space = ? AND id = ?", new, space, id)
-    tx.run("UPDATE origin SET origin = replace(origin, ?, ?) WHERE space = ? AND id = ?", f":{id}", f":{new}", space, new)
+    tx.run(
+        "UPDATE origin SET origin = replace(origin, ?, ?) WHERE space = ? AND id = ?", f":{id}", f":{new}", space, new
+    )
     for table, column in (("tombstone", "took"), ("recall", "ids"), ("canvas_version", "detail")):
         sql = f"UPDATE {table} SET {column} = replace({column}, ?, ?) WHERE space = ? AND {column} LIKE ?"
         tx.run(sql, json.dumps(id), json.dumps(new), space, f"%{json.dumps(id)}%")
     tx.run("DELETE FROM change WHERE space = ? AND topic = ?", space, f"ref:{id}")
-    return {(space, "tombstones.jsonl"), (space, "canvases.jsonl"), *((space, f"offload-{name}.jsonl") for name in sessions)}
+    return {
+        (space, "tombstones.jsonl"),
+        (space, "canvases.jsonl"),
+        *((space, f"offload-{name}.jsonl") for name in sessions),
+    }
 
 
 def rename_in_logs(tx: Transaction, name: str) -> None:

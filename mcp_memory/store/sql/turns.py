@@ -98,7 +98,7 @@ def _find(tx: Transaction, session: str) -> Iterator[Any]:
 
 
 def _made(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session | None:
-    """Return a session that was asked for; a new one is inserted. None if a purge gave it another name."""
+    """Return the session that `_find` read; a new one is inserted. None if a purge has renamed it."""
     ((number, position, last_turn, any_forgotten),) = rows
     if number is None and any_forgotten and tx.session(session) is not None:
         return None

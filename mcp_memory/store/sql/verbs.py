@@ -9,7 +9,6 @@ from typing import Protocol
 from mcp_memory.core.types import CanvasRow, NewTurn, Record
 from mcp_memory.store.sql import atoms as atom_rows
 from mcp_memory.store.sql import canvases as canvas_rows
-from mcp_memory.store.sql import entities as entity_rows
 from mcp_memory.store.sql import (
     digests,
     evidence_rows,
@@ -24,6 +23,7 @@ from mcp_memory.store.sql import (
     stage_outputs,
     word_index,
 )
+from mcp_memory.store.sql import entities as entity_rows
 from mcp_memory.store.sql import jobs as job_rows
 from mcp_memory.store.sql import recalls as recall_rows
 from mcp_memory.store.sql import records as record_rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Mention, Turn
+from mcp_memory.core.types import Forgotten, Mention, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline

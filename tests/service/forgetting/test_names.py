@@ -48,7 +48,7 @@ def left_in(home: Path, word: str) -> list[str]:
 
 async def said(memory: Memory, **of_turn: Any) -> list[str]:
     session = of_turn.pop("session", "talk")
-    turn = NewTurn(**{"role": "user", "content": SENTENCE, "said_at": NOON, **of_turn})
+    turn = NewTurn(role="user", content=SENTENCE, said_at=NOON, **of_turn)
     return (await memory.record_turns([turn], session=session)).stored
 
 
@@ -157,7 +157,9 @@ def test_a_renamed_session_is_still_known_by_its_old_name(tmp_path: Path) -> Non
             await memory.purge([str(gone.tombstone)])
             (session,) = await memory.sessions()
             assert session.session.startswith("session-")
-            assert (await memory.record_turns([NewTurn(role="user", content=SENTENCE, said_at=NOON)], session=old)).stored == []
+            assert (
+                await memory.record_turns([NewTurn(role="user", content=SENTENCE, said_at=NOON)], session=old)
+            ).stored == []
             await memory.record_turns([NewTurn(role="user", content="They bloom.")], session=old)
             turns = await memory.session_turns(session.session)
             assert [turn.content for turn in turns] == ["The tulips are planted.", "They bloom."]

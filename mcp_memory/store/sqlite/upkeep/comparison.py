@@ -19,9 +19,8 @@ from mcp_memory.core.errors import Damaged
 from mcp_memory.core.regular_files import read_own
 from mcp_memory.core.types import Source
 from mcp_memory.store import files
-from mcp_memory.store.sql import canvases, line_files, refs
+from mcp_memory.store.sql import canvases, digests, line_files, refs
 from mcp_memory.store.sql.forgetting import TOMBSTONES_FILE
-from mcp_memory.store.sql import digests
 from mcp_memory.store.sql.line_rows import (
     KINDS,
     LineImport,
