@@ -4,9 +4,9 @@ A text is looked for in pieces of PIECE bytes, one from every STEP bytes, as UTF
 PIECE + STEP bytes of it is missed. Pieces that also occur in retained texts prove nothing; they are excluded and named
 (`excuse`). Texts shorter than LEAST bytes match by chance and are not searched for. Archives (.zip) are searched too.
 
-Besides, single words of LEAST bytes or more are looked for, and names that went with the texts: of sessions, files,
-tools. Words that occur in retained texts prove nothing. The others are reported by file and word: they may be part of the
-name of something else, such as a space.
+Single words of at least LEAST bytes are searched for as well, and the erased names of sessions, files and tools. Words
+that occur in retained texts prove nothing. The others are reported by file and word: they may be part of the name of
+something else, such as a space.
 
 A match means something different in each of three kinds of files. The store's own files are made of rows: a match is a
 fault and is reported. Logs and quarantined line files lose the lines that match. Any other file is a copy, such as a
@@ -109,7 +109,7 @@ class _PieceIndex:
 
 
 _WORD = re.compile(r"\w(?:[\w.@/-]*\w)?")
-_PART = re.compile(r"[^\W_]+")
+_PART_OF_WORD = re.compile(r"[^\W_]+")
 _OWN_WORDS = (
     b"turn session position role name content said_at learned_at client_id sha256 told held timestamp node_id tool_call"
     b" summary result_ref tool_call_id offloaded score tokens_raw tokens_kept summary_by record step ref tool arguments"
@@ -130,7 +130,7 @@ def _words(texts: Iterable[bytes]) -> Iterator[str]:
     """Yield the words of texts, and the parts of compound ones; dates and version numbers are left out."""
     for text in texts:
         for word in set(_WORD.findall(text[:_WORDS].decode("utf-8", "ignore"))):
-            parts = _PART.findall(word)
+            parts = _PART_OF_WORD.findall(word)
             for one in {word, *parts}:
                 if any(map(str.isalpha, one)) or one.isdecimal():
                     yield one

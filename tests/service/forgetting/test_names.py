@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ FILLER = "Sunny, eleven degrees, wind from the west.\n" * 40
 
 
 @asynccontextmanager
-async def opened(home: Path) -> AsyncIterator[Memory]:
+async def opened(home: Path) -> AsyncGenerator[Memory]:
     async with open_memory(home=home, embedder="none", distil=False) as memory:
         yield memory
 
