@@ -706,6 +706,10 @@ class Forgotten:
     """How many they are; `ids` and `previews` have the first 200."""
     along: list[str] = field(default_factory=list[str])
     """What else goes with them, and what stays and still says the same."""
+    also: list[str] = field(default_factory=list[str])
+    """Ids of other rows with the same content, which are not forgotten; pass them as `ids` to forget them."""
+    also_previews: list[str] = field(default_factory=list[str])
+    """An excerpt of each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.core.regular_files import open_regular, read_regular
+from mcp_memory.core.regular_files import open_own, own_opener, read_own
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import Record, Ref, Scene, Turn
 from mcp_memory.store.write_intents import note
@@ -45,6 +45,7 @@ __all__ = [
     "remove",
     "scene_file",
     "sync_folder",
+    "with_session",
     "write_whole",
 ]
 
@@ -123,6 +124,15 @@ def read_ref_file(content: bytes) -> tuple[dict[str, Any], bytes]:
     if hashlib.sha256(data).hexdigest() != fields.get("sha256"):
         raise Damaged(f"its {len(data)} bytes do not match the hash stored with them")
     return fields, data
+
+
+def with_session(content: bytes, session: str) -> bytes:
+    """Return the file of a ref with another session in its front matter."""
+    end = content.find(b"\n" + _FENCE, len(_FENCE))
+    head, rest = content[: max(end, 0)], content[max(end, 0) :]
+    return (
+        re.sub(rb"(?m)^session: .*$", f"session: {json.dumps(session)}".encode().replace(b"\\", rb"\\\\"), head) + rest
+    )
 
 
 def is_scene_file(content: bytes) -> bool:
@@ -220,7 +230,7 @@ _NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP
 def opened(path: Path) -> IO[bytes] | None:
     """Open a file to read; None if there is no regular file."""
     try:
-        return open_regular(path)
+        return open_own(path)
     except OSError as error:
         if error.errno in _NO_FILE:
             return None
@@ -230,7 +240,7 @@ def opened(path: Path) -> IO[bytes] | None:
 def content_of(path: Path) -> bytes | None:
     """Return the content of a file; None if there is no regular file."""
     try:
-        return read_regular(path)
+        return read_own(path)
     except OSError as error:
         if error.errno in _NO_FILE:
             return None
@@ -254,13 +264,17 @@ def remove(path: Path) -> None:
 def beyond(path: Path, committed: int) -> bytes:
     """Return the bytes after the first `committed`; empty if there are none or the file is missing."""
     try:
-        with open_regular(path) as file:
+        with open_own(path) as file:
             file.seek(committed)
             return file.read()
     except OSError as error:
         if error.errno in _NO_FILE:
             return b""
         raise
+
+
+def _line_opener(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600) if flags & os.O_CREAT else own_opener(path, flags)
 
 
 def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
@@ -271,7 +285,7 @@ def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     note(path, whole=False, length=committed)
     created = not path.exists()
-    with path.open("r+b" if not created else "x+b") as file:
+    with open(path, "x+b" if created else "r+b", opener=_line_opener) as file:
         if file.seek(0, os.SEEK_END) < committed:
             raise Damaged(f"{path.name} has lost lines that were written to it")
         file.seek(committed)

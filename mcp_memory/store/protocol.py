@@ -854,6 +854,10 @@ class AdminStore(Protocol):
         """Return the id of this memory in its exports."""
         ...
 
+    def secret(self, purpose: str) -> bytes:
+        """Return the secret key of this home for one purpose, 32 bytes; it is for `core.keyed`, and never stored."""
+        ...
+
     def export_rows(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:
         """Hand over every row of some spaces that was not forgotten, all as of one moment, each with its space.
 

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import read_own
 
 __all__ = ["Written", "left", "note", "noting", "paths_of", "take_away"]
 
@@ -104,7 +104,7 @@ def paths_of(mark: Path) -> dict[PurePosixPath, Written]:
     A last line that was cut short is ignored: its file was not touched yet.
     """
     try:
-        lines = read_regular(mark).split(b"\n")[:-1]
+        lines = read_own(mark).split(b"\n")[:-1]
     except FileNotFoundError:
         return {}
     found: dict[PurePosixPath, Written] = {}

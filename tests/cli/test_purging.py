@@ -77,7 +77,7 @@ def test_a_purge_is_not_done_while_a_backup_has_the_words(run: Run, home: Path) 
     run("forget", "a1", home=home)
     done = run("purge", "x1", "--yes", home=home)
     assert done.exit_code == 1
-    assert re.search(r"mcp-memory-.*\.zip has it still\. Delete it yourself", unwrapped(done.stdout))
+    assert re.search(r"mcp-memory-.*\.zip still has it\. Delete it yourself", unwrapped(done.stdout))
 
     run("backup", home=home)
     run("forget", "a2", home=home)

@@ -83,7 +83,8 @@ def compress_list(
 ) -> Compressed:
     """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for anything but a list."""
     given = message_lists.read(messages)
-    digests = [digest(message) for message in given]
+    secret = store.secret("message")
+    digests = [digest(message, secret) for message in given]
     made = broken = conflicts = 0
     reached: Level | None = None
     for _ in range(ROUNDS):
@@ -102,7 +103,7 @@ def compress_list(
             items=items,
             keep_secrets=keep_secrets,
         )
-        edits = list(_edits(storage, plan, messages))
+        edits = list(_edits(storage, plan, messages, secret))
         if not edits:
             tokens = overhead + sum(item.total for item in items)
             return Compressed(
@@ -293,7 +294,7 @@ def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
 # --- the new edits ----------------------------------------------------------------------------------
 
 
-def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any]) -> Iterator[MessageEdit]:
+def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any], secret: bytes) -> Iterator[MessageEdit]:
     """Store the parts to remove, and yield their replacements."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item = storage.items[at]
@@ -307,7 +308,7 @@ def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any]) -> Ite
             session=storage.session,
             before=item.before,
             after=item.after,
-            shown=digest(message_lists.read([shown])[0]),  # as it will be read when it comes back
+            shown=digest(message_lists.read([shown])[0], secret),  # as it will be read when it comes back
             texts=texts,
             refs=tuple(dict.fromkeys(refs)),
         )
@@ -321,7 +322,7 @@ def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any]) -> Ite
             session=storage.session,
             before=going[0].before,
             after=going[-1].after,
-            shown=digest(message_lists.read([message_lists.note(text)])[0]),
+            shown=digest(message_lists.read([message_lists.note(text)])[0], secret),
             note=text,
             refs=refs,
             calls=sum(item.calls for item in going),

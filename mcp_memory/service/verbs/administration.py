@@ -145,6 +145,12 @@ class AdministrationVerbs(RetentionVerbs):
 
     followed_logs = of_store(Store.followed_logs)
     note_followed = of_store(Store.note_followed_log)
+
+    @in_thread
+    def secret(self, purpose: str) -> bytes:
+        """Return the secret key of the home for one purpose; see `core.keyed`. It must not be stored."""
+        return self._parts.store.secret(purpose)
+
     known_client_ids = of_store(Store.known_client_ids)
     kept_calls = of_store(Store.stored_calls)
 

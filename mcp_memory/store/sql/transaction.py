@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mcp_memory.core.errors import NotFound
+from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.text import one_line
 from mcp_memory.store.values import DISTIL, Layer, Vectors
 
@@ -92,6 +93,10 @@ class Files(Protocol):
     def write(self, path: str, data: bytes) -> None: ...
 
     def remove(self, path: str) -> None: ...
+
+    def discard(self, path: str) -> None:
+        """Remove a line file whose lines are in a file of another name now."""
+        ...
 
     def append(
         self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
@@ -212,6 +217,11 @@ class HomeTransaction:
         return [self.space if is_space else next(given) for is_space in order] + list(given)
 
 
+def neutral_session(key: bytes, name: str) -> str:
+    """Return a name for a session that says nothing; only the home's key relates it to the old name."""
+    return f"session-{keyed_hash(key, 'session', name, digits=8)}"
+
+
 def _shares(members: Iterable[Value]) -> Iterator[list[Value]]:
     wanted = list(dict.fromkeys(members))
     return (wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE))
@@ -283,8 +293,14 @@ class Transaction(HomeTransaction):
             self.run_rows(sql, _values(columns), [tuple(row.values()) for row in rows])
 
     def session(self, name: str) -> int | None:
-        """Return the number of a session, None if it has no rows."""
-        return self.get("SELECT id FROM session WHERE space = :space AND name = ?", name)
+        """Return the number of a session, None if it has no rows. A name that was purged is still recognised."""
+        sql = "SELECT id FROM session WHERE space = :space AND name = ?"
+        known: int | None = self.get(sql, name)
+        return known if known is not None else self.get(sql, self.purged_name(name))
+
+    def purged_name(self, session: str) -> str:
+        """Return the name that a purge gives to a session."""
+        return neutral_session(bytes(self.get("SELECT key FROM home")), session)
 
     def make_session(self, name: str) -> int:
         """Return the number of a session; a new one is inserted."""

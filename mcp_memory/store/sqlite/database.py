@@ -24,9 +24,11 @@ import apsw
 
 from mcp_memory.core.errors import DamagedRow, NoRoom, StoreUnavailable
 from mcp_memory.store import write_intents
+from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import line_files, unreadable
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep import recovery
 from mcp_memory.store.sqlite.vector_extension import load_vectors
 from mcp_memory.store.values import TakenBack
@@ -71,6 +73,16 @@ class Database:
             if write_intents.left(home):
                 self.write(lambda con: None)
             self._catch_up()
+            self._rewrite_stale_files()
+
+    def _rewrite_stale_files(self) -> None:
+        """Write the line files again that show what a step of the schema has replaced in the rows."""
+        while stale := self.read(line_files.stale):
+            try:
+                self.write(_rewrite, self.home, *stale[0])
+            except StoreUnavailable as error:  # a full disk must not prevent reading
+                logger.warning("%s cannot be written again yet: %s", stale[0][1], error)
+                return
 
     def _catch_up(self) -> None:
         """Recover lines that the files have and the database has lost, before their numbers are given again."""
@@ -205,6 +217,13 @@ class Database:
             f"This memory can only be read: {self.read_only}. Nothing was written. Give yourself the right to write "
             "there, or copy the home to a folder of yours and name that with MCP_MEMORY_HOME."
         )
+
+
+def _rewrite(con: apsw.Connection, home: Path, space: str, path: str) -> None:
+    tx = SqliteTransaction(con, home, space)
+    if line_files.committed(con, tx.space, path) is not None:
+        tx.files.rewrite(path, lines_of(tx, path))
+    tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
 
 
 def _in_transaction(

@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import read_own
 from mcp_memory.store.files import database_is_gone, write_whole
 
 __all__ = ["DATABASE", "IDENTITY", "identity", "keep_identity", "keep_private", "make", "open_to_read", "why_read_only"]
@@ -104,7 +104,7 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
 def identity(home: Path) -> tuple[str, bytes] | None:
     """Return the uuid and key that `keep_identity` wrote; None if they cannot be read."""
     try:
-        fields = json.loads(read_regular(home / IDENTITY))
+        fields = json.loads(read_own(home / IDENTITY))
         return str(fields["home"]), bytes.fromhex(fields["key"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
