@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mcp_memory.core.errors import Damaged
+from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import open_regular, read_regular
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import Record, Ref, Scene, Turn
@@ -199,11 +200,11 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write to a temporary file, flush, rename: the file has either the old or the new content."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    note(path)
+    note(path)  # first: it fails where the home has been removed, and then no folder is made again
+    make_folder(path.parent)
     beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        with beside.open("wb") as file:
+        with open_private(beside, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -268,10 +269,10 @@ def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
 
     Raises Damaged when the file is shorter than `committed`: it has lost acknowledged lines.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     note(path, whole=False, length=committed)
+    make_folder(path.parent)
     created = not path.exists()
-    with path.open("r+b" if not created else "x+b") as file:
+    with open_private(path, "x+b" if created else "r+b") as file:
         if file.seek(0, os.SEEK_END) < committed:
             raise Damaged(f"{path.name} has lost lines that were written to it")
         file.seek(committed)

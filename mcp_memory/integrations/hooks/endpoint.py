@@ -20,6 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mcp_memory import __version__
+from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular
 
 PROTOCOL = b"mcp-memory-hook/1"
@@ -82,9 +83,8 @@ def endpoint_files(home: Path) -> list[Path]:
 
 
 def make_folders(place: DaemonFiles) -> None:
-    """Make the folders of a place that are not there, for this user alone. Raises OSError."""
-    for folder in (place.home, place.folder, place.waiting):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Make the folders of a place that are not there, the home too. Raises OSError."""
+    make_folder(place.waiting)
 
 
 def is_older(version: str, than: str) -> bool:
@@ -131,8 +131,8 @@ class DaemonEndpoint:
         """Write the file whole, for this user alone."""
         beside = file.with_name(f".{file.name}.{self.pid}.tmp")
         told = {"pid": self.pid, "port": self.port, "token": self.token, "version": self.version}
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as opened:
-            json.dump(told, opened)
+        with open_private(beside, "wb") as opened:
+            opened.write(json.dumps(told).encode())
         beside.replace(file)
 
 
@@ -157,11 +157,14 @@ class PendingLog:
     flushed: bool = False
 
     def leave(self, place: DaemonFiles) -> None:
-        """Write it down for the place's space; a later note of the same log takes its place. Raises OSError."""
-        make_folders(place)
+        """Write it down for the place's space; a later note of the same log takes its place.
+
+        Raises OSError, also if the folders of the place are gone: a running daemon must not make a deleted home again.
+        """
         file = self._file(place)
         beside = file.with_suffix(f".{os.getpid()}.tmp")
-        beside.write_bytes(self._told(place))
+        with open_private(beside, "wb") as opened:
+            opened.write(self._told(place))
         beside.replace(file)
 
     def withdraw(self, place: DaemonFiles) -> None:

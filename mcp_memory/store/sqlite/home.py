@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store.files import database_is_gone, write_whole
 
@@ -44,12 +45,12 @@ def make(home: Path) -> None:
     """
     if not _is_begun(home / DATABASE) and (gone := database_is_gone(home)):
         raise StoreUnavailable(gone)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(home)
     if not os.access(home, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "permission denied")
-    (home / "spaces").mkdir(mode=0o700, exist_ok=True)
+    make_folder(home / "spaces")
     with suppress(FileExistsError):  # SQLite gives the files beside it the same mode
-        os.close(os.open(home / DATABASE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        open_private(home / DATABASE, "xb").close()
     keep_private(home)
 
 
@@ -98,7 +99,6 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
         with suppress(OSError):  # a full disk must not prevent reading
             content = json.dumps({"home": uuid, "key": key.hex()}).encode()
             write_whole(home / IDENTITY, content + b"\n")
-            (home / IDENTITY).chmod(0o600)
 
 
 def identity(home: Path) -> tuple[str, bytes] | None:
