@@ -37,6 +37,7 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
 from mcp_memory.service.upkeep.rebuild import Agreement, agreement
 from mcp_memory.store.files import database_is_gone
+from mcp_memory.store.sqlite.home import exposed, foreign
 
 State = Literal["ok", "warn", "fail"]
 
@@ -140,7 +141,20 @@ def _home(home: Path) -> Check:
     except OSError as error:
         next_step = "Give your user the right to write there, or name another home with MCP_MEMORY_HOME."
         return Check("home", "fail", f"{place} cannot be written to: {error.strerror}", next_step)
+    if others := foreign(home):
+        found = f"{home} also holds files of other programs ({one_line(', '.join(others), 100)})"
+        return Check("home", "warn", found, "Give the memory a folder of its own: name it with MCP_MEMORY_HOME.")
     return Check("home", "ok", str(home) if place == home else f"{home}, made when first needed")
+
+
+def _privacy(home: Path) -> Iterator[Check]:
+    """Report files that other users of the machine may open; opening a home has closed the folders above them."""
+    found = [path for path, _ in exposed(home)]
+    if found:
+        named = one_line(", ".join(str(path.relative_to(home)) for path in found[:3]), 160)
+        more = f" and {len(found) - 3:,} more" if len(found) > 3 else ""
+        next_step = "`mcp-memory doctor --repair` makes them yours alone."
+        yield Check("privacy", "warn", f"modes that let other users in: {named}{more}", next_step)
 
 
 def _nearest(home: Path) -> Path:
@@ -185,6 +199,7 @@ def _store(settings: Settings) -> Iterator[Check]:
     yield Check("database", "ok", f"{status['store']} opens, schema {status['schema']}")
     yield _index(status["embedding"])
     if is_file:
+        yield from _privacy(settings.home)
         yield from _files(settings.home, problems)
     else:
         for problem in problems:

@@ -1,8 +1,8 @@
 """Creates files and folders for their owner alone: modes 0600 and 0700, whatever the umask is.
 
-Everything in a home, and every copy of it (backups, exports, temporary files), is created here. A file that exists and
-is opened to be written loses the permissions of others. In a folder that is set up to be shared (set-group-id) its group
-keeps its rights: 0660 and 0770. On Windows modes have no effect. Standard library only, because hooks import this
+Everything in a home, and every copy of it (backups, exports), is created here. An existing file that is opened to be
+written loses the permissions of others. In a folder that is set up to be shared (set-group-id), its group gets the same
+rights as the owner: 0660 and 0770. On Windows modes have no effect. Standard library only, because hooks import this
 module.
 """
 

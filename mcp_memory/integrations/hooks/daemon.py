@@ -67,8 +67,11 @@ class DaemonMemory:
         self._rests_until = 0.0
 
     async def memory(self) -> Memory:
-        """Return the open memory. Raises what opening it raised, StoreUnavailable for a while after that, and HomeGone if
-        the home that this process was started for is gone: logs that wait would be read into a new one."""
+        """Return the open memory. Raises what opening it raised, and StoreUnavailable for a while after that.
+
+        Raises HomeGone if the home that this process was started for is gone: logs that wait would be read into a new
+        one.
+        """
         if not self._home.is_current():
             raise HomeGone(self._place.home)
         if self._opening is None:

@@ -20,6 +20,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mcp_memory import __version__
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.paths import HOME_VARIABLE, expanded, home_of_environment
 from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular
 
@@ -94,11 +96,12 @@ def is_older(version: str, than: str) -> bool:
 
 
 def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | None:
-    """Return the place that the command line and the environment name; None where there is no home folder at all."""
-    named = os.path.expanduser(home or os.environ.get(f"{_PREFIX}HOME") or "~/.mcp-memory")  # noqa: PTH111 never raises
-    if str(named).startswith("~"):
+    """Return the place that the command line and the environment name; None if that is no path for a home."""
+    try:
+        named = expanded(str(home), "--home") if home else home_of_environment(os.environ.get(HOME_VARIABLE))
+    except InvalidInput:
         return None
-    folder, space = Path(named).absolute(), space or os.environ.get(f"{_PREFIX}SPACE") or None
+    folder, space = named.absolute(), space or os.environ.get(f"{_PREFIX}SPACE") or None
     try:
         config = read_regular(folder / "config.toml", _LARGEST_CONFIG)
     except OSError:

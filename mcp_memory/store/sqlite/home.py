@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,38 @@ from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store.files import database_is_gone, write_whole
 
-__all__ = ["DATABASE", "IDENTITY", "identity", "keep_identity", "keep_private", "make", "open_to_read", "why_read_only"]
+__all__ = [
+    "DATABASE",
+    "IDENTITY",
+    "exposed",
+    "foreign",
+    "identity",
+    "keep_identity",
+    "keep_private",
+    "make",
+    "open_to_read",
+    "why_read_only",
+]
 
 DATABASE = "memory.db"
 IDENTITY = "identity.json"
 _KEY = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OURS = {
+    "backups",
+    "canvas.png",
+    "config.toml",
+    "hooks",
+    "http-token",
+    IDENTITY,
+    "logs",
+    "made-by-mcp-memory-demo.txt",
+    "recovered.jsonl",
+    "run",
+    "spaces",
+    "unsettled",
+}
+_OURS_TOO = re.compile(r"memory\.db.*|\..*\.tmp|.*\.log(?:\.\d+)?")
 
 
 def why_read_only(home: Path) -> str | None:
@@ -60,27 +88,56 @@ def _is_begun(database: Path) -> bool:
     return False
 
 
-def keep_private(home: Path) -> None:
-    """Remove the permissions of group and others from a home, which earlier versions left in place.
+def keep_private(home: Path, *, deep: bool = False) -> int:
+    """Remove the permissions of group and others from a home, which earlier versions left in place; return from how
+    many files and folders.
 
-    A folder set up to be shared (set-group-id, sticky), or a user's whole home folder, keeps its mode.
+    This looks at the home and what is directly in it, since nothing below can be reached then; `deep` looks at all of
+    it. A folder set up to be shared (set-group-id, sticky), a user's whole home folder and a folder with files of other
+    programs keep their mode.
     """
+    changed = 0
+    for path, mode in exposed(home, deep=deep):
+        with suppress(OSError):
+            path.chmod(mode & ~_OTHERS)
+            changed += 1
+    return changed
+
+
+def exposed(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
+    """Yield files and folders of a home that are open to others and should not be, each with its mode."""
     if os.name == "nt":  # modes say nothing there
         return
     with suppress(OSError):
         if home.stat().st_mode & stat.S_ISGID:
             return
-        for path in (home / "spaces", *home.glob(f"{DATABASE}*"), *_folder_of_its_own(home)):
+        ours = [path for path in home.iterdir() if is_ours(path.name)]
+        below = (path for folder in ours if deep and folder.is_dir() for path in folder.rglob("*"))
+        for path in chain(_folder_of_its_own(home), ours, below):
             with suppress(OSError):
-                held = path.stat()
-                if held.st_uid == os.getuid() and held.st_mode & _OTHERS:
-                    path.chmod(stat.S_IMODE(held.st_mode) & ~_OTHERS)
+                found = path.lstat()
+                mode = stat.S_IMODE(found.st_mode)
+                if not stat.S_ISLNK(found.st_mode) and found.st_uid == os.geteuid() and mode & _OTHERS:
+                    yield path, mode
+
+
+def is_ours(name: str) -> bool:
+    """Tell whether this program gives this name to a file or folder directly in a home."""
+    return name in _OURS or _OURS_TOO.fullmatch(name) is not None
+
+
+def foreign(home: Path) -> list[str]:
+    """Return the names in a home that are not of this program; none if it cannot be listed. Hidden files do not count:
+    systems and sync programs leave them in every folder."""
+    with suppress(OSError):
+        return sorted(path.name for path in home.iterdir() if not is_ours(path.name) and path.name[0] != ".")
+    return []
 
 
 def _folder_of_its_own(home: Path) -> Iterator[Path]:
     shared = home.stat().st_mode & stat.S_ISVTX
     whole = home.resolve() in (Path.home().resolve(), Path(home.anchor))
-    if not (shared or whole or home.is_mount()):
+    if not (shared or whole or home.is_mount() or foreign(home)):
         yield home
 
 
