@@ -174,7 +174,7 @@ def _command() -> list[str]:
     }
     options: list[str] = []
     if here["home"]:
-        options += ["--home", str(Path(here["home"]).expanduser().absolute())]
+        options += ["--home", str(settings().home)]
     if here["space"]:
         options += ["--space", safe_name(str(here["space"]), what="space")]
     return [*this_command(), *options]

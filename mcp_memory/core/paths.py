@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mcp_memory.core.errors import InvalidInput
 
-__all__ = ["DEFAULT_HOME", "HOME_VARIABLE", "expanded", "home_of_environment", "why_no_home"]
+__all__ = ["DEFAULT_HOME", "HOME_VARIABLE", "absolute", "expanded", "home_of_environment", "why_no_home"]
 
 HOME_VARIABLE = "MCP_MEMORY_HOME"
 DEFAULT_HOME = "~/.mcp-memory"
@@ -34,15 +34,20 @@ def expanded(text: str, name: str) -> Path:
     return Path(found)
 
 
-def home_of_environment(text: str | None) -> Path:
-    """Return the home that MCP_MEMORY_HOME names, or the default. Raises InvalidInput, also for a relative path."""
-    home = expanded(text or DEFAULT_HOME, HOME_VARIABLE)
-    if not home.is_absolute():
+def absolute(text: str, name: str) -> Path:
+    """Return `expanded` of a setting without a shell. Raises InvalidInput, also for a relative path."""
+    path = expanded(text, name)
+    if not path.is_absolute():
         raise InvalidInput(
-            f"{HOME_VARIABLE} is {text!r}, which would be another folder in each working folder. Write the whole path, "
-            f"such as {Path.cwd() / home}, or one that begins with ~."
+            f"{name} is {text!r}, which would be another folder in each working folder. Write the whole path, such as "
+            f"{Path.cwd() / path}, or one that begins with ~."
         )
-    return home
+    return path
+
+
+def home_of_environment(text: str | None) -> Path:
+    """Return the home that MCP_MEMORY_HOME names, or the default. Raises InvalidInput."""
+    return absolute(text or DEFAULT_HOME, HOME_VARIABLE)
 
 
 def why_no_home(home: Path) -> str | None:

@@ -46,6 +46,7 @@ _OURS = {
     IDENTITY,
     "logs",
     "made-by-mcp-memory-demo.txt",
+    "models",
     "recovered.jsonl",
     "run",
     "spaces",
