@@ -29,7 +29,9 @@ def test_the_home_of_the_environment_is_expanded(text: str, monkeypatch: pytest.
     assert place.home == Path.home() / "x"
 
 
-@pytest.mark.parametrize("text", ["mem", "./mem", "../mem", ".", "$NOWHERE/x", "${NOWHERE}/x", "~nobody-here/x", "a\0b"])
+@pytest.mark.parametrize(
+    "text", ["mem", "./mem", "../mem", ".", "$NOWHERE/x", "${NOWHERE}/x", "~nobody-here/x", "a\0b"]
+)
 def test_a_home_that_depends_on_the_working_folder_is_refused(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,9 +58,7 @@ def _local(library: Library, model: str, settings: Settings) -> LocalEmbedder:
         raise InvalidInput(f"The embedder {library}: names no model. Write {library}:NAME or {library}:/FOLDER.")
     if is_folder(model) or model.startswith(("$", "%")):
         model = str(absolute(model, "The folder in MCP_MEMORY_EMBEDDER"))
-    return LocalEmbedder(
-        library, model, prefixes=prefixes_of(model, settings), models=settings.home / "models"
-    )
+    return LocalEmbedder(library, model, prefixes=prefixes_of(model, settings), models=settings.home / "models")
 
 
 def _remote(model: str, settings: Settings) -> RemoteEmbedder:
