@@ -26,6 +26,7 @@ from mcp_memory import __version__
 from mcp_memory.cli.terminal import model_name, one_line, plural, with_nearest
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, unknown_variables
+from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
@@ -114,7 +115,7 @@ def _telemetry() -> Iterator[Check]:
         yield Check("telemetry", "ok", "spans without contents go to the collector that OTEL_* names")
     elif telemetry.wanted():
         found = "OTEL_* names a collector, and the extra that sends spans is not installed"
-        next_step = "Install memory-pyramid[otel], or unset the variable; nothing is sent meanwhile."
+        next_step = f"Install it ({install_hint('otel')}), or unset the variable; nothing is sent meanwhile."
         yield Check("telemetry", "warn", found, next_step)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 import uvicorn as uvicorn  # here, because importing it blocks
 from click.testing import CliRunner
@@ -95,7 +96,7 @@ async def test_ctrl_c_while_the_http_server_starts_ends_it_and_is_no_error(caplo
         assert scope["type"] == "lifespan"
         await receive()
         os.kill(os.getpid(), signal.SIGINT)
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await send({"type": "lifespan.shutdown.complete"})
