@@ -38,7 +38,7 @@ from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
 from mcp_memory.service.upkeep.rebuild import Agreement, agreement
 from mcp_memory.store.files import database_is_gone
-from mcp_memory.store.sqlite.home import exposed, foreign
+from mcp_memory.store.sqlite.home import exposed, foreign, identity_problem
 
 State = Literal["ok", "warn", "fail"]
 
@@ -74,6 +74,7 @@ def examine(**overrides: Any) -> Iterator[Check]:
     yield _home(settings.home)
     yield _disk(settings.home)
     yield _hooks(settings.home)
+    yield from _identity(settings)
     yield from _store(settings)
     yield _embedder(settings)
     yield _tokenizer(settings)
@@ -146,6 +147,16 @@ def _home(home: Path) -> Check:
         found = f"{home} also holds files of other programs ({one_line(', '.join(others), 100)})"
         return Check("home", "warn", found, "Give the memory a folder of its own: name it with MCP_MEMORY_HOME.")
     return Check("home", "ok", str(home) if place == home else f"{home}, made when first needed")
+
+
+def _identity(settings: Settings) -> Iterator[Check]:
+    """Report a damaged identity, which opening the home writes again from the database."""
+    if settings.store is None and (wrong := identity_problem(settings.home)):
+        next_step = (
+            "This run writes it again from the database where it can; run doctor again. If it stays, `mcp-memory "
+            "doctor --repair` replaces it."
+        )
+        yield Check("identity", "warn", f"{wrong}, in {settings.home}", next_step)
 
 
 def _privacy(home: Path) -> Iterator[Check]:

@@ -25,6 +25,7 @@ from threading import Lock
 from typing import Any
 
 from mcp_memory import __version__
+from mcp_memory.core import regular_files
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.private_files import make_folder, opener
 from mcp_memory.core.text import one_line
@@ -231,11 +232,11 @@ def _present(path: Path) -> HomeProcess | None:
     """Return the process that holds a file's lock; where it has ended, delete the file and return None."""
     pid = int(number) if (number := path.name.partition("-")[0]).isdigit() else 0
     try:
-        handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    except OSError:  # of another user
+        handle = regular_files.opener(str(path), os.O_RDONLY)
+    except PermissionError:  # of another user
         return HomeProcess(pid=pid)
+    except OSError:  # it has ended, or what has this name is no file
+        return None
     try:
         if not _lock(handle, shared=True):
             return _read(handle) or HomeProcess(pid=pid)
@@ -261,11 +262,11 @@ def _read(handle: int) -> HomeProcess | None:
             pid=int(said["pid"]),
             what=str(said["what"]),
             space=str(said.get("space", "")),
-            since=datetime.fromisoformat(said["since"]) if "since" in said else None,
+            since=datetime.fromisoformat(said["since"]).astimezone(UTC) if "since" in said else None,
             version=str(said.get("version", "")),
             clients=tuple(map(str, said.get("clients", ()))),
         )
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, LookupError, TypeError, AttributeError, OSError, OverflowError, RecursionError):
         return None
 
 

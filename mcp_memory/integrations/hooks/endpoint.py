@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -197,7 +198,8 @@ def pending_logs(place: DaemonFiles) -> list[PendingLog]:
             note = PendingLog(log=log, client=client, conversation=conversation, flushed=held["flushed"] is True)
             found += [note] if held["space"] == place.space else []
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
-            file.unlink(missing_ok=True)
+            with suppress(OSError):  # a folder of that name stays
+                file.unlink(missing_ok=True)
     return found
 
 

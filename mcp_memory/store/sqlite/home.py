@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import apsw
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular
-from mcp_memory.store.files import database_is_gone, write_whole
+from mcp_memory.store.files import database_is_gone, is_there, write_whole
 
 __all__ = [
     "DATABASE",
@@ -26,6 +27,7 @@ __all__ = [
     "exposed",
     "foreign",
     "identity",
+    "identity_problem",
     "keep_identity",
     "keep_private",
     "make",
@@ -33,9 +35,12 @@ __all__ = [
     "why_read_only",
 ]
 
+logger = logging.getLogger(__name__)
+
 DATABASE = "memory.db"
 IDENTITY = "identity.json"
 _KEY = 32
+_LARGEST_IDENTITY = 2**16
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OURS = {
     "backups",
@@ -147,25 +152,55 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
 
     A database rebuilt from the files is then the same memory: it recognises its own exports and forgotten content.
     """
+    stored, kept = _stored_identity(con), identity(home)
+    if stored is None:  # lost, or changed outside this program
+        stored = kept or (os.urandom(16).hex(), os.urandom(_KEY))
+        con.execute("INSERT OR REPLACE INTO home VALUES (1, ?, ?)", stored)
+        logger.warning(
+            "the database had lost the identity of this memory; it has %s",
+            f"that of {IDENTITY} again" if kept else "a new one: what was forgotten may come back with an import",
+        )
+    if kept == stored:
+        return
+    if is_there(home / IDENTITY):
+        logger.warning("%s %s; it is written again from the database", home / IDENTITY, _what_is_wrong(kept))
+    with suppress(OSError):  # a full disk must not prevent reading
+        content = json.dumps({"home": stored[0], "key": stored[1].hex()}).encode()
+        write_whole(home / IDENTITY, content + b"\n")
+
+
+def _stored_identity(con: apsw.Connection) -> tuple[str, bytes] | None:
     row: Any = con.execute("SELECT uuid, key FROM home").fetchone()
-    uuid, key = (str(row[0]), bytes(row[1])) if row else ("", b"")
-    held = identity(home)
-    if not (uuid and len(key) == _KEY):  # lost, or changed outside this program
-        uuid, key = held or (os.urandom(16).hex(), os.urandom(_KEY))
-        con.execute("INSERT OR REPLACE INTO home VALUES (1, ?, ?)", (uuid, key))
-    if held != (uuid, key):
-        with suppress(OSError):  # a full disk must not prevent reading
-            content = json.dumps({"home": uuid, "key": key.hex()}).encode()
-            write_whole(home / IDENTITY, content + b"\n")
+    found = (str(row[0]), bytes(row[1])) if row and row[0] else None
+    return found if found and len(found[1]) == _KEY else None
 
 
 def identity(home: Path) -> tuple[str, bytes] | None:
     """Return the uuid and key that `keep_identity` wrote; None if they cannot be read."""
     try:
-        fields = json.loads(read_regular(home / IDENTITY))
-        return str(fields["home"]), bytes.fromhex(fields["key"])
-    except (OSError, ValueError, KeyError, TypeError):
+        fields = json.loads(read_regular(home / IDENTITY, _LARGEST_IDENTITY))
+        found = str(fields["home"]), bytes.fromhex(fields["key"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    return found if found[0] and len(found[1]) == _KEY else None
+
+
+def identity_problem(home: Path) -> str | None:
+    """Return what is wrong with the identity in a file of a home; None if it is that of the database, or is missing:
+    the next writer creates it."""
+    if not is_there(home / IDENTITY) or not (home / DATABASE).is_file():
+        return None
+    kept = identity(home)
+    try:
+        with closing(open_to_read(home / DATABASE)) as con:
+            stored = _stored_identity(con)
+    except apsw.Error:  # which is a problem of the database
+        stored = kept
+    return None if kept is not None and kept == stored else f"{IDENTITY} {_what_is_wrong(kept)}"
+
+
+def _what_is_wrong(kept: tuple[str, bytes] | None) -> str:
+    return "is damaged" if kept is None else "is of another memory"
 
 
 def open_to_read(database: Path) -> apsw.Connection:
