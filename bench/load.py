@@ -158,7 +158,7 @@ def loaded(
                 seconds = min(floor_seconds, minutes * 60)
                 _ask(url, seconds=seconds, tool="conversation_search", calls=floor, **given)
         log = Path(folder, "ours.log")
-        ours = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0"]
+        ours = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0", "--no-token"]
         url, pid = stack.enter_context(_server(ours, env | {"MCP_MEMORY_HOME": str(home)}, log, "/mcp"))
         calls: list[_Call] = []
         samples: list[dict[str, Any]] = []

@@ -23,7 +23,7 @@ _LATEST_MS = 100_000_000_000_000  # in the year 5138
 
 def opener(path: str, flags: int) -> int:
     """Open a regular file, as the `opener` of `open` and `io.FileIO`. Raises OSError (ESPIPE) for anything else."""
-    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # of a folder, the caller raises IsADirectoryError
         return handle

@@ -11,9 +11,9 @@ A good token is admitted whatever others do from its address. Requests without a
 after twenty wrong tokens in a minute, or too many requests, the answer is to wait. The answer is the same for an
 unknown space and another client's.
 
-A bearer token is that of the setting, one of the store, or an OAuth access token. As long as there is none of the
-three, and only this machine can reach the server, every client is the owner. Tokens are never deleted, so a server
-that once required them always does.
+A bearer token is that of the setting or of the machine (`local_token`), one of the store, or an OAuth access token. As
+long as there is none of them, and only this machine can reach the server (`serve --no-token`), every client is the
+owner. Tokens are never deleted, so a server that once required them always does.
 """
 
 from __future__ import annotations

@@ -217,9 +217,9 @@ class Indexing:
                 self._error = self._later
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
-                self._error = str(error)
-                if not self._stop.is_set():  # else the store may be closed by now
+                if str(error) != self._error and not self._stop.is_set():  # else the store may be closed by now
                     logger.warning("indexing waits: %s", error)
+                self._error = str(error)
             except Exception:
                 self._error = "an internal error; see the log"
                 logger.exception("indexing failed")

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.core.regular_files import open_own, own_opener, read_own
+from mcp_memory.core.private_files import make_folder, open_private
+from mcp_memory.core.regular_files import open_own, read_own
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import Record, Ref, Scene, Turn
 from mcp_memory.store.write_intents import note
@@ -209,11 +210,11 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write to a temporary file, flush, rename: the file has either the old or the new content."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    note(path)
+    note(path)  # first: it fails where the home has been removed, and then no folder is made again
+    make_folder(path.parent)
     beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        with beside.open("wb") as file:
+        with open_private(beside, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -273,19 +274,15 @@ def beyond(path: Path, committed: int) -> bytes:
         raise
 
 
-def _line_opener(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600) if flags & os.O_CREAT else own_opener(path, flags)
-
-
 def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
     """Append after the first `committed` bytes, cutting off any bytes after them, and return the new length.
 
     Raises Damaged when the file is shorter than `committed`: it has lost acknowledged lines.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     note(path, whole=False, length=committed)
+    make_folder(path.parent)
     created = not path.exists()
-    with open(path, "x+b" if created else "r+b", opener=_line_opener) as file:
+    with open_private(path, "x+b" if created else "r+b") as file:
         if file.seek(0, os.SEEK_END) < committed:
             raise Damaged(f"{path.name} has lost lines that were written to it")
         file.seek(committed)

@@ -277,7 +277,7 @@ def test_drawing_without_the_extra_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "mermaidx", None)
     result = run("show", "canvas", "--svg", str(tmp_path / "x.svg"))
     assert result.exit_code == 1
-    assert "pip install 'memory-pyramid[render]'" in result.stderr
+    assert "pip install 'memory-pyramid[render] @ git+https://" in " ".join(result.stderr.split())
 
 
 @pytest.mark.slow

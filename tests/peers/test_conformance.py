@@ -31,7 +31,7 @@ SETS: dict[str, tuple[Peer, list[str]]] = {
 
 @pytest.fixture(scope="module")
 def server(serve: Serve, server_command: list[str]) -> str:
-    return serve([*server_command, "--transport", "http", "--port", "0"])
+    return serve([*server_command, "--transport", "http", "--port", "0", "--no-token"])
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.private_files import open_private
 from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.service.portable import form
 from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of, line_of
@@ -68,7 +69,7 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, t
             tree.end()
             counts = {space: dict(sorted(tree.rows.get(space, Counter[str]()).items())) for space in chosen}
             target.parent.mkdir(parents=True, exist_ok=True)
-            with os.fdopen(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as file:
+            with open_private(beside, "x+b") as file:
                 _pack(Path(folder), file, home=store.home_id(), counts=counts, tell=tell)
                 size, digest = _measured(file)
                 os.fsync(file.fileno())

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -25,6 +26,7 @@ from typing import IO
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
+from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.core.regular_files import open_own, read_own
 from mcp_memory.service.upkeep import archive
@@ -77,14 +79,13 @@ def back_up(
 
 
 def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: datetime, tell: Tell) -> Backup:
-    handle, name = tempfile.mkstemp(prefix=".mcp-memory-", suffix=".tmp", dir=folder)
-    part = Path(name)
+    part = folder / f".mcp-memory-{secrets.token_hex(8)}.tmp"
     try:
         with tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=folder) as scratch:
             copy = Path(scratch) / DATABASE
             store.snapshot(copy)
             about = snapshots.described(copy)
-            with os.fdopen(handle, "wb") as file:
+            with open_private(part, "xb") as file:
                 manifest = _write(file, home, copy, about, now=now, tell=tell)
                 file.flush()
                 os.fsync(file.fileno())
@@ -186,7 +187,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 def _make(folder: Path) -> None:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be made ({error.strerror}). Name another folder with --to.") from None
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, Refused
+from mcp_memory.core.paths import expanded
 from mcp_memory.core.process_registry import exclusive
 from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.longterm.search.search import Search
@@ -113,7 +114,7 @@ def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[Mo
     kind, _, rest = address.partition(":")
     match kind:
         case "sqlite":
-            home = Path(rest).expanduser().absolute()
+            home = expanded(rest, "The address").absolute()
             if to_read and not (home / "memory.db").exists():
                 raise NotFound(database_is_gone(home) or f"There is no memory in {home}. Nothing was changed.")
             with exclusive(home, "move"), closing(MovableSqlite(home)) as store:

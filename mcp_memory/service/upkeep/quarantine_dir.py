@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.private_files import make_folder
 from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store import files
 
@@ -56,8 +57,6 @@ class Aside:
         return to
 
     def _room(self, name: Path) -> Path:
-        (self.home / "backups").mkdir(mode=0o700, exist_ok=True)
-        self.folder.mkdir(mode=0o700, exist_ok=True)
         to = self.folder / name
-        to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(to.parent)
         return to

@@ -27,7 +27,7 @@ from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
 from mcp_memory.store.sqlite.database import explained
-from mcp_memory.store.sqlite.home import IDENTITY
+from mcp_memory.store.sqlite.home import IDENTITY, keep_private
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
 from mcp_memory.store.values import TakenBack
@@ -67,6 +67,8 @@ def repair(home: Path, *, now: datetime) -> Repaired:
                 if one.lines
             ]
             mended += _left_over(home)
+            if count := keep_private(home, deep=True):
+                mended.append(f"{count:,} files and folders were open to other users; they are not any more.")
             mended += store.repair(aside.take)
             mended += _files(store, home, aside)
             mended += _personas(store, home, aside)

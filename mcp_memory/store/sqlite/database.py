@@ -5,6 +5,10 @@ IMMEDIATE` transactions, one at a time per process, queued by SQLite between pro
 an uncommitted transaction has written. Reads see one snapshot and never wait for a writer. Any thread may call;
 connections are not bound to threads. A home that cannot be written to is opened read-only.
 
+Open connections outlive the files that they opened. So each call first compares the home and the database with those
+that were opened, and raises HomeGone if they were removed or replaced: what somebody deleted is neither shown nor
+written again.
+
 Errors of SQLite and the file system become sentences with the next step.
 """
 
@@ -22,7 +26,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from mcp_memory.core.errors import DamagedRow, NoRoom, StoreUnavailable
+from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, StoreUnavailable
+from mcp_memory.core.opened_folder import OpenedFolder
 from mcp_memory.store import write_intents
 from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sqlite import home as homes
@@ -65,6 +70,8 @@ class Database:
         self._closed = False
         with explained(self.home):
             self._writer = None if self.read_only else self._open_writer()
+            # A home that is only read has no open connections between two reads: what is there now is what counts.
+            self._opened = None if self.read_only else OpenedFolder(home, self.path)
         self.taken_back: list[TakenBack] = []
         """What the files had and the database had lost, when this opened it."""
         if self.read_only:
@@ -126,6 +133,7 @@ class Database:
         **kwargs: P.kwargs,
     ) -> T:
         """Run `work` unless there is a mark. Checked inside the transaction: its writer may have died just before."""
+        self._must_be_same()
         if write_intents.left(self.home):
             raise _Unsettled
         return work(con, *args, **kwargs)
@@ -175,10 +183,17 @@ class Database:
                 self._readers.put(None)
             if self._writer is not None:
                 self._writer.close()
+            if self._opened is not None:
+                self._opened.close()
 
     def _must_be_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("The store is closed. Open it again with open_memory().")
+        self._must_be_same()
+
+    def _must_be_same(self) -> None:
+        if self._opened is not None and not self._opened.is_current():
+            raise HomeGone(self.home)
 
     def _free_writer(self) -> apsw.Connection:
         """Return the writing connection, without open cursors.

@@ -188,7 +188,7 @@ def noted(home: Path, space: str) -> list[TakenBack]:
     try:
         lines: list[Any] = [json.loads(line) for line in read_own(home / _NOTED).splitlines()]
         found = [replace(TakenBack(**line), at=datetime.fromisoformat(line["at"])) for line in lines]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return []
     return [one for one in reversed(found) if one.space == space]
 

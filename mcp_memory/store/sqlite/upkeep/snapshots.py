@@ -20,6 +20,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import Damaged
+from mcp_memory.core.private_files import open_private
 from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store.forgetting import How
 from mcp_memory.store.sql import canvases, digests, forgetting, pages
@@ -92,6 +93,7 @@ class NamedFile:
 
 def take(con: apsw.Connection, to: Path) -> None:
     """Copy the database that `con` has open to a new file, as it is now. Readers and writers go on meanwhile."""
+    open_private(to, "xb").close()  # SQLite would create it with the rights that the umask leaves to others
     copy = apsw.Connection(str(to))
     try:
         with copy.backup("main", con, "main") as copying:
