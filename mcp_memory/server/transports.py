@@ -32,6 +32,7 @@ from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.server import authorization
 from mcp_memory.server.app import DEFINITIONS, MemoryServer, build_server
+from mcp_memory.server.client_watch import wait_for_clients_end
 from mcp_memory.server.local_token import make_token, read_token, token_file
 from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
 from mcp_memory.service.jsonrpc import error_reply, repaired_message
@@ -163,11 +164,18 @@ async def _serve_stdio(server: MemoryServer) -> None:
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     async with server.running(), anyio.create_task_group() as tasks:
         tasks.start_soon(on_signal, partial(_leave, server))
+        tasks.start_soon(_leave_with_client, server, os.dup(1))  # the SDK redirects 1 itself
         async with stdio_server() as (lines, replies):
             checked, messages = anyio.create_memory_object_stream[SessionMessage]()
             tasks.start_soon(_answer_malformed, lines, checked, replies)
             await low.run(messages, replies, low.create_initialization_options())
         tasks.cancel_scope.cancel()
+
+
+async def _leave_with_client(server: MemoryServer, output: int) -> None:
+    await wait_for_clients_end(output)
+    logger.info("the client has gone, though standard input did not end")
+    await _leave(server, 0)
 
 
 async def _leave(server: MemoryServer, _signum: int) -> None:

@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -158,6 +160,52 @@ def test_stdio_ends_with_its_input(piped: subprocess.Popen[str]) -> None:
     ask(piped, call(2, "remember", {"text": "kept"}))
     output, log = piped.communicate(timeout=WAIT)
     assert (output, log, piped.returncode) == ("", "", 0)
+
+
+CLIENT = """
+import os, subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+# A process that inherits both ends of the pipes, and outlives its parent.
+os.set_inheritable(server.stdin.fileno(), True)
+os.set_inheritable(server.stdout.fileno(), True)
+other = subprocess.Popen([sys.executable, "-c", "input()"], close_fds=False)
+server.stdin.write(os.environ["INITIALIZE"].encode() + b"\\n")
+server.stdin.flush()
+server.stdout.readline()
+print(server.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are inherited otherwise on Windows")
+def test_stdio_ends_with_its_client_though_another_process_holds_the_pipe_open(tmp_path: Path) -> None:
+    set_up = {**environment(tmp_path / "home"), "INITIALIZE": json.dumps(INITIALIZE)}
+    log = tmp_path / "log"
+    with log.open("wb") as stderr, subprocess.Popen(
+        [sys.executable, "-c", CLIENT, *command()], env=set_up, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=stderr, text=True,
+    ) as client:  # fmt: skip
+        assert client.stdout is not None
+        server = int(client.stdout.readline())
+        assert client.wait(WAIT) == -9
+        until = time.monotonic() + WAIT
+        while _is_running(server) and time.monotonic() < until:
+            threading.Event().wait(0.05)
+        is_left = _is_running(server)
+        if is_left:
+            os.kill(server, 9)
+    assert not is_left
+    assert log.read_text() == ""
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+        # One that has ended, and whose new parent has not asked for its result, still has its number.
+        return not Path(f"/proc/{process}/stat").exists() or ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except (ProcessLookupError, FileNotFoundError):
+        return False
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import Refused, StoreUnavailable
+from mcp_memory.core.lru import LRU
 from mcp_memory.service.compression import message_lists
 from mcp_memory.service.compression.message_lists import START, ListMessage, MessagePart, behind, digest
 from mcp_memory.service.compression.plan import (
@@ -267,8 +268,7 @@ def _noted_runs(
     return chosen
 
 
-_COUNTS: dict[tuple[str, bytes], int] = {}
-_MOST_COUNTS = 50_000
+_COUNTS = LRU[tuple[str, bytes], int](50_000)
 
 
 def _tokens(message: ListMessage, counter: TokenCounter) -> tuple[int, ...]:
@@ -284,11 +284,8 @@ def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
     if len(part.text) < 200:
         return called + counter.count(part.text)
     key = (counter.name, blake2b(part.text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
-    if key not in _COUNTS:
-        if len(_COUNTS) >= _MOST_COUNTS:
-            _COUNTS.clear()
-        _COUNTS[key] = counter.count(part.text)
-    return called + _COUNTS[key]
+    known = _COUNTS.get(key)
+    return called + (_COUNTS.put(key, counter.count(part.text)) if known is None else known)
 
 
 # --- the new edits ----------------------------------------------------------------------------------

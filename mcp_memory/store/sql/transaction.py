@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mcp_memory.core.errors import NotFound
@@ -58,6 +58,7 @@ _AT_ONCE = 500
 _MOST_DIGITS = 18
 _ROWS = 50  # that one statement inserts: engines keep it prepared for each number of rows
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STATEMENTS = 2_048  # texts of statements that are kept; some have numbers in them
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
 
@@ -344,7 +345,7 @@ class Transaction(HomeTransaction):
         )
 
 
-@cache
+@lru_cache(maxsize=_STATEMENTS)
 def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
     """Return a statement with `?` for every value, and for each of them whether it is the number of the space."""
     order: list[bool] = []
@@ -358,12 +359,12 @@ def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
     return _PARAMETER.sub(placeholder, sql), tuple(order)
 
 
-@cache
+@lru_cache(maxsize=_STATEMENTS)
 def _insert(table: str, columns: tuple[str, ...]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {_values(columns)}"
 
 
-@cache
+@lru_cache(maxsize=_STATEMENTS)
 def _values(columns: tuple[str, ...]) -> str:
     return f"({', '.join(':space' if column == 'space' else '?' for column in columns)})"
 

@@ -2,8 +2,9 @@
 
 `write` and `read` take a plain function of a connection; a connection or cursor never leaves them. Writes are `BEGIN
 IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes. Each first restores files that
-an uncommitted transaction has written. Reads see one snapshot and never wait for a writer. Any thread may call;
-connections are not bound to threads. A home that cannot be written to is opened read-only.
+an uncommitted transaction has written. Reads see one snapshot and never wait for a writer; they wait a limited time
+for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`); connections are not bound
+to threads. A home that cannot be written to is opened read-only.
 
 Open connections outlive the files that they opened. So each call first compares the home and the database with those
 that were opened, and raises HomeGone if they were removed or replaced: what somebody deleted is neither shown nor
@@ -29,6 +30,7 @@ import apsw
 from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, StoreUnavailable
 from mcp_memory.core.opened_folder import OpenedFolder
 from mcp_memory.store import write_intents
+from mcp_memory.store.nesting import NestingGuard
 from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import line_files, unreadable
@@ -57,13 +59,18 @@ class _Unsettled(Exception):
 class Database:
     """The open file. The constructor opens it completely or raises; `close()` may be called twice."""
 
-    def __init__(self, home: Path) -> None:
-        """Open or create `memory.db` in `home`. Raises StoreUnavailable."""
+    def __init__(self, home: Path, *, pool_wait: float = 30.0) -> None:
+        """Open or create `memory.db` in `home`. Raises StoreUnavailable.
+
+        `pool_wait`: seconds that a read waits for a connection while all are in use.
+        """
         self.home = home
         self.path = home / homes.DATABASE
         self.read_only = homes.why_read_only(home)
         """Why nothing can be written here; None where it can."""
         self._write_lock = threading.Lock()
+        self._nesting = NestingGuard()
+        self._pool_wait = pool_wait
         self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
         for _ in range(_READERS):
             self._readers.put(None)  # opened when first needed
@@ -106,7 +113,7 @@ class Database:
 
     def write(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a connection in one transaction: committed when this returns, rolled back if it raises."""
-        with explained(self.home), self._write_lock:
+        with explained(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
             con = self._free_writer()
             for _ in range(_SETTLINGS):
@@ -140,15 +147,18 @@ class Database:
 
     def outside(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on the writing connection without a transaction, which SQLite requires for e.g. VACUUM."""
-        with explained(self.home), self._write_lock:
+        with explained(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
             return work(self._free_writer(), *args, **kwargs)
 
     def read(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` on a connection that cannot write; all its queries see one snapshot."""
-        with explained(self.home):
+        """Run `work` on a connection that cannot write; all its queries see one snapshot.
+
+        Raises StoreUnavailable if all connections stay in use.
+        """
+        with explained(self.home), self._nesting.call():
             self._must_be_open()
-            con = self._readers.get()
+            con = self._free_reader()
             try:
                 if con is None:
                     con = self._open_reader()
@@ -171,7 +181,7 @@ class Database:
 
     def close(self) -> None:
         """Close every connection, after waiting for running readers."""
-        with self._write_lock:
+        with self._nesting.call(), self._write_lock:
             if self._closed:
                 return
             self._closed = True
@@ -194,6 +204,16 @@ class Database:
     def _must_be_same(self) -> None:
         if self._opened is not None and not self._opened.is_current():
             raise HomeGone(self.home)
+
+    def _free_reader(self) -> apsw.Connection | None:
+        """Take a connection from the pool; None if it has yet to be opened."""
+        try:
+            return self._readers.get(timeout=self._pool_wait)
+        except queue.Empty:
+            raise StoreUnavailable(
+                f"All {_READERS} reading connections to {self.path} have been in use for {self._pool_wait:g} s. "
+                "Nothing was read; try again when exports, backups and long searches have ended."
+            ) from None
 
     def _free_writer(self) -> apsw.Connection:
         """Return the writing connection, without open cursors.

@@ -12,6 +12,9 @@ from typing import Any
 import anyio
 import apsw
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.token_counts import token_counter
@@ -460,6 +463,71 @@ async def test_an_expansion_can_be_cancelled(settings: Settings) -> None:
         await here.say("notifications/cancelled", {"requestId": 5}, id=None)
         assert await here.ask("ping", id=6) == {}
         assert all(b"expand" not in line for line in here.asked)
+
+
+def call_of_ours(id: Any, **params: Any) -> bytes:
+    asked = {"name": "expand_result", "arguments": {"ref": "001-N1"}, **params}
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": asked}).encode() + b"\n"
+
+
+async def test_a_second_call_with_the_id_of_one_in_progress_gets_an_error_and_the_relay_goes_on(
+    settings: Settings,
+) -> None:
+    async with relayed(settings, replies(ping={})) as here:
+        await here.say_raw(3 * call_of_ours(5))
+        heard = [await here.hear() for _ in range(3)]
+        assert [one["id"] for one in heard] == [5, 5, 5]
+        refused = [one["error"] for one in heard if "error" in one]
+        assert [one["code"] for one in refused] == [wire.INVALID_REQUEST, wire.INVALID_REQUEST]
+        assert refused[0]["message"] == "A request with the id 5 is in progress. Use each id once."
+        await here.say_raw(call_of_ours(5))  # once answered, an id may come again
+        assert "result" in await here.hear()
+        assert await here.ask("ping", id=6) == {}
+
+
+WORDS = st.sampled_from(
+    [
+        "tools/call",
+        "tools/list",
+        "initialize",
+        "notifications/cancelled",
+        "expand_result",
+        "ping",
+        "001-N1",
+        "\ud83d",
+        "",
+    ]
+)
+KEYS = st.sampled_from(
+    ["id", "method", "params", "name", "arguments", "ref", "requestId", "_meta", "clientInfo", "result", "error",
+     "tools", "content", "serverInfo", "structuredContent", "outputSchema", "text", "type"]
+)  # fmt: skip
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.floats() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=12,
+)
+MESSAGES: st.SearchStrategy[Any] = st.dictionaries(KEYS, VALUES, max_size=6) | st.fixed_dictionaries(
+    {"method": WORDS, "id": VALUES, "params": st.dictionaries(KEYS, VALUES, max_size=5) | VALUES}
+)
+
+
+@given(said=st.lists(MESSAGES, max_size=6), answered=st.lists(MESSAGES | VALUES, max_size=3))
+@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_no_message_of_either_side_ends_the_relay(
+    settings: Settings, said: list[Any], answered: list[Any]
+) -> None:
+    def answer(message: Any) -> Iterable[bytes]:
+        if json.dumps(message).endswith('"the last"}'):
+            return [b'{"jsonrpc":"2.0","id":"the last","result":{}}']
+        return [json.dumps(one).encode() for one in answered]
+
+    async with relayed(settings, answer) as here:
+        for message in said:
+            await here.say_raw(json.dumps(message).encode() + b"\n")
+        await here.say("ping", id="the last")
+        while b'"the last"' not in await here.hear_raw():
+            pass
 
 
 async def test_a_second_answer_to_a_request_goes_no_further_and_is_logged(
