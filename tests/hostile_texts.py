@@ -74,6 +74,9 @@ def hostile_texts(size: int) -> dict[str, str]:
     for name, unit in (("letters", "a"), ("spaces", " "), ("newlines", "\n"), ("digits", "1"), ("quotes", '"')):
         texts[f"{name} within words"] = "x" + _filled(unit, size) + "x"
         texts[f"{name} after an assignment"] = "password=" + _filled(unit, size) + "!"
+    for unit in "*-=_.,:;/\\|!\"'`~^([{<&%$@#+ \n0aA\u0301":
+        texts[f"a, then {unit!r} repeated, then x"] = f"a{_filled(unit, size)} x"
+    texts["marks in an order that is none"] = "a" + _filled("\u0301\u0323", size)
     escaped = '"'
     while len(escaped) < size:
         escaped = escaped.replace("\\", "\\\\").replace('"', '\\"') + '"a'
