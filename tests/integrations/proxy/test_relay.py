@@ -350,7 +350,9 @@ async def test_a_result_is_answered_however_deep_it_is_nested(settings: Settings
         assert where == "text" or line == nested(depth, where) + b"\n" or b"expand" in line
 
 
-async def test_a_deep_result_is_answered_where_its_content_names_a_request_that_was_answered(settings: Settings) -> None:
+async def test_a_deep_result_is_answered_where_its_content_names_a_request_that_was_answered(
+    settings: Settings,
+) -> None:
     deep = b'{"id":1,"a":' * 5_000 + b"1" + b"}" * 5_000
 
     def answer(message: dict[str, Any]) -> Iterable[bytes]:
