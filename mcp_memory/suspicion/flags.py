@@ -50,7 +50,7 @@ MEANINGS: dict[str, str] = {
     "unsaid": "the user's word for it is missing: its words are a tool's",
     "secret": "a key, password or card number: forget and purge it",
 }
-"""Each flag in words for people; `longterm` sets `unjudged` and `unsaid`, and `secret` marks rows older than masking."""
+"""Each flag in words for people. `longterm` sets `unjudged` and `unsaid`; `secret` is for rows older than masking."""
 
 _PIECE, _OVERLAP = 20_000, 1_000
 """Characters that the patterns read at once, so that judging is linear in the text, and a single match, which holds
