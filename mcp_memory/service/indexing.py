@@ -8,7 +8,8 @@ Until the configured model has embedded everything, the fullest other index that
 so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`Store.claim_space`): each claims the
-space that has been due longest, indexes one large tool result of it or embeds one batch of its rows, and releases it.
+space that has been due longest, judges one row of it that came in unjudged (`trust.judge_waiting`), indexes one large
+tool result or embeds one batch of its rows, and releases it.
 Rows with terms of an earlier version are indexed again, and found by the old terms until then.
 """
 
@@ -72,11 +73,13 @@ class Indexing:
         settings: Settings,
         *,
         index_result: IndexResult = lambda space, going_on: False,
+        judge_row: Callable[[str], bool] = lambda space: False,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._settings = settings
         self._index_result = index_result
+        self._judge_row = judge_row
         self._queue = index_queue(embedder.identity if embedder else "none")
         self._complete = embedder is None
         self._others: list[Embedder] | None = None
@@ -245,7 +248,9 @@ class Indexing:
         return True
 
     def _share_of(self, space: str) -> timedelta:
-        """Index a result of a space, or embed a batch of its rows. Return after how long the space is due again."""
+        """Judge a row of a space, index a result of it, or embed a batch of its rows. Return when it is due again."""
+        if self._judge_row(space):
+            return timedelta(0)
         try:
             has_more, again = self._index_result(space, self._goes_on), _AGAIN
             self._later = None

@@ -153,7 +153,13 @@ def _join(
         with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
             store.redraw_canvas(space, number)
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
-    indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, dict[str, set[str]]()))
+    indexing = Indexing(
+        store,
+        embedder,
+        settings,
+        index_result=partial(index_next, store, dict[str, set[str]]()),
+        judge_row=partial(_judge_row, store, now),
+    )
     search = Search(store, now)
 
     def scheduler_of(space: str) -> Scheduler:
@@ -181,6 +187,15 @@ def _join(
         note=held,
         recall_log=RecallLog(store),
     )
+
+
+def _judge_row(store: Store, now: Callable[[], datetime], space: str) -> bool:
+    """Judge a turn of a space that was stored unjudged, and return whether there was one."""
+    if not store.unjudged(space, limit=1):  # most spaces have none, and then nothing heavy is loaded
+        return False
+    from mcp_memory.longterm.verification.trust import judge_waiting
+
+    return judge_waiting(store, space, now=now())
 
 
 def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:

@@ -260,6 +260,18 @@ def test_what_the_parser_refuses_is_understood_at_a_second_look_or_answered() ->
     assert [answer.error.code for answer in answers] == [-32700, -32600, -32600, -32700]
 
 
+@pytest.mark.parametrize("depth", [300, 950, 5_000])
+@pytest.mark.parametrize("member", ["arguments", "_meta"])
+def test_a_request_nested_too_deep_to_be_parsed_is_answered_under_its_id(depth: int, member: str) -> None:
+    deep = "[" * depth + "]" * depth
+    line = f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","{member}":{{"a":{deep}}}}}}}'
+    with pytest.raises(ValueError) as caught:
+        jsonrpc_message_adapter.validate_json(line, by_name=False)
+    message = repaired_message(caught.value).message
+    assert isinstance(message, JSONRPCRequest | JSONRPCError)
+    assert message.id == 7
+
+
 # --- HTTP and SSE -----------------------------------------------------------------------------------
 
 

@@ -113,7 +113,8 @@ def _spaced(text: str, name: Name) -> list[tuple[int, int]]:
         return [span for span in _quoted(text, name, found.end(), found["quote"]) if is_given(text[slice(*span)])]
     run = _RUN.match(text, found.end())
     alone = (
-        "\t" in found[0] and "\t" not in text[text.rfind("\n", 0, name.start) + 1 : name.start]
+        "\t" in found[0]
+        and "\t" not in text[text.rfind("\n", max(0, name.start - LONGEST), name.start) + 1 : name.start]
     )  # no head of a table
     alone = alone or name.text.isupper()
     if run is None or not (alone or _COMMAND.search(text, max(0, name.start - 80), name.start)):

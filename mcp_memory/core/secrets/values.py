@@ -257,11 +257,16 @@ def words_of(text: str) -> list[str]:
     return _PART.findall(text)
 
 
+_READ_FOR_WORDS = 300
+"""Characters of a value that tell whether it is made of words. Values overlap: `a=b=c` is one, and so is `b=c`."""
+
+
 def reads_as_words(text: str) -> bool:
-    """Tell whether most letters of a text are in words, as in names that people give.
+    """Tell whether most letters of a text are in words, as in names that people give; of a long one, its beginning.
 
     Parts that are joined by marks need fewer: drawn letters are not cut into small ones of a word's length.
     """
+    text = text[:_READ_FOR_WORDS]
     parts = [part for part in words_of(text) if not part.isdigit()]
     letters = sum(map(len, parts))
     known = sum(len(part) for part in parts if len(part) > 2 and is_word(part))

@@ -149,7 +149,8 @@ async def opening(memory: Memory, session: str, *, source: str, recorded: bool, 
     parts += [stable] if stable else []
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
-        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{sifted(view.text)}", part="canvas")
+        shown = await anyio.to_thread.run_sync(sifted, view.text)
+        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{shown}", part="canvas")
         parts += [canvas] if sum(map(len, [*parts, canvas])) <= MAX_CHARS else []
     told = "\n".join(known)
     return "\n\n".join(part for part in parts if part not in told)

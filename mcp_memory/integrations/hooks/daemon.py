@@ -252,7 +252,7 @@ class HookDaemon:
 
     async def _answer(self, question: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._heard = time.monotonic()
-        event = _event_of(question)
+        event = await anyio.to_thread.run_sync(_event_of, question)
         answer = HookAnswer() if event is None else await self._in_time(event)
         told = json.dumps(answer.json).encode() if answer.json else b""
         writer.write(b"%d\n" % len(told) + told)

@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from datetime import datetime
+from itertools import chain, islice, pairwise
 from typing import get_args
 
 from mcp_memory.core.text import one_line
@@ -31,14 +32,33 @@ from mcp_memory.longterm.verification.support import accepted_offer, relates, re
 from mcp_memory.longterm.verification.traits import Said, supports_trait
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters, Layer, NewAtom, Vectors
+from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom, Vectors
 from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, worded
 
 __all__ = [
-    "REASONS", "attributed", "checked_claim", "fact_states_rule", "fit_for_pages", "flag_turns", "is_less_trusted",
-    "least_trusted", "most_trusted", "quarantined", "quarantined_ids", "source_of_role", "source_of_tool",
-    "source_of_turn", "speakers_of", "turns_of_others", "with_allowed_kind",
+    "REASONS",
+    "attributed",
+    "checked_claim",
+    "fact_states_rule",
+    "fit_for_pages",
+    "flag_turns",
+    "is_less_trusted",
+    "judge_waiting",
+    "least_trusted",
+    "most_trusted",
+    "quarantined",
+    "quarantined_ids",
+    "source_of_role",
+    "source_of_tool",
+    "source_of_turn",
+    "speakers_of",
+    "turns_of_others",
+    "with_allowed_kind",
 ]  # fmt: skip
+
+JUDGED_AT_ONCE = 100_000
+"""Characters of turns that a call judges before it answers, about a second; with 0 all judging is left to the
+background."""
 
 REASONS: dict[str, str] = {
     **MEANINGS,
@@ -66,6 +86,7 @@ _SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.8, 0.7  # strength, of a statement that is
 _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 USER_NOUN = "the user"
+_PASTED_CHARS = 2_000  # of a line that the user may have pasted
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
 
 
@@ -126,11 +147,42 @@ def with_allowed_kind(atom: NewAtom) -> NewAtom:
 # --- quarantine -------------------------------------------------------------------------------------
 
 
-def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
+def flag_turns(
+    store: Store, space: str, turns: Sequence[NewTurn], *, at_once: int | None = JUDGED_AT_ONCE
+) -> list[NewTurn]:
     """Return incoming turns, each with the reason to quarantine it.
 
-    The user may talk of attacks; an attack in tool output stays one if the user pasted it.
+    The user may talk of attacks; an attack in tool output stays one if the user pasted it. Turns beyond `at_once`
+    characters (None: no limit) are not judged: they are marked `UNJUDGED`, and `judge_waiting` does it later.
     """
+    left = at_once
+    judged: list[NewTurn] = []
+    unjudged: dict[int, NewTurn] = {}
+    for place, turn in enumerate(turns):
+        size = len(turn.content) + len(turn.name or "")
+        if left is None or size <= left:
+            judged.append(turn)
+            left = None if left is None else left - size
+        else:
+            unjudged[place] = replace(turn, held=tuple(dict.fromkeys((*turn.held, UNJUDGED))))
+    flagged = iter(_flagged(store, space, judged))
+    return [unjudged[place] if place in unjudged else next(flagged) for place in range(len(turns))]
+
+
+def judge_waiting(store: Store, space: str, *, now: datetime) -> bool:
+    """Judge the oldest turn of a space that is marked `UNJUDGED`; it is released, or quarantined for what was found.
+
+    Return whether there was one. Other processes must not judge the same space meanwhile.
+    """
+    waiting = store.unjudged(space, limit=1)
+    for turn in store.turns(space, waiting):
+        given = NewTurn(role=turn.role, content=turn.content, name=turn.name)
+        (judged,) = flag_turns(store, space, [given], at_once=None)
+        store.judge(space, {turn.id: judged.held}, now=now)
+    return bool(waiting)
+
+
+def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
     outputs = [turn.content for turn in turns if turn.role == "tool"]
     may_be_pasted = any(turn.role == "user" for turn in turns) and (outputs or store.may_have_attacks(space))
 
@@ -141,7 +193,8 @@ def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTu
     for turn, suspicions in zip(turns, flags_of([(turn.content, source_of_turn(turn)) for turn in turns]), strict=True):
         found: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
         if turn.role == "user" and may_be_pasted and (suspected := worded(turn.content)):
-            lines = [line for line in turn.content.splitlines() if worded(line)][:5] or [turn.content[:2_000]]
+            lines = (line[:_PASTED_CHARS] for line in turn.content.splitlines() if worded(line))
+            lines = list(islice(lines, 5)) or [turn.content[:_PASTED_CHARS]]
             found += sorted(suspected) if any(map(is_pasted, lines)) else []
         flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn)
     return flagged

@@ -273,7 +273,7 @@ class AdministrationVerbs(RetentionVerbs):
         new: list[str] = []
         for turns in self._turns():
             given = [NewTurn(role=turn.role, content=turn.content, name=turn.name) for turn in turns]
-            judged = zip(turns, flag_turns(store, self.space, given), strict=True)
+            judged = zip(turns, flag_turns(store, self.space, given, at_once=None), strict=True)
             new += self._hold({turn.id: why for turn, one in judged if (why := (*one.held, *_secret(turn)))})
         last: str | None = None
         while atoms := store.list_atoms(self.space, filters=Filters(), after=last, limit=_PAGE):

@@ -186,6 +186,8 @@ class SqlVerbs(Engine, Protocol):
     quarantine = writes(quarantine_rows.quarantine)
     quarantined = reads(quarantine_rows.listed)
     may_have_attacks = reads(quarantine_rows.may_have_attacks)
+    unjudged = reads(quarantine_rows.unjudged)
+    judge = writes(quarantine_rows.judge)
     review = writes(quarantine_rows.review)
 
     # export and import

@@ -335,6 +335,38 @@ async def test_a_schema_nested_too_deep_leaves_everything_as_it_is(settings: Set
         assert await here.call("read") == result
 
 
+def nested(depth: int, where: str) -> bytes:
+    """Return an answer to request 1 whose content is JSON of this depth, as a text or as structured content."""
+    deep = "[" * depth + f'"{"x" * 9_000}"' + "]" * depth
+    content = [{"type": "text", "text": deep if where == "text" else "none"}]
+    structured = f',"structuredContent":{{"a":{deep}}}' if where == "structured" else ""
+    return f'{{"jsonrpc":"2.0","id":1,"result":{{"content":{json.dumps(content)}{structured}}}}}'.encode()
+
+
+@pytest.mark.parametrize("where", ["text", "structured"])
+@pytest.mark.parametrize("depth", [150, 400, 900, 985, 2_000, 5_000, 100_000])
+async def test_a_result_is_answered_however_deep_it_is_nested(settings: Settings, depth: int, where: str) -> None:
+    async with relayed(settings, lambda message: [nested(depth, where)]) as here:
+        await here.say("tools/call", {"name": "read", "arguments": {}})
+        line = await here.hear_raw()
+        assert line.startswith(b'{"jsonrpc":"2.0","id":1,"result":{"content":')
+        assert where == "text" or line == nested(depth, where) + b"\n" or b"expand" in line
+
+
+async def test_a_deep_result_is_answered_where_its_content_names_a_request_that_was_answered(
+    settings: Settings,
+) -> None:
+    deep = b'{"id":1,"a":' * 5_000 + b"1" + b"}" * 5_000
+
+    def answer(message: dict[str, Any]) -> Iterable[bytes]:
+        yield b'{"result":{"content":[],"structuredContent":%b},"jsonrpc":"2.0","id":%d}' % (deep, message["id"])
+
+    async with relayed(settings, answer) as here:
+        for id in (1, 2):
+            await here.say("tools/call", {"name": "read", "arguments": {}}, id)
+            assert (await here.hear_raw()).endswith(b'"id":%d}\n' % id)
+
+
 async def test_several_clients_of_one_name_in_one_folder_share_a_canvas(settings: Settings) -> None:
     result = {"content": [{"type": "text", "text": LONG}]}
     nodes: list[str] = []
