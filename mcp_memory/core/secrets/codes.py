@@ -18,7 +18,8 @@ _NUMBER = r"[#*]?\d(?:[ -]?\d){2,9}[#*]?|[A-Z]\d{3,7}|\d{3,7}[A-Z]"
 _BEFORE_NUMBER = re.compile(r"[^\W\d_][^\d\n]{1,90}\d[A-Z]?(?:[ -]?\d){2}")
 _JOINT = (
     r"[\"'`*_)\]]{0,4}(?:(?P<said>\s{0,2}[:：=—–]\s{0,3}(?:\*\*)?"
-    rf"|[ ](?:(?:was |is |has been )?(?:changed |set |reset )to|{any_of('joints of statements')}|será|wird)[ ](?:now |set to |jetzt |still )?"
+    rf"|[ ](?:(?:was |is |has been )?(?:changed |set |reset )to|{any_of('joints of statements')}|será|wird)[ ]"
+    r"(?:now |set to |jetzt |still )?"
     r"|[是为為はがえ은는]\s?:?\s?|['’]s )|[ ])[\"'`“„«「*]{0,2}"
 )
 _BEHIND_NUMBER = r"(?![A-Za-z0-9_#*]|[.,/:-]\d|[ ]?(?:%|€|\$|USD|EUR|km|kg|m\b|h\b|min|Uhr|years?|days?|times))"
@@ -48,6 +49,7 @@ _PIN = re.compile(
 )
 
 
+@cache
 def code_words() -> tuple[str, ...]:
     """Return the words of which a text with a code has one, in small letters."""
     return tuple(_OPTIONAL.sub("", word) for word in (*word_list("codes"), *word_list("codes of their own")))

@@ -120,7 +120,7 @@ _PARTS_OF_TOKEN = re.compile(r"[\w-]+(?:\.[\w-]+){2,4}=*")
 
 
 def _is_header(value: str) -> bool:
-    """Tell whether what stands behind the scheme of an Authorization header is a credential: no word, no placeholder."""
+    """Tell whether the value of an Authorization header is a credential: no word and no placeholder."""
     return not stands_for_another(value, is_literal=True) and (
         _PARTS_OF_TOKEN.fullmatch(value) is not None or any(map(str.isdigit, value)) or not reads_as_words(value)
     )
@@ -156,12 +156,14 @@ _TAKEN = r"[^\s\"'`<>{}|;&()$\\]"
 """A character of a value that a command takes."""
 
 
-_CLASSES = (str.islower, str.isupper, str.isdigit, lambda c: not c.isalnum())
+_CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d", r"[^A-Za-z0-9]")))
 
 
 def _is_strong(value: str) -> bool:
     """Tell whether a value has characters of three classes, as no name of a database has."""
-    return is_mixed(value) and sum(any(map(of, value)) for of in _CLASSES) >= 3 and not stands_for_another(value)
+    return (
+        is_mixed(value) and sum(of.search(value) is not None for of in _CLASSES) >= 3 and not stands_for_another(value)
+    )
 
 
 _CHECKS: dict[str | None, Callable[[str], bool] | None] = {

@@ -38,7 +38,7 @@ _JOINT = re.compile(
     | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
     | [ ](?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
     | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
-    | (?:[ ][\w-]{1,12})?,?[ ]c['’]est[ ]
+    | (?:[ ][\w-]{1, 12})?,?[ ]c['’]est[ ]
     | (?:['’]s|[ ]will[ ]be|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
     | [ ](?:was|is|got)?[ ]?(?:set|changed|reset|updated)[ ](?:from|to)[ ]
     | [ ](?:{_FOR})[ ](?:[\w'’.-]{{1,20}}[ ]){{0,3}}?[\w'’.-]{{1,20}}(?:[ ](?:{_IS})(?:[ ]now)?|[ ]?:)[ ]
@@ -49,7 +49,10 @@ _BEFORE_BARE = re.compile(
     r"(?i)(?:\b(?:with|using|and|mit|und|avec|et|con|y|e|com|met|en|med|och|og|z|с|и)[ ]"
     r"(?:(?:the|my|dem|le|la|o|a|het)[ ])?|[,/][ ]?)\Z"
 )
-_BEFORE_USED = re.compile(r"(?i)\b(?:use|using|enter|try|type|with|nimm|benutze|utilise|usa|użyj|my|our|mein|unser|mi|mon|minha|мой|наш)[ ](?:(?:the|my|as)[ ])?\Z")
+_BEFORE_USED = re.compile(
+    r"(?i)\b(?:use|using|enter|try|type|with|nimm|benutze|utilise|usa|użyj"
+    r"|my|our|mein|unser|mi|mon|minha|мой|наш)[ ](?:(?:the|my|as)[ ])?\Z"
+)
 _BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
 """A value may follow its name at once where an account is told as well: "log in as ann with password …"."""
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
@@ -149,7 +152,12 @@ def _ahead(text: str, name: Name) -> tuple[int, int] | None:
         return None
     found = _AHEAD.search(text, max(0, name.start - 120), name.start)
     value = found["value"] if found else ""
-    if found is None or not (is_mixed(value) or is_phrase(value, 4)) or stands_for_another(value, name.text) or _OTHER.search(value):
+    if (
+        found is None
+        or not (is_mixed(value) or is_phrase(value, 4))
+        or stands_for_another(value, name.text)
+        or _OTHER.search(value)
+    ):
         return None
     start, end = found.span("value")
     return (start + (value[0] in "\"'`"), end)
@@ -183,7 +191,11 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
             return (start, end) if is_phrase(value) and not stands_for_another(value) else None
     least = 4 if name.of_password and joint[0].strip() else DICEWARE
     is_short = name.is_short and not beside_account
-    if not is_short and (phrase := _PHRASE.match(text, start)) and is_phrase(phrase[0], least, of_key=not name.of_password):
+    if (
+        not is_short
+        and (phrase := _PHRASE.match(text, start))
+        and is_phrase(phrase[0], least, of_key=not name.of_password)
+    ):
         return phrase.span()
     found = _TOKEN.match(text, start)
     if found is None:

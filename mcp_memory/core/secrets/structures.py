@@ -200,7 +200,9 @@ def structured(text: str, small: str, places: Places) -> Iterator[tuple[int, int
 def needed_words() -> frozenset[str]:
     """Return the strings whose places `structured` asks for."""
     needs = (need for structures in _structures_by_need().values() for one in structures for need in one.needs)
-    return frozenset((*needs, *_WORDS_OF_NAMES, *_KEYED_WORDS, "<input", "secret", "kind:", "insert into", "</tr", "kty"))
+    return frozenset(
+        (*needs, *_WORDS_OF_NAMES, *_KEYED_WORDS, "<input", "secret", "kind:", "insert into", "</tr", "kty")
+    )
 
 
 @cache

@@ -66,7 +66,9 @@ _CODE_EXPRESSION = re.compile(
     r"|^pk_(?:live|test)_|^pk\.ey|^pk-lf-|^-----BEGIN (?:[A-Z]+ )?PUBLIC|^(?:ssh-|ecdsa-)"  # public keys
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
-_CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[][^@#%^*]*$|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
+_CALL = re.compile(
+    r"^[A-Za-z_][\w.]*[(\[][^@#%^*]*$|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$"
+)
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _OF_CODE = re.compile(r"[A-Za-z]+\d{0,4}|[A-Za-z]\w*_\w*")
 """A name of code with digits in it: at its end, or among parts joined by underscores."""

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from importlib import resources
+from itertools import pairwise
 
 from mcp_memory.core.secrets.values import word_list
 
@@ -119,10 +120,7 @@ def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
 
 def _phrases(text: str, words: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     """Yield the phrases among words: the longest rows with the same marks between them."""
-    joints = [
-        _NOT_IN_JOINT.sub("", text[one.end() : other.start()])
-        for one, other in zip(words, words[1:], strict=False)
-    ]
+    joints = [_NOT_IN_JOINT.sub("", text[one.end() : other.start()]) for one, other in pairwise(words)]
     usual = Counter(joints).most_common(1)[0][0] if joints else ""
     begin = 0
     for number, joint in enumerate([*joints, None], 1):

@@ -353,10 +353,10 @@ class LongtermVerbs(Verbs):
             entry = RecallEntry(
                 at=self._parts.now(),
                 how=how,
-                session=mask(one_line(session or self.session, 100)),
+                session=one_line(mask(session or self.session), 100),
                 ids=tuple(dict.fromkeys(ids)),
                 tokens=found.tokens,
-                query=mask(one_line(query, _QUERY_CHARS)) if shows_query else None,
+                query=one_line(mask(query), _QUERY_CHARS) if shows_query else None,
             )
             self._parts.recall_log.note(self.space, entry)
         return found

@@ -312,7 +312,7 @@ def _step(store: Store, space: str, call: IncomingCall, state: CanvasState) -> C
         title=call.title,
         summary=call.summary,
         now=call.now,
-        name=mask(clean(call.step or "", TITLE_LIMIT)) or None,
+        name=clean(mask(call.step or ""), TITLE_LIMIT) or None,
         after=dict(_followed(state, each) for each in call.after),
         status=call.status,
         intent=call.intent,
