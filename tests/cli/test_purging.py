@@ -84,6 +84,19 @@ def test_a_purge_is_not_done_while_a_backup_has_the_words(run: Run, home: Path) 
     assert run("purge", "--all", "--backups", "--yes", home=home).exit_code == 0
 
 
+def test_a_backup_that_an_earlier_purge_left_is_named_and_deleted(run: Run, home: Path) -> None:
+    run("backup", home=home)
+    run("forget", "a1", home=home)
+    run("purge", "x1", "--yes", home=home)
+    named = run("purge", "--all", "--yes", home=home)
+    assert (named.exit_code, "has purged rows" in unwrapped(named.stdout)) == (1, True)
+    run("backup", home=home)  # of the time after the purge
+    done = run("purge", "--all", "--backups", "--yes", home=home)
+    assert (done.exit_code, done.stdout.count("Deleted backups/")) == (0, 1)
+    assert len(list((home / "backups").glob("*.zip"))) == 1
+    assert run("purge", "--all", "--yes", home=home).exit_code == 0
+
+
 def test_a_purge_answers_programs_in_json(run: Run, home: Path) -> None:
     run("forget", "a1", home=home)
     assert [one["id"] for one in json.loads(run("purge", "--json", home=home).stdout)] == ["x1"]

@@ -500,7 +500,7 @@ class TurnPlacement:
         return self._sessions[name]
 
     def _kept_name(self, name: str) -> str:
-        """Return the name, or one like it if it cannot be part of a file name; two that differ stay two."""
+        """Return the name, or a similar one without secrets if it cannot be part of a file name."""
         try:
             if not holds_key(name):
                 return safe_name(name, what="session")
