@@ -111,7 +111,7 @@ class Program(click.Group):
 
 
 def has_error(error: BaseException, kind: type[BaseException]) -> bool:
-    """Tell whether an error is of a kind, or a group that contains one."""
+    """Return whether an error, or a member of an exception group, is an instance of `kind`."""
     return isinstance(error, kind) or (isinstance(error, BaseExceptionGroup) and error.subgroup(kind) is not None)
 
 
