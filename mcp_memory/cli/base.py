@@ -112,7 +112,10 @@ class Program(click.Group):
 
 def has_error(error: BaseException, kind: type[BaseException]) -> bool:
     """Return whether an error, or a member of an exception group, is an instance of `kind`."""
-    return isinstance(error, kind) or (isinstance(error, BaseExceptionGroup) and error.subgroup(kind) is not None)
+    if isinstance(error, BaseExceptionGroup):
+        members = cast("tuple[BaseException, ...]", error.exceptions)
+        return any(has_error(member, kind) for member in members)
+    return isinstance(error, kind)
 
 
 def _print_error(text: str) -> None:
@@ -273,7 +276,7 @@ def settings_of_a_memory() -> Settings:
 
 def _others_in(home: Path) -> str:
     from mcp_memory.cli.terminal import one_line
-    from mcp_memory.store.sqlite.home import foreign
+    from mcp_memory.service.upkeep.home_checks import foreign
 
     others = one_line(", ".join(foreign(home)), 60)
     return f" It holds files of other programs ({others}); give the memory a folder of its own." if others else ""

@@ -117,6 +117,7 @@ def main() -> None:
 
     Ctrl-C and a closed output pipe (`mcp-memory demo | head`) end it without a message.
     """
+    output = sys.stdout
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -126,7 +127,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except SystemExit:
-        if isinstance(sys.stdout, click.utils.PacifyFlushWrapper):  # click handled a broken pipe
+        if sys.stdout is not output:  # click replaces it after a broken pipe
             _leave(_PIPE_CLOSED)
         raise
     except BaseException as error:
