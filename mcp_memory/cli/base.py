@@ -113,8 +113,8 @@ class Program(click.Group):
 def has_error(error: BaseException, kind: type[BaseException]) -> bool:
     """Return whether an error, or a member of an exception group, is an instance of `kind`."""
     if isinstance(error, BaseExceptionGroup):
-        members = cast("tuple[BaseException, ...]", error.exceptions)
-        return any(has_error(member, kind) for member in members)
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return any(has_error(member, kind) for member in group.exceptions)
     return isinstance(error, kind)
 
 
