@@ -111,8 +111,11 @@ class Program(click.Group):
 
 
 def has_error(error: BaseException, kind: type[BaseException]) -> bool:
-    """Tell whether an error is of a kind, or a group that contains one."""
-    return isinstance(error, kind) or (isinstance(error, BaseExceptionGroup) and error.subgroup(kind) is not None)
+    """Return whether an error, or a member of an exception group, is an instance of `kind`."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return any(has_error(member, kind) for member in group.exceptions)
+    return isinstance(error, kind)
 
 
 def _print_error(text: str) -> None:
@@ -273,7 +276,7 @@ def settings_of_a_memory() -> Settings:
 
 def _others_in(home: Path) -> str:
     from mcp_memory.cli.terminal import one_line
-    from mcp_memory.store.sqlite.home import foreign
+    from mcp_memory.service.upkeep.home_checks import foreign
 
     others = one_line(", ".join(foreign(home)), 60)
     return f" It holds files of other programs ({others}); give the memory a folder of its own." if others else ""

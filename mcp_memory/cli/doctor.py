@@ -36,9 +36,9 @@ from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import make_llm, make_others
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
+from mcp_memory.service.upkeep.home_checks import exposed, foreign, identity_problem
 from mcp_memory.service.upkeep.rebuild import Agreement, agreement
 from mcp_memory.store.files import database_is_gone
-from mcp_memory.store.sqlite.home import exposed, foreign, identity_problem
 
 State = Literal["ok", "warn", "fail"]
 

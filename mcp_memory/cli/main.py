@@ -115,8 +115,9 @@ _PIPE_CLOSED = 141
 def main() -> None:
     """Run the command line; a character that the terminal cannot show is written as an escape.
 
-    It ends without a message on Ctrl-C, and when nobody reads its output any more, as in `mcp-memory demo | head`.
+    Ctrl-C and a closed output pipe (`mcp-memory demo | head`) end it without a message.
     """
+    output = sys.stdout
     try:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -126,7 +127,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except SystemExit:
-        if isinstance(sys.stdout, click.utils.PacifyFlushWrapper):  # what click has made of a closed pipe
+        if sys.stdout is not output:  # click replaces it after a broken pipe
             _leave(_PIPE_CLOSED)
         raise
     except BaseException as error:
@@ -138,7 +139,7 @@ def main() -> None:
 
 
 def _is_unread() -> bool:
-    """Tell whether standard output is a pipe that nobody reads any more."""
+    """Return whether standard output is a pipe without a reader."""
     try:
         sys.stdout.flush()
         os.write(sys.stdout.fileno(), b"")

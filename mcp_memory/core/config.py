@@ -129,7 +129,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     """Return the settings in force; `overrides` that are not None win over everything.
 
     A relative `home` among them is relative to the working folder; in the environment it is refused. Raises
-    InvalidInput for an unknown key, a wrong value, a home that is no folder, or a `config.toml` that is not TOML.
+    InvalidInput for an unknown key, a wrong value, a home that is not a folder, or an invalid `config.toml`.
     """
     environ = os.environ if environ is None else environ
     given = {k: v for k, v in overrides.items() if v is not None}

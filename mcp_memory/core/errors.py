@@ -62,8 +62,8 @@ class HomeGone(StoreUnavailable):
 
     def __init__(self, home: object) -> None:
         super().__init__(
-            f"The memory's folder {home} is gone or was replaced. Restart the client to begin a new one; nothing of "
-            "the old one is written back."
+            f"The memory's folder {home} is gone or was replaced. Restart the client to begin a new one; "
+            "nothing was written back."
         )
 
 

@@ -1,7 +1,7 @@
-"""Tells whether a folder that was opened is still the one at its path.
+"""Detects that an open folder was deleted or replaced.
 
-Open files outlive the names that they were opened by. A process that has a folder open for hours compares device and
-inode before it uses it again, so that a folder that somebody deleted or replaced is left alone. Standard library only.
+Open files remain usable after their names are removed. A long-running process compares device and inode before each
+use, so that it does not write to a folder that somebody deleted or replaced. Standard library only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class OpenedFolder:
                 self._handle = os.open(folder, os.O_RDONLY)
 
     def is_current(self) -> bool:
-        """Tell whether the paths still lead to what was opened. It takes a system call for each path."""
+        """Return whether the paths still refer to the opened folder and files. Costs one system call per path."""
         return self._found is not None and self._inodes() == self._found
 
     def close(self) -> None:

@@ -51,8 +51,10 @@ def home_of_environment(text: str | None) -> Path:
 
 
 def why_no_home(home: Path) -> str | None:
-    """Return why a folder cannot be a home, and the next step: it, or what it is in, is no folder or is closed to this
-    user. None if it can, also if it does not exist yet."""
+    """Return why a path cannot be a home, with the next step; None if it can, or does not exist yet.
+
+    The path and its parents must be folders, and readable.
+    """
     for path in (home, *home.parents):
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)

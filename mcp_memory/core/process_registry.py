@@ -165,7 +165,7 @@ def exclusive(home: Path, what: str) -> Generator[None]:
 def sole(home: Path, name: str) -> Generator[bool]:
     """Yield whether nobody else on this home, in this process or another, is inside a `sole` of that name.
 
-    Where nothing can be locked, nobody is seen. A home that is not there is not made.
+    Where nothing can be locked, nobody is seen. The home is never created.
     """
     try:
         handle = opener(str(_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
@@ -235,7 +235,7 @@ def _present(path: Path) -> HomeProcess | None:
         handle = regular_files.opener(str(path), os.O_RDONLY)
     except PermissionError:  # of another user
         return HomeProcess(pid=pid)
-    except OSError:  # it has ended, or what has this name is no file
+    except OSError:  # the process has ended, or this is not a regular file
         return None
     try:
         if not _lock(handle, shared=True):
