@@ -24,28 +24,32 @@ from tests.store.test_contract import NOW, append, new_ref, user
 
 CALLS: list[Callable[[Store], object]] = [
     lambda store: store.spaces(),
-    lambda store: store.session_turns("default", "s"),
-    lambda store: store.totals("default", "turn"),
-    lambda store: store.append_turns("default", "s", [user("again")], now=NOW),
-    lambda store: store.export_rows(["default"], lambda space, row: None),
+    lambda store: store.session_turns("me", "s"),
+    lambda store: store.totals("me", "turn"),
+    lambda store: store.append_turns("me", "s", [user("again")], now=NOW),
+    lambda store: store.export_rows(["me"], lambda space, row: None),
 ]
 
 
 @pytest.mark.parametrize("number", range(len(CALLS)))
 def test_a_call_inside_a_call_is_refused_at_once(store: Store, number: int) -> None:
     append(store, user("Hello."))
+
+    def call_again(space: str, row: object) -> None:
+        CALLS[number](store)
+
     with pytest.raises(NestedCall, match="inside a call of the store"):
-        store.export_rows(["default"], lambda space, row: CALLS[number](store))
-    assert len(store.session_turns("default", "s")) == 1  # and the thread can go on
+        store.export_rows(["me"], call_again)
+    assert len(store.session_turns("me", "s")) == 1  # and the thread can go on
 
 
 def test_more_exports_at_once_than_connections_end(store: Store, tmp_path: Path) -> None:
     append(store, user("Hello."))
     for number in range(3):
-        store.put_ref("default", new_ref(f"result {number}\n".encode()))
+        store.put_ref("me", new_ref(f"result {number}\n".encode()))
     made = at_once(lambda number: export(store, tmp_path / f"{number}.zip"), 12)
     assert len({one.sha256 for one in made}) == 1
-    assert made[0].rows["default"]["refs"] == 3
+    assert made[0].rows["me"]["refs"] == 3
 
 
 def test_a_read_waits_a_limited_time_for_a_connection_and_says_so(home: Path) -> None:
@@ -58,7 +62,7 @@ def test_a_read_waits_a_limited_time_for_a_connection_and_says_so(home: Path) ->
     with closing(SQLiteStore(database)) as store, ThreadPoolExecutor(4) as pool:
         reading = [pool.submit(database.read, hold) for _ in range(4)]
         all_read.wait(20)
-        with pytest.raises(StoreUnavailable, match="have been in use for 0 s. Nothing was read"):
+        with pytest.raises(StoreUnavailable, match="have been in use for 0 s"):
             store.spaces()
         done.set()
         for one in reading:

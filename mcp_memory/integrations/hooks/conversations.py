@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 import anyio.to_thread
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.private import without_private
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
@@ -133,6 +134,7 @@ NEEDED_TOKENS = 395
 MAX_CHARS = 9_500
 """Claude Code puts what is longer than 10,000 characters into a file, and the model sees its beginning alone."""
 _PROMPT_CHARS = 4_000
+_MOST_SESSIONS = 256  # whose recalled texts are remembered; of others they are read from the log again
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
@@ -222,7 +224,7 @@ class Conversations:
 
     def __init__(self, memory: Callable[[], Awaitable[Memory]], place: DaemonFiles) -> None:
         self._memory = memory
-        self._known: dict[str, list[str]] = {}
+        self._known = LRU[str, list[str]](_MOST_SESSIONS)
         self._warming: asyncio.Task[None] | None = None
         self._live: set[str] = set()
         self._some_ended = False
@@ -268,7 +270,7 @@ class Conversations:
                 self._some_ended = True
                 await self._follow(event, AT_THE_END, flushed=True)
                 self._live.discard(event.session)
-                self._known.pop(event.session, None)
+                self._known.pop(event.session)
             case _:
                 assert_never(event.kind)
         return HookAnswer()
@@ -281,12 +283,12 @@ class Conversations:
     def was_answered(self, event: HookEvent, answer: HookAnswer) -> None:
         """Remember what has been put before the model, once the answer has arrived."""
         if answer.told:
-            self._known.setdefault(event.session, []).append(answer.told)
+            self._known.get_or_put(event.session, list[str]).append(answer.told)
 
     async def _start(self, event: HookEvent) -> HookAnswer:
         memory = await self._memory()
         if event.source not in ("resume", "fork"):
-            self._known[event.session] = []
+            self._known.put(event.session, [])
         known = list(await self._told(event))
         text = await opening(memory, event.session, source=event.source, recorded=event.log is not None, known=known)
         if self._warming is None:
@@ -304,9 +306,11 @@ class Conversations:
             logger.exception("at the start, by a fault of this program")
 
     async def _told(self, event: HookEvent) -> list[str]:
-        if event.session not in self._known:
-            self._known[event.session] = await anyio.to_thread.run_sync(recalled_before, event.log)
-        return self._known[event.session]
+        known = self._known.get(event.session)
+        if known is None:
+            recalled = await anyio.to_thread.run_sync(recalled_before, event.log)
+            known = self._known.get_or_put(event.session, lambda: recalled)  # another event may have been faster
+        return known
 
     async def _follow(self, event: HookEvent, delays: tuple[float, ...], *, flushed: bool = False) -> None:
         if event.log is not None:
