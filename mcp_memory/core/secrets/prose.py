@@ -91,7 +91,7 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     span = _direct(text, name) or (_near(text, name) if prose or name.of_password else None)
     if span is None and prose:
         return _ahead(text, name)
-    if span and not prose and not text[: span[0]].endswith((": ", " is ", "= ", ":\t")):
+    if span and not prose and not text.endswith((": ", " is ", "= ", ":\t"), 0, span[0]):
         return None
     return span if span and (prose or COVER in text[slice(*span)] or _is_strong(text[slice(*span)])) else None
 
