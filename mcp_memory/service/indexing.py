@@ -62,6 +62,9 @@ class IndexState:
 IndexResult = Callable[[str, Callable[[], bool]], bool]
 """Indexes a waiting tool result of a space and returns whether there was one; asks between batches whether to go on."""
 
+JudgeRow = Callable[[str, Callable[[], bool]], bool]
+"""Judges a row of a space that came in unjudged and returns whether there was one; asks before it writes."""
+
 
 class Indexing:
     """The background thread and its state. `open_memory` calls `start()` and `close()`."""
@@ -73,7 +76,7 @@ class Indexing:
         settings: Settings,
         *,
         index_result: IndexResult = lambda space, going_on: False,
-        judge_row: Callable[[str], bool] = lambda space: False,
+        judge_row: JudgeRow = lambda space, going_on: False,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -249,7 +252,7 @@ class Indexing:
 
     def _share_of(self, space: str) -> timedelta:
         """Judge a row of a space, index a result of it, or embed a batch of its rows. Return when it is due again."""
-        if self._judge_row(space):
+        if self._judge_row(space, self._goes_on):
             return timedelta(0)
         try:
             has_more, again = self._index_result(space, self._goes_on), _AGAIN

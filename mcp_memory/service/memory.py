@@ -189,13 +189,13 @@ def _join(
     )
 
 
-def _judge_row(store: Store, now: Callable[[], datetime], space: str) -> bool:
+def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: Callable[[], bool]) -> bool:
     """Judge a turn of a space that was stored unjudged, and return whether there was one."""
     if not store.unjudged(space, limit=1):  # most spaces have none, and then nothing heavy is loaded
         return False
     from mcp_memory.longterm.verification.trust import judge_waiting
 
-    return judge_waiting(store, space, now=now())
+    return judge_waiting(store, space, going_on, now=now())
 
 
 def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:

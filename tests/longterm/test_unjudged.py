@@ -44,9 +44,10 @@ def test_turns_beyond_the_budget_of_a_call_are_marked_and_the_others_judged(stor
 def test_the_background_releases_the_honest_and_keeps_the_others_for_what_it_finds(store: Store) -> None:
     store.append_turns("me", "s", flag_turns(store, "me", [FACT, ORDER], at_once=0), now=NOW)
     assert reasons(store) == {"t1": (UNJUDGED,), "t2": (UNJUDGED,)}
-    assert judge_waiting(store, "me", now=NOW)
-    assert judge_waiting(store, "me", now=NOW)
-    assert not judge_waiting(store, "me", now=NOW)
+    assert judge_waiting(store, "me", lambda: False, now=NOW)  # it ends before anything is written
+    assert judge_waiting(store, "me", lambda: True, now=NOW)
+    assert judge_waiting(store, "me", lambda: True, now=NOW)
+    assert not judge_waiting(store, "me", lambda: True, now=NOW)
     assert reasons(store) == {"t2": ("drop",)}
 
 

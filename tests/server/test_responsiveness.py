@@ -28,6 +28,6 @@ async def test_ping_is_answered_while_a_megabyte_of_hostile_turns_is_recorded(se
     async with Client(server, mode="legacy") as client, anyio.create_task_group() as tasks:
         tasks.start_soon(record, client)
         for _ in range(3):
-            await client.send_ping()
+            await client.send_ping()  # pyright: ignore[reportDeprecated]
         finished.append("ping")
     assert finished == ["ping", "record"]

@@ -218,14 +218,10 @@ def summary_id(text: str) -> str:
 _MARK = "[Request interrupted by user"
 _NOT_SAID = {"repeatsCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isMeta"}
 _PERSISTED = re.compile(r"\s*<persisted-output>\n.*?saved to: ([^\n]+)\n", re.DOTALL)
-_SUMMARY = re.compile(r"<summary>\n?(.*?)\s*</summary>", re.DOTALL)
-_CLAUDE_BEFORE_SUMMARY = re.compile(
-    r"This session is being continued from .*?(?:\n<system-reminder>.*?</system-reminder>)?\s*"
-    r"(?:\nSummary:|summari[sz]ed below:)\s*",
-    re.DOTALL,
-)
+_CLAUDE_BEFORE_SUMMARY = re.compile("This session is being continued from ")
+_CLAUDE_BEFORE_SUMMARY_ENDS = re.compile(r"(?:\nSummary:|summari[sz]ed below:)\s*")
 _CLAUDE_AFTER_SUMMARY = re.compile(
-    r"\n+(?:If you need specific details from before|Please continue the conversation|Continue the "
+    r"(?<!\n)\n+(?:If you need specific details from before|Please continue the conversation|Continue the "
     r"conversation from where).*",
     re.DOTALL,
 )
@@ -260,9 +256,14 @@ def claude_code_records(value: Any, where: str, state: LogState, passed: Skipped
 
 def summary_of(text: str) -> str:
     """Return the summary of a compaction alone, from the log's words for it or from those that a hook gets."""
-    if found := _SUMMARY.search(text):
-        return found[1].strip()
-    return _CLAUDE_AFTER_SUMMARY.sub("", _CLAUDE_BEFORE_SUMMARY.sub("", text, count=1)).strip()
+    _, opened, rest = text.partition("<summary>")
+    summary, closed, _ = rest.partition("</summary>")
+    if opened and closed:
+        return summary.strip()
+    begun = _CLAUDE_BEFORE_SUMMARY.search(text)
+    if begun and (ends := _CLAUDE_BEFORE_SUMMARY_ENDS.search(text, begun.end())):
+        text = text[: begun.start()] + text[ends.end() :]
+    return _CLAUDE_AFTER_SUMMARY.sub("", text).strip()
 
 
 def _claude_answer(line: _Line) -> Iterator[LogRecord]:

@@ -169,16 +169,18 @@ def flag_turns(
     return [unjudged[place] if place in unjudged else next(flagged) for place in range(len(turns))]
 
 
-def judge_waiting(store: Store, space: str, *, now: datetime) -> bool:
+def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now: datetime) -> bool:
     """Judge the oldest turn of a space that is marked `UNJUDGED`; it is released, or quarantined for what was found.
 
-    Return whether there was one. Other processes must not judge the same space meanwhile.
+    Return whether there was one. Nothing is written where `going_on` says no by then: the store may be closed. Only
+    one process at a time may judge a space.
     """
     waiting = store.unjudged(space, limit=1)
     for turn in store.turns(space, waiting):
         given = NewTurn(role=turn.role, content=turn.content, name=turn.name)
         (judged,) = flag_turns(store, space, [given], at_once=None)
-        store.judge(space, {turn.id: judged.held}, now=now)
+        if going_on():
+            store.judge(space, {turn.id: judged.held}, now=now)
     return bool(waiting)
 
 

@@ -66,11 +66,10 @@ def may_have_attacks(tx: Transaction) -> bool:
     return bool(tx.get(f"SELECT {here.format('chunk')} OR {here.format('held')}"))
 
 
-_IS_UNJUDGED = f"h.verdict IS NULL AND h.reasons LIKE '%\"{UNJUDGED}\"%'"
-
-
 def unjudged(tx: Transaction, *, limit: int) -> list[str]:
-    return tx.column(f"SELECT h.id {HELD} AND {_IS_UNJUDGED} ORDER BY h.at, h.id LIMIT ?", limit)
+    marked = f'%"{UNJUDGED}"%'
+    which = "h.verdict IS NULL AND h.reasons LIKE ? ORDER BY h.at, h.id LIMIT ?"
+    return tx.column(f"SELECT h.id {HELD} AND {which}", marked, limit)
 
 
 def judge(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
