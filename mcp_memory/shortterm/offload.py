@@ -24,6 +24,7 @@ from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, cl
 from mcp_memory.shortterm.canvas.placement import call_intent
 from mcp_memory.shortterm.canvas.tasks import IncomingCall, route_call
 from mcp_memory.shortterm.chunks import AT_ONCE, chunks_of
+from mcp_memory.shortterm.synopsis.instructions import quiet_synopsis
 from mcp_memory.shortterm.synopsis.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Conflict, NewRef, OffloadedResult, Saving
@@ -278,9 +279,13 @@ def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synops
     text = decoded(result.shown)
     if text is None:
         return _binary(result.shown), result.shown.decode("latin-1")
-    made = synopsise(
-        text, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=request.preview_chars
-    )
+
+    def describe(read: str) -> Synopsis:
+        return synopsise(
+            read, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=request.preview_chars
+        )
+
+    made = quiet_synopsis(text, describe, budget_chars=request.preview_chars)
     preview = mask(made.preview, prose=False).encode("utf-8", "replace").decode()
     return replace(made, preview=preview), text
 

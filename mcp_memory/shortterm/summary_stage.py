@@ -36,6 +36,7 @@ from mcp_memory.shortterm.synopsis.page import clean, clip
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Amended, Summaries, ThinRecord, Work
+from mcp_memory.suspicion.flags import flags
 
 _HEAD, _MIDDLE, _TAIL = 0.3, 0.1, 0.2  # the rest is for what a program found
 _MARGIN = 6_000
@@ -289,6 +290,8 @@ def _fault(line: SummaryLine | None, shown: _ShownRecord, others: str) -> str | 
     text = summary_line(line.summary)
     if not text:
         return "its line is empty"
+    if flags(text, "tool"):
+        return "it reads like an instruction"
     strange = invented(line.summary, shown.known())
     strange = [*numbers(strange), *invented(" ".join(strange), f"{shown.known()}\n{others}")] if strange else []
     if strange:
