@@ -2,8 +2,9 @@
 
 `unsupported` returns the first part of a statement that nothing in the given turns supports. `supports_rule` decides
 whether the user stated a rule: one of their sentences has to state it as permanent, not as a question, a supposition or
-a request of the moment. A part is supported by its words or by its meaning (bundled encoder); addresses and large
-numbers only by themselves. Quotations of others do not count.
+a request of the moment, and the rule must keep what limits that sentence ("in project X"). A part is supported by its
+words or by its meaning (bundled encoder); addresses and large numbers only by themselves.
+Quotations of others do not count.
 
 Negations, swapped names and changed values are found (`comparison`); a falsehood in other words is not. Of 30
 honest rules and 15 invented ones that were written after the code, 28 and 1 are supported; on earlier sets, in near
@@ -79,6 +80,7 @@ _PLAIN_WORDS = ((0.3, 0.66), (0.5, 0.6), (0.75, 0.5))  # shares of its words, an
 # Each word of a rule has a word of the sentence that is near to it: mean of these cosines, the least of them, and the
 # cosine of the whole that suffices then. Where they are apart, that of the whole says less.
 _RULE_PAIRED, _PLAIN_PAIRED = (0.63, 0.48, 0.4), (0.7, 0.55, 0.6)
+_SCOPE_KEPT, _SCOPE_MEANING = 0.5, 0.45  # share of the words of a scope that the rule has too, or its cosine to a piece
 _FARTHEST = 0.4  # cosine of the whole below which nothing is carried
 _PARAPHRASED, _UNPAIRED, _UNPAIRED_RULE, _PAIRS = 0.7, 0.6, 0.66, 3
 # Cosine of a name to a word in another language; of a noun with a capital; of one that no list of words has.
@@ -243,7 +245,9 @@ def _is_abroad(rule: str, said: str) -> bool:
 
 
 def _says(said: _UserSentence, rule: str) -> bool:
-    if (said.asks and not said.is_rule) or _is_denied(said, rule) or _is_refused(said, rule):
+    if said.asks and not said.is_rule:
+        return False
+    if _is_denied(said, rule) or _is_refused(said, rule) or _widens(said.text, rule):
         return False
     meaning, words = nearest(rule, pieces_of(said.text)), share_of(rule, known_terms(said.text))
     if meaning < _FARTHEST:
@@ -291,6 +295,17 @@ def _is_refused(said: _UserSentence, rule: str) -> bool:
         return False
     wanted = (limb for limb in _asked(pattern("CONDITION").sub("", rule)) if not is_negative(limb))
     return bool(terms_of(" ".join(wanted)) & refused)
+
+
+def _widens(said: str, rule: str) -> bool:
+    """Tell whether a rule drops what limits a sentence: "in project X", "when you write to clients"."""
+    known = known_terms(rule)
+    scopes = [found[0].strip(" ,:;") for found in pattern("SCOPE").finditer(said)]
+    return any(
+        share_of(scope, known) < _SCOPE_KEPT and nearest(scope, pieces_of(rule)) < _SCOPE_MEANING
+        for scope in scopes
+        if terms_of(scope) and not pattern("FOR_GOOD").search(scope)  # "in future" limits nothing
+    )
 
 
 def _asked(text: str) -> list[str]:
