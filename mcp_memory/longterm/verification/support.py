@@ -2,8 +2,9 @@
 
 `unsupported` returns the first part of a statement that nothing in the given turns supports. `supports_rule` decides
 whether the user stated a rule: one of their sentences has to state it as permanent, not as a question, a supposition or
-a request of the moment; and the rule must keep what limits that sentence ("in project X"). A part is supported by its words or by its meaning (bundled encoder); addresses and large
-numbers only by themselves. Quotations of others do not count.
+a request of the moment, and the rule must keep what limits that sentence ("in project X"). A part is supported by its
+words or by its meaning (bundled encoder); addresses and large numbers only by themselves.
+Quotations of others do not count.
 
 Negations, swapped names and changed values are found (`comparison`); a falsehood in other words is not. Of 30
 honest rules and 15 invented ones that were written after the code, 28 and 1 are supported; on earlier sets, in near
