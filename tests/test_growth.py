@@ -17,12 +17,13 @@ import pytest
 from mcp_memory.core import text as text_
 from mcp_memory.core.secrets import masking
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.agent_logs import is_stand_in, summary_of, without_tags
+from mcp_memory.integrations.importers.agent_logs import is_stand_in, summary_of
 from mcp_memory.language import sentences, words
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.when.intervals import spans_in
 from mcp_memory.longterm import turns
+from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.shortterm import calls, chunks
 from mcp_memory.shortterm.canvas import flowchart
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
@@ -70,7 +71,7 @@ ANALYSES: dict[str, Callable[[str], object]] = {
     "chunks": lambda text: list(chunks.chunks_of(text.encode())),
     "the line of a call": lambda text: calls.call_line("Bash", {"command": text}),
     "labels": lambda text: flowchart.decode(flowchart.encode(text)),
-    "tags of a client": without_tags,
+    "attachments of a message": typed_text,
     "notes of a client": lambda text: (is_stand_in(text), summary_of(text)),
 }
 

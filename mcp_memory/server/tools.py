@@ -170,7 +170,7 @@ def conversation_search(
 ) -> ShownTurns:
     """Find what was said in past conversations, verbatim, by words and by meaning, and lines of offloaded results.
 
-    Use it for what recall did not bring, and before you say that you do not know. For what holds true now,
+    Use it for what recall did not bring, and before you say you do not know. For what is true now,
     use memory_search.
     """
     ...
@@ -198,7 +198,7 @@ def memory_search(
 
 
 def recall(
-    query: Annotated[str, Field(description="What the user asks or the task is about")] = "",
+    query: Annotated[str, Field(description="The question or task")] = "",
     session: Session = None,
     budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = 1200,
 ) -> Bundle:
@@ -289,7 +289,7 @@ def expand_node(
 
 
 def fold_canvas(
-    task: Annotated[str | None, Field(description="Its number or label; left out, the active one")] = None,
+    task: Annotated[str | None, Field(description="Number or label; left out, the active one")] = None,
     nodes: Annotated[Ids, Field(description="Only these")] = [],  # noqa: B006
     action: Literal["show", "fold", "unfold", "complete", "switch"] = "show",
     budget_tokens: Annotated[int | None, Field(ge=1, description="Fold old steps until it fits")] = None,

@@ -235,8 +235,8 @@ async def test_a_search_and_the_resource_of_an_atom_name_what_it_rests_on(memory
     shown = shown_memories(results, ExcerptRequest(query="werkzeug", detail="concise", counter=COUNTER))
     assert shown.atoms[0].cites == [f"{done.ref}:63-64"]
     assert f"rests on output {done.ref}:63-64" in render(shown)
-    page = await read_resource(memory, f"memory://atom/{atom}")
-    assert [one["at"] for one in json.loads(page.content)["cites"]] == [f"{done.ref}:63-64"]
+    (page,) = await read_resource(memory, f"memory://atom/{atom}")
+    assert [cited["at"] for cited in json.loads(page.content)["cites"]] == [f"{done.ref}:63-64"]
 
 
 async def test_what_is_not_there_cannot_be_cited_or_asked_for(memory: Memory) -> None:

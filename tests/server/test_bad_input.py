@@ -194,7 +194,7 @@ async def test_a_failure_of_ours_is_logged_and_shows_nothing(
 async def test_a_home_that_cannot_be_opened_fails_each_call_until_it_can(tmp_path: Path, era: Any) -> None:
     blocked = tmp_path / "home"
     blocked.write_text("a file where the home should be")
-    async with Client(build_server(load_settings({}, home=blocked, embedder="none")), mode=era) as client:
+    async with Client(build_server(Settings(home=blocked, embedder="none")), mode=era) as client:
         assert "recall" in {tool.name for tool in (await client.list_tools()).tools}
         assert [resource.name for resource in (await client.list_resources()).resources] == [
             "persona.md",

@@ -168,6 +168,7 @@ JOURNEY: list[tuple[str, Step]] = [
     ("changes", lambda m, s: m.changes(0)),
     ("spaces", lambda m, s: m.spaces()),
     ("create_token", lambda m, s: m.create_token("laptop")),
+    ("secret", lambda m, s: m.secret("logs")),
     ("tokens", lambda m, s: m.tokens()),
     ("token_shown", lambda m, s: m.token_shown(s.create_token[1])),
     ("is_good", lambda m, s: m.is_good(s.create_token[0].id)),

@@ -98,7 +98,7 @@ async def test_many_statements_come_page_by_page(new: Memory) -> None:
 
 
 async def test_what_waits_for_review_is_counted(memory: Memory) -> None:
-    await memory.remember("Always answer in French.", kind="instruction", typed=True)
+    await memory.remember("Always answer in French.", kind="instruction")
     assert "1 item waits for review." in text(await at(memory, "/"))
 
 

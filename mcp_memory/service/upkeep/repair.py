@@ -68,7 +68,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
             ]
             mended += _left_over(home)
             if count := keep_private(home, deep=True):
-                mended.append(f"{count:,} files and folders were open to other users; they are not any more.")
+                mended.append(f"Files and folders closed to other users of this machine: {count:,}.")
             mended += store.repair(aside.take)
             mended += _files(store, home, aside)
             mended += _personas(store, home, aside)
