@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,14 @@ from mcp_memory.testing import FixedClock
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 LOG = "\n".join(f"2026-03-01 step {n}: compiled part_{n}.c in {n * 7} ms" for n in range(120))
+
+
+@pytest.fixture(autouse=True)
+def _private_umask() -> Iterator[None]:
+    """Files that a test writes into a home are for their owner alone, as ours are: else doctor reports them."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
 
 
 async def live(memory: Memory, clock: FixedClock) -> None:
