@@ -31,7 +31,7 @@ _OPENING = re.compile(r"(?m)(?:(?P<lead>^[ \t>*-]*+)|)(?P<bracket>[<\[])(?P<name
 _CLOSING = re.compile(r"(?P<bracket>[<\[])/[ \t]*(?P<name>[A-Za-z][\w.:-]*+)[^<>\[\]\n]{0,200}[>\]]")
 _FENCE = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})")
 _FORMATTING = re.compile("a|abbr|b|br|code|del|em|font|i|ins|kbd|mark|q|s|small|span|strike|strong|sub|sup|u|var")
-"""Tags of running text: inside a line they open no block."""
+"""Tags of running text, which open no block."""
 _ROUNDS = 4
 
 
@@ -133,7 +133,7 @@ def _tagged(
         return _Block(start, len(text)) if is_of_client and begins_line else None
     is_material = _pattern("MATERIAL_TAGS").fullmatch(name) is not None
     is_known = is_of_client or is_material
-    if not is_known and not begins_line and (_FORMATTING.fullmatch(name) or is_in_a_line):
+    if not is_known and (_FORMATTING.fullmatch(name) or (is_in_a_line and not begins_line)):
         return None
     return _Block(start, last, is_notice=is_of_client and count == 1 and not is_material)
 
