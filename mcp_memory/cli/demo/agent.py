@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mcp import Client, StdioServerParameters
-from mcp.types import BlobResourceContents, Implementation, RequestParamsMeta, TextResourceContents
+from mcp.types import Implementation, RequestParamsMeta, TextResourceContents
 
 from mcp_memory.cli.demo.inputs import DemoStep, DemoTask, Replies
 from mcp_memory.server.tools import REPLACED
@@ -20,6 +21,9 @@ __all__ = ["DemoAgent", "DemoResult", "connected"]
 
 _SAYS = {"offload_tool_result": cast("RequestParamsMeta", {REPLACED: True})}
 """What the program says beside a call: it puts the answer in the place of the result, so that counts as saved."""
+
+_NEXT = re.compile(r"More: (\S+)")
+"""Names the next page, behind the contents of one."""
 
 
 @asynccontextmanager
@@ -59,14 +63,13 @@ class DemoAgent:
         return result.structured_content
 
     async def read(self, uri: str) -> bytes:
-        """Return the bytes of a resource."""
-        match (await self._client.read_resource(uri)).contents:
-            case [TextResourceContents(text=text)]:
-                return text.encode()
-            case [BlobResourceContents(blob=blob)]:
-                return base64.b64decode(blob)
-            case other:
-                raise RuntimeError(f"{uri} has {len(other)} parts")
+        """Return the bytes of a resource, which comes in pages."""
+        whole, address = b"", uri
+        while address:
+            page, *rest = (await self._client.read_resource(address)).contents
+            whole += page.text.encode() if isinstance(page, TextResourceContents) else base64.b64decode(page.blob)
+            address = next((found[1] for item in rest if (found := _NEXT.match(getattr(item, "text", "")))), "")
+        return whole
 
     async def distil(self) -> AsyncIterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Answer the questions of `distill`; yield each with what the server made of the answer.
