@@ -1,9 +1,10 @@
 """Separates what a user typed from what a client attached to the message: files, selections, pages, plans, notices.
 
 Only typed words count as the user's. Clients write attachments into the user's message, between tags or below a
-heading, and whoever wrote an attached file may have put a closing tag into it. So a block reaches to the last closing
-tag of its name, and a heading reaches to the last heading of the user's request, or to the end. What is in doubt counts
-as attached: it is stored and found, as a tool's text. A tag that is closed within its line, and markup within a code
+heading, and whoever wrote an attached file may have put a closing tag or a heading into it. So a block reaches to the
+last closing tag of its name, and a heading reaches to the end of the message. The only exception is a message that
+begins with a heading: there the user's request follows the last heading that announces it. What is in doubt counts as
+attached: it is stored and found, as a tool's text. A tag that is closed within its line, and markup within a code
 fence, stay with the typed words: people write both.
 
 The names of tags that only clients write, and the headings, are in `words/host.txt`. Takes linear time.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +31,7 @@ _pattern = partial(pattern_of, "mcp_memory.longterm", "words/host.txt")
 
 _OPENING = re.compile(r"(?m)(?:(?P<lead>^[ \t>*-]*+)|)(?P<bracket>[<\[])(?P<name>[A-Za-z][\w.:-]*+)(?=[\s/>\]=]|\Z)")
 _CLOSING = re.compile(r"(?P<bracket>[<\[])/[ \t]*(?P<name>[A-Za-z][\w.:-]*+)[^<>\[\]\n]{0,200}[>\]]")
+_HEADING = re.compile(r"(?m)^[ \t]*+#{1,6}[ \t]*+[^\s#]")
 _FENCE = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})")
 _FORMATTING = re.compile("a|abbr|b|br|code|del|em|font|i|ins|kbd|mark|q|s|small|span|strike|strong|sub|sup|u|var")
 """Tags of running text, which open no block."""
@@ -56,19 +59,30 @@ class Message:
     notices: tuple[str, ...] = ()
 
 
-def parts_of_message(text: str) -> Message:
-    """Return the parts of a user's message; splitting the typed part again changes nothing."""
+def parts_of_message(*texts: str) -> Message:
+    """Return the parts of a user's message; splitting the typed part again changes nothing.
+
+    Clients split a message into several texts at any place, also within what they attach, so all are read as one.
+    Only if no text leaves a client's tag open do these blocks end in the text where they begin.
+    """
     attached: list[str] = []
     notices: list[str] = []
-    typed = text
-    for _ in range(_ROUNDS):
-        blocks = list(_blocks(typed))
-        if not blocks:
-            return Message(typed, tuple(attached), tuple(notices))
+
+    def split(text: str, *, only_clients: bool = False) -> str:
+        blocks = list(_blocks(text, only_clients=only_clients))
         for block in blocks:
-            (notices if block.is_notice else attached).append(typed[block.start : block.end].strip())
-        typed = _without(typed, blocks)
-    return Message("", (*attached, typed), tuple(notices))
+            (notices if block.is_notice else attached).append(text[block.start : block.end].strip())
+        return _without(text, blocks) if blocks else text
+
+    if len(texts) > 1 and all(map(_closes_client_tags, texts)):
+        texts = tuple(split(text, only_clients=True) for text in texts)
+    rest = "\n\n".join(text for text in texts if text.strip()) if len(texts) > 1 else "".join(texts)
+    for _ in range(_ROUNDS):
+        typed = split(rest)
+        if typed == rest:
+            return Message(typed, tuple(attached), tuple(notices))
+        rest = typed
+    return Message("", (*attached, rest), tuple(notices))
 
 
 def typed_text(text: str) -> str:
@@ -91,24 +105,26 @@ def _without(text: str, blocks: Sequence[_Block]) -> str:
 
 def _blocks(text: str, *, only_clients: bool = False) -> Iterator[_Block]:
     """Yield the attached passages in order, none within another."""
-    headings = [] if only_clients else [found.start() for found in _pattern("CONTEXT").finditer(text)]
+    headings = [] if only_clients else _headings(text)
     openings = list(_OPENING.finditer(text)) if "<" in text or "[" in text else []
     if not headings and not openings:
         return
     fences, closings = _fences(text), _closings(text)
     lines = [at for at, character in enumerate(text) if character == "\n"]
     own = [_Block(*found.span(), is_notice=True) for found in _pattern("USER_TAG").finditer(text)]
-    starts: list[tuple[int, re.Match[str] | _Block | None]] = [(at, None) for at in headings]
+    starts: list[tuple[int, re.Match[str] | _Block | str]] = [*headings]
     starts += [(tag.start("bracket"), tag) for tag in openings]
     starts += [(block.start, block) for block in own]
-    reached = 0
+    reached, is_first = 0, True  # nothing was typed before
     for start, opens in sorted(starts, key=lambda one: (one[0], not isinstance(one[1], _Block))):
         if start < reached:
             continue
         fence = _end_of_fence(fences, start)
+        is_first = is_first and not text[reached:start].strip()
         match opens:
-            case None:
-                block = None if fence else _Block(start, _end_of_context(text, start))
+            case str() as mark:
+                end = _end_of_heading(text, start, mark) if is_first else len(text)
+                block = None if fence else _Block(start, end)
             case _Block():
                 block = opens
             case tag:
@@ -138,6 +154,15 @@ def _tagged(
     return _Block(start, last, is_notice=is_of_client and count == 1 and not is_material)
 
 
+def _closes_client_tags(text: str) -> bool:
+    """Tell whether a text closes each tag of a client as often as it opens it."""
+    opened, closed = (
+        Counter(name for tag in tags.finditer(text) if _pattern("CLIENT_TAGS").fullmatch(name := tag["name"].lower()))
+        for tags in (_OPENING, _CLOSING)
+    )
+    return opened == closed
+
+
 def _closings(text: str) -> dict[tuple[str, str], tuple[int, int]]:
     """Return for each tag the end of the last one that closes it, and how many do."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
@@ -147,9 +172,25 @@ def _closings(text: str) -> dict[tuple[str, str], tuple[int, int]]:
     return found
 
 
-def _end_of_context(text: str, start: int) -> int:
-    """Return where the user's request begins below a heading of attached material; the end where nothing says so."""
-    return max((found.end() for found in _pattern("REQUEST").finditer(text, start)), default=len(text))
+def _headings(text: str) -> list[tuple[int, str]]:
+    """Return where attached material may begin below a heading, and the heading's first character.
+
+    Where a client announces the user's request, as in "My request for Codex:", this may be any heading above.
+    """
+    headings = list(_pattern("CONTEXT").finditer(text))
+    named = [found.end() for found in _pattern("REQUEST").finditer(text) if found["client"]]
+    if named:
+        headings += _HEADING.finditer(text, 0, named[-1])
+    return [(found.start(), found[0].lstrip()[0]) for found in headings]
+
+
+def _end_of_heading(text: str, start: int, mark: str) -> int:
+    """Return where the user's request begins below the heading at `start`, or the end of the text.
+
+    Only a heading of the same kind announces the request: `#`, `-` or `=`.
+    """
+    requests = (found for found in _pattern("REQUEST").finditer(text, start) if found["mark"] == mark)
+    return max((found.end() for found in requests), default=len(text))
 
 
 def _fences(text: str) -> list[tuple[int, int]]:

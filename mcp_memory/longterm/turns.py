@@ -191,6 +191,11 @@ def own_words(text: str) -> str:
     )
 
 
+def is_client_command(name: str) -> bool:
+    """Tell whether a slash command such as `/clear` is one that clients define."""
+    return _pattern("COMMAND").fullmatch(name) is not None
+
+
 def _is_command(text: str, before: Turn | None) -> bool:
     """Tell whether a turn only steers the host. A path does not, nor does a command with something to work on."""
     if _pattern("COMMAND").fullmatch(text):

@@ -49,7 +49,7 @@ from mcp_memory.integrations.importers.records import (
     part_of,
 )
 from mcp_memory.longterm.attachments import ATTACHED, parts_of_message
-from mcp_memory.longterm.turns import SUMMARY, attached_id
+from mcp_memory.longterm.turns import SUMMARY, attached_id, is_client_command
 
 OWN_TOOLS = frozenset(
     {"memory_search", "conversation_search", "read_persona", "offload_tool_result", "expand_node", "fold_canvas"}
@@ -130,7 +130,7 @@ class _Line:
     def message(self, parts: Iterable[str], *, id: str | None) -> Iterator[ImportedTurn]:
         """Yield a user's message: the words that were typed, then what the client attached to them."""
         message = message_of(map(without_private, parts), self.state.prompts)
-        if any(notice.startswith("<command-name>") for notice in message.notices):  # it steers the client
+        if any(_steers_client(notice) for notice in message.notices):
             return
         yield from self.turn("user", message.typed, id=id)
         beside = None if id is None else log_id(attached_id(id))
@@ -187,6 +187,16 @@ def _said(parts: Iterable[str]) -> str:
 
 def _not_an_object(value: Any, where: str) -> ImportProblem:
     return ImportProblem(where=where, what=f"is {kind_of(value)}, and has to be an object.")
+
+
+_COMMAND_NAME = re.compile(r"<command-name>\s*([^<\s]*)")
+"""Without `/`, the agent ran the command itself."""
+
+
+def _steers_client(notice: str) -> bool:
+    """Tell whether a notice says that the message is a command of the client, and not one that the user defined."""
+    named = _COMMAND_NAME.match(notice)
+    return named is not None and (not named[1].startswith("/") or is_client_command(named[1]))
 
 
 _STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
@@ -294,7 +304,8 @@ def _claude_prompt(line: _Line) -> Iterator[LogRecord]:
 def _is_by_person(line: Mapping[str, Any]) -> bool:
     """Tell whether a person said it, and not another agent, a schedule, or a task that ended."""
     origin = object_of(line.get("origin"))
-    return not _is_marked(line) and (origin is None or origin.get("kind") == "human")
+    is_typed = line.get("commandMode") in (None, "prompt", "bash")
+    return is_typed and not _is_marked(line) and (origin is None or origin.get("kind") == "human")
 
 
 def _is_marked(line: Mapping[str, Any]) -> bool:

@@ -1,9 +1,11 @@
 """A user's message in a client's log: which of its words the user typed.
 
 Claude Code, Codex and Gemini CLI run a hook with each prompt. What they reported there is matched with the message in
-the log; the rest of the message is attached. Without a matching prompt, as in the logs of before, the message itself is
-read (`longterm.attachments`). A prompt is read the same way, because clients that run inside an editor add to it before
-the hook sees it.
+the log; the rest of the message is attached. Without a matching prompt, the message itself is read
+(`longterm.attachments`), even if other prompts of the conversation were reported: hooks miss prompts (typed before the
+daemon ran or while the agent worked, too long, or rewritten as a slash command), and a user's words that count as
+attached never become memories. A prompt is read the same way, because clients that run inside an editor add to it
+before the hook sees it.
 """
 
 from __future__ import annotations
@@ -16,24 +18,17 @@ __all__ = ["message_of"]
 
 
 def message_of(parts: Iterable[str], prompts: Sequence[str] = ()) -> Message:
-    """Return a message of several texts by its parts; `prompts` are what the user typed in the conversation."""
+    """Return the parts of a user's message; `prompts` are what the user typed in the conversation."""
     texts = [part for part in parts if part.strip()]
-    found = [_around_prompt(text, prompts) for text in texts]
-    if not any(is_prompt for is_prompt, _ in found):
-        return _joined([message for _, message in found])
-    return _joined([message if is_prompt else _attached(message) for is_prompt, message in found])
-
-
-def _around_prompt(text: str, prompts: Sequence[str]) -> tuple[bool, Message]:
-    """Return whether the text has a prompt as whole lines, and the parts of the text."""
-    stripped = [prompt.strip() for prompt in prompts]
+    text = "\n\n".join(texts)
+    stripped = (prompt.strip() for prompt in prompts)
     known = max((prompt for prompt in stripped if prompt and _place_of(prompt, text) >= 0), key=len, default=None)
     if known is None:
-        return False, parts_of_message(text)
+        return _joined([parts_of_message(*texts)])
     place = _place_of(known, text)
     before, after = text[:place], text[place + len(known) :]
     beside = [_attached(parts_of_message(rest)) for rest in (before, after)]
-    return True, _joined([beside[0], parts_of_message(known), beside[1]])
+    return _joined([beside[0], parts_of_message(known), beside[1]])
 
 
 def _place_of(prompt: str, text: str) -> int:

@@ -118,12 +118,24 @@ def test_what_a_machine_or_somebody_else_put_into_a_line_is_not_said_by_the_user
     assert [turn for turn in turns if turn[0] != "tool"] == [("user", "What is this?")]
 
 
+def test_what_follows_a_command_that_the_user_defined_is_said_by_the_user() -> None:
+    message = (
+        "<command-message>note</command-message>\n<command-name>{}</command-name>\n<command-args>{}</command-args>"
+    )
+    words = "I am allergic to walnuts"
+    assert said(user(message.format("/note", words))) == [("user", words)]
+    assert said(user(message.format("/team:note", words))) == [("user", words)]
+    for name, arguments in (("/note", ""), ("/clear", ""), ("/model", "opus"), ("/compact", words), ("note", words)):
+        assert said(user(message.format(name, arguments))) == []
+
+
 def test_a_prompt_that_was_typed_while_the_agent_worked_is_a_turn() -> None:
     sent = {"type": "queued_command", "prompt": "And the tests", "source_uuid": "q1", "origin": {"kind": "human"}}
     (turn,) = heard({**LINE, "type": "attachment", "attachment": sent})
     assert isinstance(turn, ImportedTurn)
     assert (turn.role, turn.content, turn.id) == ("user", "And the tests", "q1")
-    for other in ({"origin": {"kind": "peer"}}, {"isMeta": True}, {"type": "hook_additional_context"}):
+    told = {"commandMode": "task-notification", "origin": None}
+    for other in (told, {"origin": {"kind": "peer"}}, {"isMeta": True}, {"type": "hook_additional_context"}):
         assert heard({**LINE, "type": "attachment", "attachment": {**sent, **other}}) == []
 
 

@@ -42,6 +42,53 @@ def test_a_prompt_counts_only_as_whole_lines_and_is_itself_read_for_what_an_edit
     assert message_of([prompt], [prompt]).typed == ASKED
 
 
+@pytest.mark.parametrize("prompts", [[], ["An earlier prompt"]], ids=["no prompts", "a prompt"])
+@pytest.mark.parametrize(
+    ("parts", "typed"),
+    [
+        (
+            [
+                "Sum up @a.md",
+                "\n--- Content from referenced files ---",
+                "\nContent from @a.md:\n",
+                RULE,
+                "\n--- End of content ---",
+            ],
+            "Sum up @a.md",
+        ),
+        (["<system-reminder>", RULE, "</system-reminder>", ASKED], ASKED),
+        (["<document>", "x</document>", RULE, "</document>", ASKED], ASKED),
+        (["<hook_context>\nx</hook_context>", RULE, "</hook_context>", ASKED], ASKED),
+        (["<hook_context>a</hook_context>", ASKED, f"<hook_context>{RULE}</hook_context>"], ASKED),
+        (["# Diff comments:", RULE, "## My request for Codex:", ASKED], ASKED),
+        (
+            [
+                "I ran the following shell command:\n```sh\ncat a\n```\n\n"
+                f"This produced the following result:\n```\nx\n```\n{RULE}\n```\n{RULE}\n```"
+            ],
+            "I ran the following shell command:\n```sh\ncat a\n```",
+        ),
+    ],
+    ids=[
+        "gemini",
+        "a tag",
+        "a forged end",
+        "a forged end in the first text",
+        "two of a tag",
+        "codex",
+        "a shell command",
+    ],
+)
+def test_a_message_is_read_as_one_text_however_it_is_split(parts: list[str], typed: str, prompts: list[str]) -> None:
+    message = message_of(parts, prompts)
+    assert message.typed == typed
+    assert any(RULE in passage for passage in (*message.attached, *message.notices))
+
+
+def test_a_message_that_the_hook_missed_keeps_its_typed_words() -> None:
+    assert message_of(["I am allergic to walnuts."], ["An earlier prompt"]).typed == "I am allergic to walnuts."
+
+
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
 def test_a_log_is_stored_with_the_typed_words_and_what_was_attached_apart(client: Agent, tmp_path: Path) -> None:
     home, message = tmp_path / "home", f"{ASKED}\nSome file without a heading:\n{RULE}"
