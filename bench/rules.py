@@ -56,7 +56,7 @@ def by_cue_words(text: str) -> bool:
 
 
 def figures(sentences: Sequence[Sentence], judge: Callable[[str], bool]) -> Figures:
-    """Return how well a judge tells rules from other sentences."""
+    """Return the precision and recall of `judge` on the sentences."""
     found = [sentence for sentence in sentences if judge(sentence.text)]
     right = sum(sentence.is_rule for sentence in found)
     rules = sum(sentence.is_rule for sentence in sentences)
