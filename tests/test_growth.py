@@ -17,7 +17,7 @@ import pytest
 from mcp_memory.core import text as text_
 from mcp_memory.core.secrets import masking
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.agent_logs import is_stand_in, summary_of, without_tags
+from mcp_memory.integrations.importers.agent_logs import is_stand_in, summary_of
 from mcp_memory.language import sentences, words
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.when.annotate import with_dates
@@ -28,6 +28,7 @@ from mcp_memory.shortterm.canvas import flowchart
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.suspicion import flags
 from mcp_memory.suspicion.injected_instructions import uncited
+from mcp_memory.suspicion.messages import messages_of
 from tests.hostile_texts import hostile_texts
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
@@ -44,6 +45,7 @@ def marked(text: str) -> Any:
 
 ANALYSES: dict[str, Callable[[str], object]] = {
     "flags of a tool's text": lambda text: flags.flags(text, "tool", meaning=False),
+    "messages of lines": messages_of,
     "flags of the user's text": lambda text: flags.flags(text, "user"),
     "quotations left out": uncited,
     "fences": flags.defused,
@@ -70,7 +72,6 @@ ANALYSES: dict[str, Callable[[str], object]] = {
     "chunks": lambda text: list(chunks.chunks_of(text.encode())),
     "the line of a call": lambda text: calls.call_line("Bash", {"command": text}),
     "labels": lambda text: flowchart.decode(flowchart.encode(text)),
-    "tags of a client": without_tags,
     "notes of a client": lambda text: (is_stand_in(text), summary_of(text)),
 }
 

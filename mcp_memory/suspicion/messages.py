@@ -37,9 +37,9 @@ _BACK = re.compile(r"(?<=\w)[.!?]?[\"'”»\]})]++[,;]?$", re.MULTILINE)
 
 
 def messages_of(text: str) -> str:
-    """Return the text with every line cut to its message; what had a cell or a log line's front begins a paragraph."""
+    """Return the text with every line cut to its message; a cell, an item and a line of a log are paragraphs."""
     return _BACK.sub("", _FRONT.sub(_start, _CELL.sub("\n\n", text)))
 
 
 def _start(front: re.Match[str]) -> str:
-    return "\n" if any(character.isalnum() for character in front[0]) else ""
+    return "\n" if any(character.isalnum() or character in "-*•+" for character in front[0]) else ""
