@@ -13,7 +13,7 @@ __all__ = ["messages_of"]
 
 _CELL = re.compile(
     r"""[\t|] | \\n
-    | (?<=[\w"'}\])]),(?=["']?[^\s,"']{1,40}\ [^\s,])   # a cell of CSV that has several words
+    | (?<=[A-Za-z0-9"'}\])]),(?=["']?[^\s,"']{1,40}\ [^\s,])   # a cell of CSV that has several words
     | [:=,({\[]\ ?(?=["“«„「]\S{1,40}\ \S)              # a quoted value
     | (?<=\w)=(?=\S{1,40}\ \S)                            # key=value
     """,
@@ -42,4 +42,6 @@ def messages_of(text: str) -> str:
 
 
 def _start(front: re.Match[str]) -> str:
-    return "\n" if any(character.isalnum() or character in "-*•+" for character in front[0]) else ""
+    """Return a new paragraph as far from the line before as the message was, or nothing for mere marks."""
+    begins = any(character.isalnum() or character in "-*•+" for character in front[0])
+    return "\n".rjust(len(front[0])) if begins else ""
