@@ -128,6 +128,14 @@ def _signs(text: str) -> set[str]:
     return poses_in(text) | orders_in(text)
 
 
+def without_orders(text: str) -> tuple[str, int]:
+    """Return a tool's text without the lines that have flags, and the number of these lines."""
+    lines = text.split("\n")
+    suspicions = flags_of([(line, "tool") for line in lines])
+    kept = [line for line, flags in zip(lines, suspicions, strict=True) if not flags]
+    return "\n".join(kept), len(lines) - len(kept)
+
+
 def sifted(text: str) -> str:
     """Return the text of a canvas with a comment in the place of each line that reads like an attack."""
     shown = (

@@ -176,8 +176,12 @@ def _named_in_front(text: str, found: dict[str, list[Match]]) -> dict[str, list[
         is_for = any(0 <= opener - start <= _OPENING for opener in (*openers, *(match.start for match in inside)))
         if is_for or any(start <= at < end for at in reading):
             requested += [match._replace(end=end) for match in inside]
+    starts = {match.start for match in (*machines, *helpers)}
     called = [
-        match for match in (*machines, *helpers) if match.start - calls.get(match.end, -_PIECE) in range(_OPENING + 1)
+        match
+        for match in (*machines, *helpers)
+        if match.start - calls.get(match.end, -_PIECE) in range(_OPENING + 1)
+        and starts.isdisjoint(range(match.end, match.end + 4))  # else it is a list of models
     ]
     return {"addressed": sorted(addressed), "requested": sorted(requested), "called": sorted(called)}
 
