@@ -29,6 +29,7 @@ from mcp_memory.shortterm.canvas import flowchart
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.suspicion import flags
 from mcp_memory.suspicion.injected_instructions import uncited
+from mcp_memory.suspicion.messages import messages_of
 from tests.hostile_texts import hostile_texts
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
@@ -45,6 +46,7 @@ def marked(text: str) -> Any:
 
 ANALYSES: dict[str, Callable[[str], object]] = {
     "flags of a tool's text": lambda text: flags.flags(text, "tool", meaning=False),
+    "messages of lines": messages_of,
     "flags of the user's text": lambda text: flags.flags(text, "user"),
     "quotations left out": uncited,
     "fences": flags.defused,

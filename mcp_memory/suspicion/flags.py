@@ -8,6 +8,8 @@ changed here. False statements without unusual wording pass: `longterm.verificat
 tag, in any letters, widths or escapes, so nothing can close the block. It also replaces the bracket of marks by which
 models separate speakers and tools.
 
+A line is judged by its message too, without what stands in front of it (`messages_of`).
+
 `readings` removes the disguise of a text. Base64, hexadecimal digits, escapes and entities are decoded if the result is
 readable text. Spaced letters are joined, digits within words are read as letters, words on separate lines are joined to
 a sentence, identifiers of five or more words that are not code are split, and marks within words are removed. Reversed
@@ -32,6 +34,7 @@ from mcp_memory.core.types import Source
 from mcp_memory.language import patterns_of
 from mcp_memory.suspicion.injected_instructions import mean_orders, orders_in, uncited
 from mcp_memory.suspicion.lexicon import parted
+from mcp_memory.suspicion.messages import messages_of
 
 Flag = Literal["hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak", "order"]
 
@@ -96,7 +99,7 @@ def _wordings(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
 def _read(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
     found = [_by_words(text) for text in texts]
     asked = [at for at, signs in enumerate(found) if meaning and not signs]
-    for at, is_order in zip(asked, mean_orders([plain(texts[at]) for at in asked]), strict=True):
+    for at, is_order in zip(asked, mean_orders([messages_of(plain(texts[at])) for at in asked]), strict=True):
         if is_order:
             found[at].add("order")
     return found
@@ -111,6 +114,8 @@ def _by_words(text: str) -> set[Flag]:
 def _by_words_of_piece(text: str) -> set[Flag]:
     shown = plain(text)
     signs = _signs(shown)
+    if (messages := messages_of(shown)) != shown:
+        signs |= _signs(messages)
     if signs and shown != text and not _signs(text):
         signs.add("disguised")
     for reading in readings(shown):
@@ -121,6 +126,14 @@ def _by_words_of_piece(text: str) -> set[Flag]:
 
 def _signs(text: str) -> set[str]:
     return poses_in(text) | orders_in(text)
+
+
+def without_orders(text: str) -> tuple[str, int]:
+    """Return a tool's text without the lines that have flags, and the number of these lines."""
+    lines = text.split("\n")
+    suspicions = flags_of([(line, "tool") for line in lines])
+    kept = [line for line, flags in zip(lines, suspicions, strict=True) if not flags]
+    return "\n".join(kept), len(lines) - len(kept)
 
 
 def sifted(text: str) -> str:

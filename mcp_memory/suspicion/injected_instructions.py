@@ -73,6 +73,9 @@ _LABEL = re.compile(
     r"(?:^|<!--|/\*|//|[#(\[\"'{|:]|[.!?。]\s)[^\w\n]{0,8}(?=([^\W_][^\n:：]{0,50})[:：])", re.MULTILINE
 )
 _OPENING = 8  # characters in which a label names whom it is for
+_CALL = re.compile(
+    r"(?:^|[.!?。\"'“„«(:|]\s?)[^\w\n]{0,8}(?:[^\W_]{1,8}[,!]\s)?(?=([^\W_][^\n:：,，、]{1,40})[,，、])", re.MULTILINE
+)
 _QUOTATION = re.compile(
     r"\"[^\"\n]{8,120}\"|[“„][^“”„\n]{4,120}[“”]|«[^«»\n]{4,120}»|»[^«»\n]{4,120}«|[「『][^」』\n]{4,120}[」』]"
     r"|(?<!\w)['‘‚][^'‘’\n]{8,120}['’](?!\w)"
@@ -89,8 +92,11 @@ def orders_in(text: str) -> set[str]:
         languages = concepts_of(piece)
         if "boss" in languages and (speaking := _speaking(piece)):
             languages["speaker"] = speaking
-        if "machine" in languages and _LABEL.search(piece):
-            languages["addressed"] = languages["machine"]
+        named = languages.get("machine", 0) | languages.get("helper", 0)
+        if named and _LABEL.search(piece):
+            languages["addressed"] = languages["requested"] = named
+        if named and _CALL.search(piece):
+            languages["called"] = named
         if "secret" in languages and _PLACE.search(piece):
             languages["place"] = ANY
         likely = [sign for sign in signs() if sign.flag not in flags and spoken_together(languages, sign.groups)]
@@ -141,19 +147,43 @@ def _by_concept(text: str) -> dict[str, list[Match]]:
     found["speaker"] = [
         boss for boss in found.get("boss", ()) if any(start == boss.start and boss.end <= end for start, end in named)
     ]
-    openers = [match.start for concept in ("machine", "heed", "only") for match in found.get(concept, ())]
-    labels = [
-        place.span(1)
-        for place in (_LABEL.finditer(text) if "machine" in found else ())
-        if any(0 <= start - place.start(1) <= _OPENING for start in openers)
-    ]
-    found["addressed"] = [
-        machine._replace(end=end)
-        for machine in found.get("machine", ())
-        for start, end in labels
-        if start <= machine.start and machine.end <= end
-    ]
+    found |= _named_in_front(text, found)
     return found
+
+
+def _named_in_front(text: str, found: dict[str, list[Match]]) -> dict[str, list[Match]]:
+    """Return what stands in front of an order as the one whom it is for, each match up to the end of its label.
+
+    `addressed` is a model in a label ("Note for AI:"), `requested` an assistant that a label is for or that reads the
+    text ("To the bot that reads this:"), and not one who speaks ("Assistant:"); `called` is either of them in a
+    salutation ("Hey Claude,").
+    """
+    machines, helpers = found.get("machine", []), found.get("helper", [])
+    if not machines and not helpers:
+        return {}
+    labels = [place.span(1) for place in _LABEL.finditer(text)]
+    calls = {place.end(1): place.start(1) for place in _CALL.finditer(text)}
+    openers = [match.start for concept in ("heed", "only") for match in found.get(concept, ())]
+    openers_of_models = [*openers, *(match.start for match in machines)]
+    reading = [match.start for match in found.get("reads", ())]
+    addressed: list[Match] = []
+    requested: list[Match] = []
+    for start, end in labels:
+        inside = [match for match in machines if start <= match.start and match.end <= end]
+        if any(0 <= opener - start <= _OPENING for opener in openers_of_models):
+            addressed += [match._replace(end=end) for match in inside]
+        inside = [match for match in helpers if start < match.start and match.end <= end]
+        is_for = any(0 <= opener - start <= _OPENING for opener in (*openers, *(match.start for match in inside)))
+        if is_for or any(start <= at < end for at in reading):
+            requested += [match._replace(end=end) for match in inside]
+    starts = {match.start for match in (*machines, *helpers)}
+    called = [
+        match
+        for match in (*machines, *helpers)
+        if match.start - calls.get(match.end, -_PIECE) in range(_OPENING + 1)
+        and starts.isdisjoint(range(match.end, match.end + 4))  # else it is a list of models
+    ]
+    return {"addressed": sorted(addressed), "requested": sorted(requested), "called": sorted(called)}
 
 
 def _speaking(text: str) -> int:

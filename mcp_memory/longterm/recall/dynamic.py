@@ -17,7 +17,7 @@ from itertools import chain, zip_longest
 from typing import TypeVar
 
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Atom, Source, Turn
+from mcp_memory.core.types import Atom, ResultHit, Source, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
 from mcp_memory.longterm.recall.lines import (
     Group,
@@ -56,7 +56,7 @@ from mcp_memory.longterm.verification.trust import (
 )
 from mcp_memory.store.citations import address, cited
 from mcp_memory.store.values import Filters, Layer
-from mcp_memory.suspicion.flags import flags
+from mcp_memory.suspicion.flags import flags, without_orders
 
 __all__ = [
     "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation", "top_by_confidence",
@@ -389,18 +389,25 @@ def _scenes(wanted: RecallQuery, held: Sequence[WeighedRow]) -> list[RecallLine]
 
 
 def _outputs(wanted: RecallQuery, words: AbstractSet[str]) -> list[RecallLine]:
-    """Return relevant lines of tool results; they need the weight that a turn would need."""
+    """Return relevant lines of tool results; they need the weight that a turn would need.
+
+    Lines that read like instructions are counted, not shown, and do not make a result relevant.
+    """
     desk = wanted.desk
-    hits = {
-        address(hit.ref, hit.lines): hit
-        for hit in results(desk.store, desk.space, wanted.text, filters=Filters(), limit=_OUTPUTS)
-    }
+    hits: dict[str, ResultHit] = {}
+    left_out: dict[str, int] = {}
+    for hit in results(desk.store, desk.space, wanted.text, filters=Filters(), limit=_OUTPUTS):
+        at = address(hit.ref, hit.lines)
+        text, left_out[at] = without_orders(hit.text)
+        hits[at] = replace(hit, text=text)
     weights = weights_of(wanted, "chunk", {at: terms_of(hit.text) for at, hit in hits.items()})
-    return [
-        of_output(hit, words)
-        for at, hit in hits.items()
-        if weights[at] >= ABOUT and not flags(f"{hit.call}\n{hit.text}", "tool")
-    ]
+    lines: list[RecallLine] = []
+    for at, hit in hits.items():
+        if weights[at] >= ABOUT and not flags(f"{hit.call}\n{hit.text}", "tool"):
+            line = of_output(hit, words)
+            note = f" ({left_out[at]} suspicious left out)" if left_out[at] else ""
+            lines.append(replace(line, text=f"{line.text}{note}"))
+    return lines
 
 
 # --- the end of the last conversation ---------------------------------------------------------------
