@@ -30,7 +30,7 @@ _TEXTS = 30
 _TERMS, _CANDIDATES = 60, 200
 _SIMILAR = 0.6
 _SHARED = 3
-"""Terms that similar texts share at least, unless one of them has no others: "Ada likes tea" is not "Ada likes milk"."""
+"""Terms that similar texts share at least, or one of them has no others: "Ada likes tea" is not "Ada likes milk"."""
 _LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
 _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 

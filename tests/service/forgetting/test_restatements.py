@@ -22,7 +22,7 @@ async def say(memory: Memory, text: str, *, session: str, role: str = "user") ->
 
 
 async def fill(memory: Memory, rows: int) -> None:
-    words = "lantern harbour ticket oven bridge violin garden ledger kettle orchard".split()
+    words = ("lantern", "harbour", "ticket", "oven", "bridge", "violin", "garden", "ledger", "kettle", "orchard")
     turns = [
         NewTurn(role="user", content=f"The {words[n % 10]} of week {n} needs a new {words[n // 10 % 10]} colour")
         for n in range(rows)
