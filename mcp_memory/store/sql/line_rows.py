@@ -328,9 +328,8 @@ class LineImport:
     def put(self, row: Row) -> None:
         """Insert or update a row, with the rows that derive from it."""
         tx, values = self.tx, dict(row.values)
-        for name in ("client_id", "tool_call_id"):  # a line of an earlier version may have a plain hash
-            if values.get(name) is not None:
-                values[name] = digests.keyed_id(digests.key_of(tx), str(values[name]))
+        if values.get("client_id") is not None:  # a line of an earlier version may have a plain hash
+            values["client_id"] = digests.keyed_id(digests.key_of(tx), str(values["client_id"]))
         if row.session is not None:
             values["session"] = tx.make_session(row.session)
         if row.table == "session":
