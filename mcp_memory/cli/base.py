@@ -262,6 +262,7 @@ def home_with_files() -> Path:
 
 def settings_of_a_memory() -> Settings:
     """Return the settings in force. Raises NothingStored or StoreUnavailable where there is no memory to open."""
+    from mcp_memory.service.upkeep.home_checks import unwritable
     from mcp_memory.store.files import database_is_gone
 
     chosen = settings()
@@ -270,6 +271,8 @@ def settings_of_a_memory() -> Settings:
             raise StoreUnavailable(gone)
         if (chosen.home / "memory.db").exists():
             raise StoreUnavailable(f"{chosen.home / 'memory.db'} cannot be read. {_GIVE_RIGHT}")
+        if problem := unwritable(chosen.home):
+            raise StoreUnavailable(f"No memory can be made at {chosen.home}: {problem}. {_GIVE_RIGHT}")
         raise NothingStored(f"{NOTHING_YET.format(home=chosen.home)}{_others_in(chosen.home)}\n{FIRST_STEPS}")
     return chosen
 

@@ -36,7 +36,7 @@ from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import make_llm, make_others
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
-from mcp_memory.service.upkeep.home_checks import exposed, foreign, identity_problem
+from mcp_memory.service.upkeep.home_checks import exposed, foreign, identity_problem, nearest_folder, unwritable
 from mcp_memory.service.upkeep.rebuild import Agreement, agreement
 from mcp_memory.store.files import database_is_gone
 
@@ -136,17 +136,13 @@ def _clients(settings: Settings) -> Iterator[Check]:
 
 
 def _home(home: Path) -> Check:
-    place = _nearest(home)
-    try:
-        with tempfile.TemporaryFile(dir=place):
-            pass
-    except OSError as error:
+    if problem := unwritable(home):
         next_step = "Give your user the right to write there, or name another home with MCP_MEMORY_HOME."
-        return Check("home", "fail", f"{place} cannot be written to: {error.strerror}", next_step)
+        return Check("home", "fail", problem, next_step)
     if others := foreign(home):
         found = f"{home} also holds files of other programs ({one_line(', '.join(others), 100)})"
         return Check("home", "warn", found, "Give the memory a folder of its own: name it with MCP_MEMORY_HOME.")
-    return Check("home", "ok", str(home) if place == home else f"{home}, made when first needed")
+    return Check("home", "ok", str(home) if nearest_folder(home) == home else f"{home}, made when first needed")
 
 
 def _identity(settings: Settings) -> Iterator[Check]:
@@ -169,13 +165,8 @@ def _privacy(home: Path) -> Iterator[Check]:
         yield Check("privacy", "warn", f"modes that let other users in: {named}{more}", next_step)
 
 
-def _nearest(home: Path) -> Path:
-    """Return the home, or the nearest existing folder above it."""
-    return next(folder for folder in (home, *home.parents) if os.access(folder, os.F_OK))
-
-
 def _disk(home: Path) -> Check:
-    free = shutil.disk_usage(_nearest(home)).free
+    free = shutil.disk_usage(nearest_folder(home)).free
     state: State = "fail" if free < TOO_LITTLE_DISK else "warn" if free < LITTLE_DISK else "ok"
     next_step = None if state == "ok" else "Make room: a full disk refuses new turns and results."
     return Check("disk", state, f"{free / 1e9:.1f} GB free", next_step)

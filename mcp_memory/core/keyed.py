@@ -7,8 +7,18 @@ The home derives a secret for each purpose (`Store.secret`); it is never stored 
 from __future__ import annotations
 
 import hmac
+import re
+from itertools import pairwise
 
-__all__ = ["keyed_hash"]
+__all__ = ["derived_id", "is_keyed", "keyed_form", "keyed_hash", "keyed_id"]
+
+_HEX = re.compile(r"(?<![0-9A-Za-z])(?=[0-9]*[A-Fa-f]|[0-9]{24})[0-9A-Fa-f]{16,}(?![0-9A-Za-z])")
+"""A run of hexadecimal digits. Shorter ones, UUIDs, and decimal numbers of up to 23 digits are not digests."""
+_BASE64 = re.compile(
+    r"(?:^|[:-])([\w+/-]{22}(?:==)?|[\w+/-]{27}=?|[\w+/-]{43}=?|[\w+/-]{64}|[\w+/-]{86}(?:==)?)$", re.ASCII
+)
+"""What MD5, SHA-1, SHA-256, SHA-384 and SHA-512 are in Base64, for ordinary or for URLs."""
+_KEYED = re.compile(r"(?P<kind>[a-z0-9-]*):hmac-[0-9a-f]{32}")
 
 
 def keyed_hash(secret: bytes, *parts: str, digits: int = 32) -> str:
@@ -16,3 +26,45 @@ def keyed_hash(secret: bytes, *parts: str, digits: int = 32) -> str:
     encoded = (part.encode("utf-8", "surrogatepass") for part in parts)
     data = b"".join(b"%d:" % len(part) + part for part in encoded)
     return hmac.digest(secret, data, "sha256").hex()[:digits]
+
+
+def derived_id(client_id: str) -> str | None:
+    """Return the kind of an id that may be a hash of the text (`import`, `log`, `mem0` …), or None.
+
+    Random ids of the same form are keyed too, which does no harm.
+    """
+    if keyed := _KEYED.fullmatch(client_id):
+        return keyed["kind"]
+    found = _HEX.search(client_id) or _digest_in_base64(client_id)
+    if found is None:
+        return None
+    kind = client_id[: found.start()].rstrip("-:_")
+    return kind if re.fullmatch(r"[a-z0-9][a-z0-9-]*", kind) else ""
+
+
+def _digest_in_base64(id: str) -> re.Match[str] | None:
+    """Return where an id has a digest in Base64, which changes between capitals, small letters and digits all along."""
+    found = _BASE64.search(id)
+    if found is None:
+        return None
+    kinds = ["A" if one.isupper() else "a" if one.islower() else "0" for one in found[1]]
+    changes = sum(one != other for one, other in pairwise(kinds))
+    return found if {"A", "a"} <= {*kinds} and 3 * changes > len(kinds) else None
+
+
+def is_keyed(client_id: str) -> bool:
+    """Tell whether a client id is a keyed digest, of any home."""
+    return _KEYED.fullmatch(client_id) is not None
+
+
+def keyed_id(key: bytes, client_id: str) -> str:
+    """Return the form in which the id of a turn or a call is stored: a keyed digest if it may be a hash of the text."""
+    kind = derived_id(client_id)
+    return (
+        client_id if kind is None or is_keyed(client_id) else keyed_form(kind, keyed_hash(key, "client id", client_id))
+    )
+
+
+def keyed_form(kind: str, digest: str) -> str:
+    """Return an id with a keyed hash, in a form that no program gives."""
+    return f"{kind}:hmac-{digest}"

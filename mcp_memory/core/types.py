@@ -707,7 +707,10 @@ class Forgotten:
     along: list[str] = field(default_factory=list[str])
     """What else goes with them, and what stays and still says the same."""
     also: list[str] = field(default_factory=list[str])
-    """Ids of other rows with the same content, which are not forgotten; pass them as `ids` to forget them."""
+    """Ids of other rows with the same content, which are not forgotten; pass them as `ids` to forget them.
+
+    At most 50.
+    """
     also_previews: list[str] = field(default_factory=list[str])
     """An excerpt of each of them."""
 

@@ -1,16 +1,19 @@
-"""Finds other rows with the content of forgotten ones: by evidence, and by the rare words that they share.
+"""Finds other rows with the content of forgotten ones: by evidence, and by the similarity of their texts.
 
 A user who says "forget that" means the content wherever it is: in the turn, in the assistant's echo, in a tool result.
 Only the named rows are forgotten; these are offered.
 
-A row counts if it shares at least `_SHARE` of the weight of the words of a forgotten text (or of its own text), and one
-of the shared words is rare. Words are weighted by BM25's inverse document frequency, from the index of the search.
+Two texts are compared by the weighted overlap of their terms (Dice's coefficient), so each must cover most of the
+other: a name that both mention is not enough. The shorter text is compared with each passage of the longer one that
+has about its length. A term weighs as much as it is rare, by BM25's inverse document frequency, but copies of the text
+do not make its terms common, and no term weighs less than half of another one.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from mcp_memory.language.words import base_terms, function_words_of
 from mcp_memory.longterm.search.ranking import rarity
@@ -22,18 +25,18 @@ from mcp_memory.store.values import Filters, Layer, Posting
 
 __all__ = ["restatements"]
 
-LIMIT = 12
 _TEXTS = 30
 """Number of forgotten texts that are compared with the other rows."""
-_TERMS, _CANDIDATES = 60, 60
-_SHARE = 0.4
-_RARE_ROWS, _RARE_SHARE = 3, 0.02
+_TERMS, _CANDIDATES = 60, 200
+_SIMILAR = 0.6
+_SHARED = 3
+"""Terms that similar texts share at least, or one of them has no others: "Ada likes tea" is not "Ada likes milk"."""
 _LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
 _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 
 
 def restatements(store: Store, space: str, reach: Reach) -> list[str]:
-    """Return the ids of other rows with the content of the rows in `reach`, evidence first; at most LIMIT."""
+    """Return the ids of other rows with the content of the rows in `reach`: evidence first, then the most similar."""
     going = {*reach.ids, *reach.notes}
     found = dict.fromkeys(id for id in reach.said_in if id not in going)
     scores = defaultdict[str, float](float)
@@ -41,7 +44,7 @@ def restatements(store: Store, space: str, reach: Reach) -> list[str]:
         for id, score in _similar(store, space, text):
             if id not in going:
                 scores[id] = max(scores[id], score)
-    return list(found | dict.fromkeys(sorted(scores, key=lambda id: (-scores[id], id))))[:LIMIT]
+    return list(found | dict.fromkeys(sorted(scores, key=lambda id: (-scores[id], len(id), id))))
 
 
 def _texts(store: Store, space: str, reach: Reach) -> list[str]:
@@ -51,43 +54,79 @@ def _texts(store: Store, space: str, reach: Reach) -> list[str]:
 
 
 def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]:
-    """Yield the ids of rows with the content of a text, with scores in (0, 1]."""
-    terms = list(dict.fromkeys(base_terms(text)))
-    common = function_words_of(terms)
-    terms = [term for term in terms if term not in common][:_TERMS]
+    """Yield the ids of rows with the content of a text, with their similarity up to 1."""
+    terms = _content_terms(text)
+    wanted = list(dict.fromkeys(terms))[:_TERMS]
     for layer in _LAYERS if terms else ():
         total = store.totals(space, layer).rows
-        postings = store.postings(space, layer, terms, filters=Filters(ended=layer == "atom")) if total else []
-        yield from _of_layer(store, space, layer, terms, postings, total)
+        postings = store.postings(space, layer, wanted, filters=Filters(ended=layer == "atom")) if total else []
+        weights = _weights(postings, len(wanted), total)
+        for id, other in _row_texts(store, space, layer, _candidates(postings, weights)):
+            similarity = _similarity(terms, _content_terms(other), weights)
+            if similarity >= _SIMILAR:
+                yield id, similarity
 
 
-def _of_layer(
-    store: Store, space: str, layer: Layer, terms: Sequence[str], postings: Sequence[Posting], total: int
-) -> Iterator[tuple[str, float]]:
-    worth = {term: rarity(1, total) for term in terms} | {one.term: rarity(one.documents, total) for one in postings}
-    rare = {one.term for one in postings if one.documents <= max(_RARE_ROWS, _RARE_SHARE * total)}
-    shared = defaultdict[int, set[str]](set)
-    for one in postings:
-        for row in one.rows.tolist():
-            shared[row].add(one.term)
-    weights = {row: sum(worth[term] for term in terms) for row, terms in shared.items() if terms & rare}
-    best = sorted(weights, key=lambda row: -weights[row])[:_CANDIDATES]
-    whole = sum(worth.values())
+def _content_terms(text: str) -> list[str]:
+    """Return the terms of a text in order without its function words, or all terms if it has no others."""
+    terms = base_terms(text)
+    common = _function_terms(function_words_of(terms))
+    return [term for term in terms if term not in common] or terms
+
+
+@lru_cache(maxsize=64)
+def _function_terms(words: frozenset[str]) -> frozenset[str]:
+    return words | frozenset(base_terms(" ".join(sorted(words))))
+
+
+def _weights(postings: Sequence[Posting], terms: int, total: int) -> dict[str, float]:
+    """Return the weights of a text's terms, from 0.5 to 1; a term that is missing weighs 1.
+
+    Rows with at least half of its terms may be copies. They do not count as documents that make a term common.
+    """
+    shared = Counter(row for posting in postings for row in posting.rows.tolist())
+    copies = sum(1 for count in shared.values() if 2 * count >= terms)
+    most = rarity(1, total) or 1.0
+    return {
+        posting.term: max(0.5, min(1.0, rarity(max(1, posting.documents - copies), total) / most))
+        for posting in postings
+    }
+
+
+def _candidates(postings: Sequence[Posting], weights: Mapping[str, float]) -> list[int]:
+    """Return the numbers of the rows that have the most of the terms, newest first among equals."""
+    shared = defaultdict[int, float](float)
+    for posting in postings:
+        for row in posting.rows.tolist():
+            shared[row] += weights[posting.term]
+    return sorted(shared, key=lambda row: (-shared[row], -row))[:_CANDIDATES]
+
+
+def _row_texts(store: Store, space: str, layer: Layer, rows: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Yield the texts of rows with their ids; the id of a chunk is that of its result."""
+    ids = [f"{_PREFIX[layer]}{row}" for row in rows]
     if layer == "chunk":
-        ids = [f"c{row}" for row in best if weights[row] >= _SHARE * whole]
-        refs = {chunk.id: chunk.ref for chunk, _ in store.chunks(space, ids)}
-        yield from ((refs[id], weights[int(id[1:])] / whole) for id in ids if id in refs)
-        return
-    named = {f"{_PREFIX[layer]}{row}": row for row in best}
-    for id, own in row_texts(store, space, list(named)).items():
-        weight = weights[named[id]]
-        share = max(weight / whole, weight / _weight(own, worth, unknown=rarity(1, total)))
-        if share >= _SHARE:
-            yield id, min(1.0, share)
+        yield from ((chunk.ref, data.decode("utf-8", "replace")) for chunk, data in store.chunks(space, ids))
+    else:
+        yield from row_texts(store, space, ids).items()
 
 
-def _weight(text: str, worth: Mapping[str, float], *, unknown: float) -> float:
-    """Return the weight of all words of a text; those without a weight count as rare."""
-    terms: Collection[str] = set(base_terms(text))
-    common = function_words_of(list(terms))
-    return sum(worth.get(term, unknown) for term in terms if term not in common) or unknown
+def _similarity(one: Sequence[str], other: Sequence[str], weights: Mapping[str, float]) -> float:
+    """Return Dice's coefficient of the shorter text and the passage of the longer one that is most like it."""
+    shorter, longer = sorted((one, other), key=len)
+    terms = {*shorter}
+    whole = _weight(terms, weights)
+    # Every passage of the shorter text's length lies inside one of these windows.
+    step = max(1, len(shorter) // 2)
+    size = len(shorter) + step
+    best = 0.0
+    for start in range(0, max(1, len(longer) - len(shorter) + step), step):
+        passage = {*longer[start : start + size]}
+        shared = passage & terms
+        if len(shared) >= _SHARED or shared == terms:
+            best = max(best, 2 * _weight(shared, weights) / (whole + _weight(passage, weights)))
+    return best
+
+
+def _weight(terms: set[str], weights: Mapping[str, float]) -> float:
+    return sum(weights.get(term, 1.0) for term in terms)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, quote, unquote
+from urllib.parse import parse_qs, parse_qsl, quote, unquote
 
 import mcp.types as wire
 from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -100,6 +100,7 @@ async def read_resource(memory: Memory, uri: str) -> list[ReadResourceContents]:
     Damaged."""
     address, _, query = uri.removeprefix("memory://").partition("?")
     kind, _, name = address.partition("/")
+    _check_parameters(query, ("start", "from") if kind == "session" else ("from",))
     if kind == "session" and name:
         return [ReadResourceContents(await _session_page(memory, unquote(name), query), MARKDOWN)]
     return _page_of(await _whole(memory, uri, kind, unquote(name)), f"memory://{address}", _position(query, "from"))
@@ -202,8 +203,22 @@ def _heading(turn: Turn, why: Sequence[str], *, is_continued: bool) -> str:
     return f"## {turn.id} · {turn.role}{name}{continued} · {minute(turn.said_at)}{held(why)}"
 
 
+def _check_parameters(query: str, known: Sequence[str]) -> None:
+    """Raise InvalidInput for a parameter that an address of this kind does not have, or that is given twice."""
+    given = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
+    if query and not given:
+        given = [query]
+    for name in given:
+        if name not in known:
+            raise InvalidInput(
+                f"There is no parameter {one_line(name, 40)!r}. This address takes {' and '.join(known)}."
+            )
+        if given.count(name) > 1:
+            raise InvalidInput(f"The parameter {name} is given twice. Give it once.")
+
+
 def _position(query: str, name: str) -> int:
-    given = parse_qs(query).get(name, ["0"])[-1]
+    given = parse_qs(query, keep_blank_values=True).get(name, ["0"])[-1]
     if not _NUMBER.fullmatch(given):
         example = "a position in the session such as 100" if name == "start" else "a number such as 50000"
         raise InvalidInput(f"{name} must be {example}, not {one_line(given, 40)!r}.")

@@ -204,6 +204,15 @@ def test_before_the_first_use_nothing_is_wrong_and_the_next_steps_are_named(
     assert "Error" not in result.output
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody can make another")
+@pytest.mark.parametrize("command", ["status", "show persona", "search it"])
+def test_a_home_that_cannot_be_made_is_named(command: str, run: Run) -> None:
+    result = run(*command.split(), home=Path("/proc/nowhere"))
+    assert result.exit_code != 0
+    assert "No memory can be made at /proc/nowhere" in result.stderr
+    assert "name another place" in result.stderr
+
+
 def test_the_status_before_the_first_use_has_all_keys_for_programs(run: Run, home: Path, small_home: Path) -> None:
     before, after = (json.loads(run("status", "--json", home=place).stdout) for place in (home, small_home))
     assert (set(before), home.exists()) == (set(after), False)

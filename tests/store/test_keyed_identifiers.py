@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from contextlib import closing
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
+from mcp_memory.core.keyed import is_keyed, keyed_id
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.export_model import ExportedTurn
 from mcp_memory.store.forgetting import Purge
@@ -46,6 +48,39 @@ def test_the_id_that_an_importer_derives_is_stored_keyed_and_recognised(store: S
     assert native == "msg-anselm-1"
     assert store.append_turns("me", "s", [MASKED, NATIVE], now=NOW).duplicates == 2
     assert store.known_client_ids("me", [PLAIN, "msg-anselm-1", "m9"]) == {PLAIN: False, "msg-anselm-1": False}
+
+
+HASH = hashlib.sha256(SECRET.encode())
+GIVEN = (
+    HASH.hexdigest(),
+    hashlib.sha1(SECRET.encode()).hexdigest().upper(),
+    hashlib.sha512(SECRET.encode()).hexdigest(),
+    HASH.hexdigest()[:16],
+    f"sha256:{HASH.hexdigest()}",
+    f"md5:{hashlib.md5(SECRET.encode()).hexdigest()}",
+    f"msg_{HASH.hexdigest()[:20]}-7",
+    base64.b64encode(HASH.digest()).decode(),
+    base64.urlsafe_b64encode(HASH.digest()).decode().rstrip("="),
+    f"sha256-{base64.b64encode(HASH.digest()).decode()}",
+)
+LEFT = ("550e8400-e29b-41d4-a716-446655440000", "msg-anselm-1", "toolu_01A09q90qw90lq917835lq9", "1182934459012345678")
+
+
+def test_ids_that_look_like_digests_are_stored_keyed_and_others_as_they_are(store: Store) -> None:
+    turns = [NewTurn(role="user", content=f"turn {n}", client_id=id) for n, id in enumerate([*GIVEN, *LEFT])]
+    store.append_turns("me", "s", turns, now=NOW)
+    stored = client_ids(store)
+    keyed = stored[: len(GIVEN)]
+    assert stored[len(GIVEN) :] == [*LEFT]
+    assert all(one is not None and is_keyed(one) for one in keyed)
+    assert len({*keyed}) == len(GIVEN)
+    assert store.append_turns("me", "s", turns, now=NOW).duplicates == len(turns)
+    assert store.known_client_ids("me", [*GIVEN, *LEFT]) == dict.fromkeys([*GIVEN, *LEFT], False)
+
+
+@pytest.mark.parametrize("id", GIVEN)
+def test_a_keyed_id_is_not_keyed_again(id: str) -> None:
+    assert keyed_id(b"k", keyed_id(b"other", id)) == keyed_id(b"other", id)
 
 
 def test_a_purge_leaves_no_id_of_a_client_and_keeps_its_turn_out(store: Store) -> None:

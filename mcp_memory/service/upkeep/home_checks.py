@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
+
 from mcp_memory.store.sqlite.home import exposed, foreign, identity_problem
 
-__all__ = ["exposed", "foreign", "identity_problem"]
+__all__ = ["exposed", "foreign", "identity_problem", "nearest_folder", "unwritable"]
+
+
+def nearest_folder(home: Path) -> Path:
+    """Return the home, or the nearest existing folder above it."""
+    return next(folder for folder in (home, *home.parents) if os.access(folder, os.F_OK))
+
+
+def unwritable(home: Path) -> str | None:
+    """Return why nothing can be written to a home, or to the folder in which it would be made; None if it can."""
+    folder = nearest_folder(home)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return f"{folder} cannot be written to: {error.strerror}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.keyed import keyed_id
 from mcp_memory.core.progress import Tell, untold
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line, safe_name
@@ -195,10 +196,14 @@ class AdministrationVerbs(RetentionVerbs):
         from mcp_memory.longterm.verification.trust import checked_claim
 
         parts, store, space = self._parts, self._parts.store, self.space
+        secret = store.secret("statement ids")
         gone = store.forgotten_statements(space, [one.wordings for one in statements])
         told = held = repeated = kept_out = 0
         for place, one in enumerate(statements):
-            known = store.known_as(space, [one.id]).get(one.id) if one.id else None
+            # An earlier version stored the id as it was given.
+            id = one.id and keyed_id(secret, one.id)
+            named = store.known_as(space, [name for name in (id, one.id) if name])
+            known = next(iter(named.values()), None)
             before = store.atoms(space, [known]) if known else []
             if place in gone or (known and not before):
                 kept_out += 1
@@ -210,8 +215,8 @@ class AdministrationVerbs(RetentionVerbs):
             told_here = replace(one.atom, supersedes=replaced)
             atom, _ = checked_claim(store, space, told_here, embed=parts.asking().vectors)
             written = store.add_atom(space, atom, now=parts.now())
-            if one.id:
-                store.note_origins(space, {one.id: written.atom.id})
+            if id:
+                store.note_origins(space, {id: written.atom.id})
             repeated += written.duplicate
             told += not written.duplicate
             held += bool(atom.held) and not written.duplicate

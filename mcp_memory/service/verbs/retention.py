@@ -39,6 +39,7 @@ _ATTEMPTS = 20
 _AT_ONCE = 2_000
 _MOST_DAYS = 36_500
 _LISTED = 200
+_ALSO = 50
 _CANVASES = 1_000
 _MAX_REASON = 200
 _TRIES = 2
@@ -145,6 +146,12 @@ class RetentionVerbs(Verbs):
         previews = forgetting.previews(store, self.space, reach.ids[:_LISTED])
         along = forgetting.forgotten_along(store, self.space, reach, query=query)
         along += self._told_still(query, reach.refs)
+        if len(said) > _ALSO:
+            along.append(
+                f"{len(said) - _ALSO:,} more rows have the same content than the {_ALSO} that are listed; also=True or"
+                " --also forgets all."
+            )
+            said = said[:_ALSO]
         also_previews = forgetting.previews(store, self.space, said)
         tombstone = None
         if not shows:

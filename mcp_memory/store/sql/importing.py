@@ -712,7 +712,7 @@ def _import_record(context: ImportContext, row: model.ExportedRecord, canvas: in
         tool_call=here(row.tool_call),
         summary=here(row.summary),
         result_ref=tx.get("SELECT path FROM ref WHERE space = :space AND id = ?", ref) or row.result_ref,
-        tool_call_id=row.tool_call_id,
+        tool_call_id=digests.stored_call(tx, row.tool_call_id),
         score=row.score,
         tokens_raw=row.tokens_raw,
         tokens_kept=row.tokens_kept,

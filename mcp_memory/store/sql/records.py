@@ -11,7 +11,7 @@ from typing import Any
 from mcp_memory.core.types import FORGOTTEN, CanvasRow, Record
 from mcp_memory.store import files
 from mcp_memory.store.sql import canvases as canvas_rows
-from mcp_memory.store.sql import jobs, savings, word_index
+from mcp_memory.store.sql import digests, jobs, savings, word_index
 from mcp_memory.store.sql import refs as ref_rows
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, to_ms
 from mcp_memory.store.values import CanvasChange, OffloadedResult, Saving, Summaries, TakenStep, ThinRecord
@@ -48,6 +48,7 @@ def commit_step(
     result: OffloadedResult | None = None,
     terms: Sequence[Sequence[str]] = (),
 ) -> tuple[Record, bool]:
+    record = replace(record, tool_call_id=digests.stored_call(tx, record.tool_call_id))
     if result is not None:
         ref = ref_rows.put(tx, result.new)
         if result.chunks is not None:
@@ -92,7 +93,7 @@ def note_replaced(
         "UPDATE record SET tokens_kept = ? WHERE space = :space AND tokens_kept >= tokens_raw AND tokens_raw > ?"
         " AND id = (SELECT min(id) FROM record WHERE space = :space AND session = ? AND tool_call_id = ? AND ref = ?)"
         " RETURNING id, tokens_raw",
-        *(tokens_kept, tokens_kept, tx.session(session), tool_call_id, ref),
+        *(tokens_kept, tokens_kept, tx.session(session), digests.stored_call(tx, tool_call_id), ref),
     )
     if noted is None:
         return False
@@ -141,7 +142,7 @@ def listed(
         if step:
             conditions.append("r.node = ?")
             values.append(node)
-    for column, value in (("r.ref", ref), ("r.tool_call_id", tool_call_id)):
+    for column, value in (("r.ref", ref), ("r.tool_call_id", digests.stored_call(tx, tool_call_id))):
         if value is not None:
             conditions.append(f"{column} = ?")
             values.append(value)

@@ -504,7 +504,7 @@ def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
 def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
     """Return those of the ids that a turn of any session has, and whether it is forgotten."""
     key = digests.key_of(tx) if ids else b""
-    given = {form: id for id in ids for form in (digests.keyed_id(key, id), digests.purged_id(key, id))}
+    given = digests.stored_ids(key, ids)
     query = "SELECT client_id FROM turn WHERE space = :space {} AND client_id IN ({{}})"
     here = {given[form] for (form,) in tx.among(query.format("AND tombstone IS NULL"), given)}
     return {given[form]: given[form] not in here for (form,) in tx.among(query.format(""), given)}
@@ -513,7 +513,7 @@ def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
 def stored_calls(tx: Transaction, session: str, ids: Sequence[str]) -> set[str]:
     query = "SELECT tool_call_id FROM {} WHERE space = :space AND session = ? AND tool_call_id IN ({{}})"
     key = digests.key_of(tx) if ids else b""
-    given = {form: id for id in ids for form in (id, digests.purged_id(key, id))}
+    given = digests.stored_ids(key, ids)
     of_session = tx.session(session)
     found = (*tx.among(query.format("record"), given, of_session), *tx.among(query.format("ref"), given, session))
     return {given[form] for (form,) in found}
