@@ -56,6 +56,7 @@ from mcp_memory.longterm.verification.comparison import (
     word_list,
     words_in,
 )
+from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, is_joke
 
 __all__ = [
     "accepted_offer", "agrees", "relates", "repeats", "supports_rule", "swaps_a_value", "unknown_values", "unsupported",
@@ -200,10 +201,14 @@ class _UserSentence(NamedTuple):
 
 
 def _states(turn: str, rule: str, names: Collection[str]) -> bool:
-    if unknown_values(rule, turn, names):
+    if unknown_values(rule, turn, names) or is_joke(turn):
         return False
-    said = _sentences(turn)
+    said = [sentence for sentence in _sentences(turn) if not _breaks(sentence.text, rule)]
     return any(_says(sentence, wording) for wording in _wordings(rule, said) for sentence in said)
+
+
+def _breaks(said: str, rule: str) -> bool:
+    return breaks_frame(said, rule) or drops_limit(said, rule)
 
 
 def unknown_values(statement: str, said: str, names: Collection[str]) -> bool:

@@ -29,6 +29,7 @@ from mcp_memory.longterm.verification.comparison import (
     terms_of,
     words_in,
 )
+from mcp_memory.longterm.verification.frame import breaks_frame, is_joke
 from mcp_memory.longterm.verification.support import agrees, unknown_values
 
 __all__ = ["Said", "supports_trait"]
@@ -54,6 +55,7 @@ class Said:
 
 def supports_trait(statement: str, said: Sequence[Said], *, names: Collection[str] = ()) -> bool:
     """Tell whether the user said what a statement says of them. `names` may stand for the user."""
+    said = [turn for turn in said if not is_joke(turn.text)]
     own = [own_part(turn.text).replace(FILL, " ") for turn in said]
     whole = "\n".join(own)
     if not unknown_values(statement, whole, names) and any(
@@ -83,6 +85,8 @@ def _declared(text: str) -> list[str]:
 
 def _states(statement: str, sentence: str, names: Collection[str]) -> bool:
     if _is_about_others(sentence, statement) or _contradicts(statement, sentence, names):
+        return False
+    if breaks_frame(sentence, statement):
         return False
     share = share_of(statement, known_terms(sentence)) if terms_of(statement) else 0.0
     meaning = nearest(statement, pieces_of(sentence))
