@@ -213,6 +213,11 @@ def people() -> re.Pattern[str]:
     return _reported("RELATIVES")
 
 
+def others() -> re.Pattern[str]:
+    """Return a pattern of a sentence, in lower case, that begins with people other than its speaker: "my sister is"."""
+    return _reported("OTHERS")
+
+
 def is_reported(sentence: str) -> bool:
     """Tell whether a sentence, in lower case, is not a lasting order: about others, imagined, or for once."""
     plain = sentence.replace("’", "'")

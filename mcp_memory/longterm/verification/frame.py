@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
 from mcp_memory.language import lines_of, pattern_of
+from mcp_memory.language.sentences import others
 from mcp_memory.language.words import languages_of
 from mcp_memory.longterm.verification.comparison import (
     capitals_of,
@@ -35,17 +36,20 @@ from mcp_memory.longterm.verification.comparison import (
     words_in,
 )
 
-__all__ = ["breaks_frame", "drops_limit", "is_joke", "is_taken_back"]
+__all__ = ["breaks_frame", "changes_subject", "drops_limit", "is_joke", "is_taken_back"]
 
 _FILE = "mcp_memory.longterm", "words/frames.txt"
 _frame = partial(pattern_of, *_FILE)
 
+_OPENING_MARKS = "\"'«“¿¡ "
+_SAME_PERSON = 0.45  # cosine of what somebody is to the user in two languages
 _TOKEN = re.compile(r"\d[\d.,:]*\d|\d|[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _NAME = re.compile(r"(?<![\w'’-])[^\W\d_a-zа-яё][\w-]+")
 _DISTANCE = 3  # words between a number and the noun that it counts
 _CLEARLY = 0.08  # cosine by which a noun is nearer to another number's noun
 _SAME_NOUN = 0.4  # cosine of a noun to its translation
-_LIMIT_KEPT, _LIMIT_MEANING = 0.5, 0.5  # share of a limit's words, or the cosine of one of them
+_LIMIT_KEPT, _LIMIT_MEANING = 0.5, 0.5  # share of a limit's words, or the cosine of one of them in another language
+_SYNONYM = 0.7  # its cosine in the same language
 
 
 def breaks_frame(said: str, claim: str) -> bool:
@@ -60,6 +64,25 @@ def breaks_frame(said: str, claim: str) -> bool:
         or _swaps_directions(said, claim)
         or _mixes_clauses(said, claim)
     )
+
+
+def changes_subject(said: str, claim: str) -> bool:
+    """Tell whether a sentence is about somebody whom a claim about the user does not mention: "My sister is …".
+
+    A claim in another language may name them by another word of near meaning. A claim in which the user does what the
+    others do, as in "the user taught their sister" of "my sister taught me", is about somebody else, too.
+    """
+    subject = others().match(said.lower().lstrip(_OPENING_MARKS))
+    if subject is None:
+        return False
+    if differ(said, claim):
+        is_mentioned = nearest(words_in(subject[0])[-1], words_in(claim)) >= _SAME_PERSON
+    else:
+        is_mentioned = bool(known_terms(subject[0]) & terms_of(claim))
+    if not is_mentioned:
+        return True
+    clause = _carrying_clause(said, claim).lower().lstrip(_OPENING_MARKS)
+    return bool(_has("USER_ACTS", claim.lower()) and others().match(clause))
 
 
 def _has(name: str, text: str) -> bool:
@@ -237,13 +260,14 @@ def drops_limit(said: str, rule: str) -> bool:
     if not words:
         return False
     if not differ(said, rule):
-        return share_of(" ".join(words), known_terms(rule)) < _LIMIT_KEPT and _is_far(words, rule)
-    return _is_far(words, rule)
+        share = share_of(" ".join(words), known_terms(rule))
+        return share < _LIMIT_KEPT and _is_far(words, rule, _SYNONYM)
+    return _is_far(words, rule, _LIMIT_MEANING)
 
 
-def _is_far(words: Sequence[str], rule: str) -> bool:
+def _is_far(words: Sequence[str], rule: str, least: float) -> bool:
     theirs = list(dict.fromkeys((*words_in(rule), *pieces_of(rule))))
-    return max((nearest(word, theirs) for word in (*words, " ".join(words))), default=0.0) < _LIMIT_MEANING
+    return max((nearest(word, theirs) for word in (*words, " ".join(words))), default=0.0) < least
 
 
 # --- whole turns ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from mcp_memory.language.sentences import FILL, is_negative, is_question, is_reported, own_part, people, sentences
+from mcp_memory.language.sentences import FILL, is_negative, is_question, is_reported, own_part, sentences
 from mcp_memory.language.words import languages_of
 from mcp_memory.longterm.verification.comparison import (
     contradicted_part,
@@ -29,7 +29,7 @@ from mcp_memory.longterm.verification.comparison import (
     terms_of,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import breaks_frame, is_joke
+from mcp_memory.longterm.verification.frame import breaks_frame, changes_subject, is_joke
 from mcp_memory.longterm.verification.support import agrees, unknown_values
 
 __all__ = ["Said", "supports_trait"]
@@ -84,7 +84,7 @@ def _declared(text: str) -> list[str]:
 
 
 def _states(statement: str, sentence: str, names: Collection[str]) -> bool:
-    if _is_about_others(sentence, statement) or _contradicts(statement, sentence, names):
+    if changes_subject(sentence, statement) or _contradicts(statement, sentence, names):
         return False
     if breaks_frame(sentence, statement):
         return False
@@ -103,13 +103,6 @@ def _is_personal(sentence: str) -> bool:
     if pattern("FIRST_PERSON").search(sentence.lower()):
         return True
     return dense(sentence) == 2 or not _PRO_DROP.isdisjoint(languages_of(sentence.split()))
-
-
-def _is_about_others(sentence: str, statement: str) -> bool:
-    """Tell whether a sentence begins with somebody else, whom the statement does not mention: "My sister is …"."""
-    lower = sentence.lower()
-    subject = people().match(lower.lstrip("\"'«“¿¡ "))
-    return subject is not None and not known_terms(subject[0]) & terms_of(statement)
 
 
 def _question_of(turn: str) -> str:
