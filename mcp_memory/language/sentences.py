@@ -218,6 +218,12 @@ def others() -> re.Pattern[str]:
     return _reported("OTHERS")
 
 
+def is_person(word: str) -> bool:
+    """Tell whether a word says what somebody is to another: "sister", "Chef", "友達"."""
+    names = ("PEOPLE", "DENSE_PEOPLE", "JAPANESE_PEOPLE", "KOREAN_PEOPLE")
+    return any(_reported(name).fullmatch(word.lower()) for name in names)
+
+
 def is_reported(sentence: str) -> bool:
     """Tell whether a sentence, in lower case, is not a lasting order: about others, imagined, or for once."""
     plain = sentence.replace("’", "'")

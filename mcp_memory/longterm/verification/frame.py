@@ -18,8 +18,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
+from mcp_memory.core.secrets.values import is_word
 from mcp_memory.language import lines_of, pattern_of
-from mcp_memory.language.sentences import others
+from mcp_memory.language.sentences import is_person, others
 from mcp_memory.language.words import languages_of
 from mcp_memory.longterm.verification.comparison import (
     capitals_of,
@@ -36,19 +37,19 @@ from mcp_memory.longterm.verification.comparison import (
     words_in,
 )
 
-__all__ = ["breaks_frame", "changes_subject", "drops_limit", "is_joke", "is_taken_back"]
+__all__ = ["breaks_frame", "changes_subject", "drops_limit", "is_joke", "is_own_habit", "is_taken_back"]
 
 _FILE = "mcp_memory.longterm", "words/frames.txt"
 _frame = partial(pattern_of, *_FILE)
 
 _OPENING_MARKS = "\"'«“¿¡ "
-_SAME_PERSON = 0.45  # cosine of what somebody is to the user in two languages
+_SAME_PERSON = 0.35  # cosine of what somebody is to the user in two languages
 _TOKEN = re.compile(r"\d[\d.,:]*\d|\d|[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _NAME = re.compile(r"(?<![\w'’-])[^\W\d_a-zа-яё][\w-]+")
 _DISTANCE = 3  # words between a number and the noun that it counts
 _CLEARLY = 0.08  # cosine by which a noun is nearer to another number's noun
 _SAME_NOUN = 0.4  # cosine of a noun to its translation
-_LIMIT_KEPT, _LIMIT_MEANING = 0.5, 0.5  # share of a limit's words, or the cosine of one of them in another language
+_LIMIT_KEPT, _LIMIT_MEANING = 0.5, 0.6  # share of a limit's words, or the cosine of one of them in another language
 _SYNONYM = 0.7  # its cosine in the same language
 
 
@@ -59,6 +60,7 @@ def breaks_frame(said: str, claim: str) -> bool:
     return (
         (_has("ENDED", clause) and not _has("OF_THE_PAST", lower) and not _has("ENDED", lower))
         or (_has("UNSURE", clause) and not _has("MAY_BE", lower) and not _has("UNSURE", lower))
+        or (_has("FOR_ONCE", clause) and not _has("FOR_ONCE", lower))
         or _reverses_stop(said.lower().replace("’", "'"), lower)
         or _swaps_numbers(said, claim)
         or _swaps_directions(said, claim)
@@ -76,7 +78,7 @@ def changes_subject(said: str, claim: str) -> bool:
     if subject is None:
         return False
     if differ(said, claim):
-        is_mentioned = nearest(words_in(subject[0])[-1], words_in(claim)) >= _SAME_PERSON
+        is_mentioned = nearest(words_in(subject[0])[-1], filter(is_person, words_in(claim))) >= _SAME_PERSON
     else:
         is_mentioned = bool(known_terms(subject[0]) & terms_of(claim))
     if not is_mentioned:
@@ -137,13 +139,14 @@ def _mixes_clauses(said: str, claim: str) -> bool:
     if len(pieces) < 2 or max(map(len, shared)) == len(frozenset[str]().union(*shared)):
         return False
     without_capitals = dense(said) == 2
+    first = {word for word in words_in(said.lower())[:1] if is_word(word)}  # its capital comes from its place
     for one, there in zip(pieces, shared, strict=True):
         for other, here in zip(pieces, shared, strict=True):
             if not (there - here and here - there):
                 continue
             if without_capitals and all(_content(piece) - wanted for piece in (one, other)):
                 return True
-            if any(values & _words(claim) and rivals for values, rivals in _rivals(one, other, claim)):
+            if any(values & _words(claim) and rivals - first for values, rivals in _rivals(one, other, claim)):
                 return True
     return False
 
@@ -164,6 +167,16 @@ def _numbers_in(text: str) -> set[str]:
 
 def _words(text: str) -> set[str]:
     return {token.lower() for token in _TOKEN.findall(text)}
+
+
+def has_rival(claim: str, said: str, text: str) -> bool:
+    """Tell whether another clause of a text has the words of a claim with another name: "I live in Oslo"."""
+    names = _names_in(claim) & _names_in(said)
+    rest = terms_of(claim) - known_terms(*names)
+    if not names or not rest or rest <= known_terms(said) or differ(said, claim):
+        return False
+    clauses = [clause for sentence in sentences_of(text) for clause in pattern("CLAUSE").split(sentence)]
+    return any(rest <= known_terms(clause) and _names_in(clause) - names and not _names_in(clause) & names for clause in clauses)
 
 
 # --- polarity and order -----------------------------------------------------------------------------
@@ -268,6 +281,11 @@ def drops_limit(said: str, rule: str) -> bool:
 def _is_far(words: Sequence[str], rule: str, least: float) -> bool:
     theirs = list(dict.fromkeys((*words_in(rule), *pieces_of(rule))))
     return max((nearest(word, theirs) for word in (*words, " ".join(words))), default=0.0) < least
+
+
+def is_own_habit(said: str, rule: str) -> bool:
+    """Tell whether a sentence says what the user does, and a rule asks it of somebody else: "I always walk to work"."""
+    return _has("HABIT", said.lower()) and not pattern("THE_USER").match(rule.lower())
 
 
 # --- whole turns ------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ from mcp_memory.longterm.verification.comparison import (
     word_list,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, is_joke
+from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, is_joke, is_own_habit
 
 __all__ = [
     "accepted_offer", "agrees", "relates", "repeats", "supports_rule", "swaps_a_value", "unknown_values", "unsupported",
@@ -208,7 +208,7 @@ def _states(turn: str, rule: str, names: Collection[str]) -> bool:
 
 
 def _breaks(said: str, rule: str) -> bool:
-    return breaks_frame(said, rule) or drops_limit(said, rule)
+    return breaks_frame(said, rule) or drops_limit(said, rule) or is_own_habit(said, rule)
 
 
 def unknown_values(statement: str, said: str, names: Collection[str]) -> bool:

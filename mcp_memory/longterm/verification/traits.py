@@ -29,7 +29,7 @@ from mcp_memory.longterm.verification.comparison import (
     terms_of,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import breaks_frame, changes_subject, is_joke
+from mcp_memory.longterm.verification.frame import breaks_frame, changes_subject, has_rival, is_joke
 from mcp_memory.longterm.verification.support import agrees, unknown_values
 
 __all__ = ["Said", "supports_trait"]
@@ -59,7 +59,8 @@ def supports_trait(statement: str, said: Sequence[Said], *, names: Collection[st
     own = [own_part(turn.text).replace(FILL, " ") for turn in said]
     whole = "\n".join(own)
     if not unknown_values(statement, whole, names) and any(
-        _states(statement, sentence, names) for text in own for sentence in _declared(text)
+        _states(statement, sentence, names) and not has_rival(statement, sentence, text)
+        for text in own for sentence in _declared(text)
     ):
         return True
     return any(
