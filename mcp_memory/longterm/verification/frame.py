@@ -37,13 +37,14 @@ from mcp_memory.longterm.verification.comparison import (
     words_in,
 )
 
-__all__ = ["breaks_frame", "changes_subject", "drops_limit", "is_joke", "is_own_habit", "is_taken_back"]
+__all__ = ["breaks_frame", "changes_subject", "drops_limit", "invents_reason", "is_joke", "is_own_habit", "is_taken_back"]
 
 _FILE = "mcp_memory.longterm", "words/frames.txt"
 _frame = partial(pattern_of, *_FILE)
 
 _OPENING_MARKS = "\"'«“¿¡ "
 _SAME_PERSON = 0.35  # cosine of what somebody is to the user in two languages
+_OWNER = re.compile(r"(\w+)['’]s \w")
 _TOKEN = re.compile(r"\d[\d.,:]*\d|\d|[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _NAME = re.compile(r"(?<![\w'’-])[^\W\d_a-zа-яё][\w-]+")
 _DISTANCE = 3  # words between a number and the noun that it counts
@@ -64,6 +65,7 @@ def breaks_frame(said: str, claim: str) -> bool:
         or _reverses_stop(said.lower().replace("’", "'"), lower)
         or _swaps_numbers(said, claim)
         or _swaps_directions(said, claim)
+        or _swaps_compared(said, claim)
         or _mixes_clauses(said, claim)
     )
 
@@ -77,6 +79,9 @@ def changes_subject(said: str, claim: str) -> bool:
     subject = others().match(said.lower().lstrip(_OPENING_MARKS))
     if subject is None:
         return False
+    owner = _OWNER.search(subject[0])
+    if owner and is_person(owner[1]) and not terms_of(owner[1]) <= known_terms(claim):
+        return True
     if differ(said, claim):
         is_mentioned = nearest(words_in(subject[0])[-1], filter(is_person, words_in(claim))) >= _SAME_PERSON
     else:
@@ -253,6 +258,35 @@ def _directions(text: str) -> dict[str, str]:
         for before, name in zip(tokens, tokens[1:], strict=False)
         if before.lower() in _ways() and name[:1].isupper()
     }
+
+
+def _swaps_compared(said: str, claim: str) -> bool:
+    """Tell whether a claim prefers what the sentence puts last: "cats more than dogs" became "dogs more than cats"."""
+    (before, after), (first, last) = _compared(said), _compared(claim)
+    if not (terms_of(before) and terms_of(after) and terms_of(first) and terms_of(last)):
+        return False
+    straight = nearest(first, [before]) + nearest(last, [after])
+    return nearest(first, [after]) + nearest(last, [before]) > straight + _CLEARLY
+
+
+def _compared(text: str) -> tuple[str, str]:
+    """Return the words on both sides of what compares them, without what compares; empty where nothing is compared."""
+    lower = text.lower()
+    verb = _frame("COMPARES").search(lower)
+    than = _frame("THAN").search(lower, verb.end()) if verb else None
+    if verb is None or than is None:
+        return "", ""
+    before = f"{_frame('USER').sub('', lower[: verb.start()])} {lower[verb.end() : than.start()]}"
+    return before.strip(), lower[than.end() :].strip(" .!")
+
+
+def invents_reason(text: str, claim: str) -> bool:
+    """Tell whether a claim gives a reason that is not in a text: "… because of a divorce"."""
+    reason = _frame("BECAUSE").search(claim.lower())
+    if reason is None or not terms_of(reason[0]):
+        return False
+    has_words = share_of(reason[0], known_terms(text)) >= _LIMIT_KEPT
+    return not has_words and nearest(reason[0], pieces_of(text)) < _SAME_NOUN
 
 
 # --- limits -----------------------------------------------------------------------------------------

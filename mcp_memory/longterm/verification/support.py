@@ -56,7 +56,7 @@ from mcp_memory.longterm.verification.comparison import (
     word_list,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, is_joke, is_own_habit
+from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, invents_reason, is_joke, is_own_habit
 
 __all__ = [
     "accepted_offer", "agrees", "refuses", "relates", "repeats", "supports_rule", "swaps_a_value", "unknown_values", "unsupported",
@@ -202,7 +202,7 @@ class _UserSentence(NamedTuple):
 
 
 def _states(turn: str, rule: str, names: Collection[str]) -> bool:
-    if unknown_values(rule, turn, names) or is_joke(turn):
+    if unknown_values(rule, turn, names) or is_joke(turn) or invents_reason(turn, rule):
         return False
     said = [sentence for sentence in _sentences(turn) if not _breaks(sentence.text, rule)]
     return any(_says(sentence, wording) for wording in _wordings(rule, said) for sentence in said)

@@ -31,7 +31,7 @@ from mcp_memory.longterm.verification.comparison import (
     terms_of,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import breaks_frame, changes_subject, has_rival, is_joke
+from mcp_memory.longterm.verification.frame import breaks_frame, changes_subject, has_rival, invents_reason, is_joke
 from mcp_memory.longterm.verification.support import agrees, refuses, unknown_values
 
 __all__ = ["Said", "supports_trait"]
@@ -82,6 +82,8 @@ def _merged(statement: str) -> list[str]:
 def _is_supported(statement: str, said: Sequence[Said], names: Collection[str]) -> bool:
     own = [own_part(turn.text).replace(FILL, " ") for turn in said]
     whole = "\n".join(own)
+    if invents_reason(whole, statement):
+        return False
     if not unknown_values(statement, whole, names) and any(
         _states(statement, sentence, names) and not has_rival(statement, sentence, text)
         for text in own for sentence in _declared(text)
