@@ -20,7 +20,7 @@ from functools import cache, partial
 
 from mcp_memory.core.secrets.values import is_word
 from mcp_memory.language import lines_of, pattern_of
-from mcp_memory.language.sentences import is_person, others
+from mcp_memory.language.sentences import is_negative, is_person, others
 from mcp_memory.language.words import languages_of
 from mcp_memory.longterm.verification.comparison import (
     capitals_of,
@@ -37,7 +37,15 @@ from mcp_memory.longterm.verification.comparison import (
     words_in,
 )
 
-__all__ = ["breaks_frame", "changes_subject", "drops_limit", "invents_reason", "is_joke", "is_own_habit", "is_taken_back"]
+__all__ = [
+    "breaks_frame",
+    "changes_subject",
+    "drops_limit",
+    "invents_reason",
+    "is_joke",
+    "is_own_habit",
+    "is_taken_back",
+]
 
 _FILE = "mcp_memory.longterm", "words/frames.txt"
 _frame = partial(pattern_of, *_FILE)
@@ -59,7 +67,7 @@ def breaks_frame(said: str, claim: str) -> bool:
     clause = _carrying_clause(said, claim).lower().replace("’", "'")
     lower = claim.lower().replace("’", "'")
     return (
-        (_has("ENDED", clause) and not _has("OF_THE_PAST", lower) and not _has("ENDED", lower))
+        _is_over(clause, lower)
         or (_has("UNSURE", clause) and not _has("MAY_BE", lower) and not _has("UNSURE", lower))
         or (_has("FOR_ONCE", clause) and not _has("FOR_ONCE", lower))
         or _reverses_stop(said.lower().replace("’", "'"), lower)
@@ -68,6 +76,12 @@ def breaks_frame(said: str, claim: str) -> bool:
         or _swaps_compared(said, claim)
         or _mixes_clauses(said, claim)
     )
+
+
+def _is_over(clause: str, claim: str) -> bool:
+    if is_negative(clause) and is_negative(claim):  # "never do that any more"
+        return False
+    return _has("ENDED", clause) and not _has("OF_THE_PAST", claim) and not _has("ENDED", claim)
 
 
 def changes_subject(said: str, claim: str) -> bool:
@@ -174,14 +188,15 @@ def _words(text: str) -> set[str]:
     return {token.lower() for token in _TOKEN.findall(text)}
 
 
-def has_rival(claim: str, said: str, text: str) -> bool:
-    """Tell whether another clause of a text has the words of a claim with another name: "I live in Oslo"."""
-    names = _names_in(claim) & _names_in(said)
+def has_rival(claim: str, text: str) -> bool:
+    """Tell whether the clauses of a text with the words of a claim have another name: "I live in Oslo"."""
+    names = _names_in(claim) & _names_in(text)
     rest = terms_of(claim) - known_terms(*names)
-    if not names or not rest or rest <= known_terms(said) or differ(said, claim):
+    if not names or not rest or differ(text, claim) or "de" in languages_of(text.split()):
         return False
     clauses = [clause for sentence in sentences_of(text) for clause in pattern("CLAUSE").split(sentence)]
-    return any(rest <= known_terms(clause) and _names_in(clause) - names and not _names_in(clause) & names for clause in clauses)
+    carrying = [_names_in(clause) for clause in clauses if rest <= known_terms(clause)]
+    return any(there - names for there in carrying) and not any(names & there for there in carrying)
 
 
 # --- polarity and order -----------------------------------------------------------------------------
@@ -301,7 +316,11 @@ def drops_limit(said: str, rule: str) -> bool:
     else:
         return False
     order = _frame("ORDER").search(limit.lower())
-    words = [word for word in words_in(limit[: order.start()] if order else limit) if terms_of(word)]
+    words = [
+        word
+        for word in words_in(limit[: order.start()] if order else limit)
+        if terms_of(word) and (len(word) > 2 or dense(word) == 2)
+    ]
     if dense(said) != 2 and not order:
         words = words[:1]  # where the order begins is unknown
     if not words:

@@ -85,8 +85,9 @@ def _is_supported(statement: str, said: Sequence[Said], names: Collection[str]) 
     if invents_reason(whole, statement):
         return False
     if not unknown_values(statement, whole, names) and any(
-        _states(statement, sentence, names) and not has_rival(statement, sentence, text)
-        for text in own for sentence in _declared(text)
+        _states(statement, sentence, names) and not has_rival(statement, text)
+        for text in own
+        for sentence in _declared(text)
     ):
         return True
     return any(
@@ -119,7 +120,8 @@ def _states(statement: str, sentence: str, names: Collection[str]) -> bool:
     meaning = nearest(statement, pieces_of(sentence))
     is_personal = _is_personal(sentence)
     if differ(sentence, statement) and is_negative(sentence) == is_negative(statement):
-        return meaning >= (_ABROAD if is_personal else _IMPERSONAL_ABROAD)
+        if meaning >= (_ABROAD if is_personal else _IMPERSONAL_ABROAD):
+            return True
     enough = (_ALL_WORDS, _MOST_WORDS, _FEW_WORDS) if is_personal else (_IMPERSONAL,)
     return any(share >= words and meaning >= least for words, least in enough)
 
@@ -153,7 +155,11 @@ def _answers(statement: str, question: str, answer: str) -> bool:
         return is_negative(statement) == is_negative(question) and _is_asked(statement, question, rest)
     if refuses(head) and (is_negative(rest) or not terms_of(rest)):
         return is_negative(statement) != is_negative(question) and _is_asked(statement, question, rest)
-    if not any(map(str.isalnum, answer)) or is_question(answer.lower()) or is_negative(answer) != is_negative(statement):
+    if (
+        not any(map(str.isalnum, answer))
+        or is_question(answer.lower())
+        or is_negative(answer) != is_negative(statement)
+    ):
         return False
     return _is_chosen(statement, question, answer)
 
@@ -187,7 +193,9 @@ def _is_chosen(statement: str, question: str, answer: str) -> bool:
         has_value = share_of(answer, known_terms(statement)) >= share and bool(terms_of(answer))
         has_value = has_value or bool(numbers and numbers <= {*re.findall(r"\d+", statement)})
         return (
-            has_value and share_of(statement, known_terms(together)) >= share and nearest(statement, [together]) >= least
+            has_value
+            and share_of(statement, known_terms(together)) >= share
+            and nearest(statement, [together]) >= least
         )
     options = [option for option in pattern("OR").split(question) if terms_of(option)] if answer else []
     others = [option for option in options if not terms_of(answer) & known_terms(option)]

@@ -214,7 +214,9 @@ def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) ->
     if rules := _rules_of(atom):
         if all(supports_rule(rule, _users_words(store, space, rule, embed).own) for rule in rules):
             return hidden, True
-        return (*hidden, *suspected, "unstated"), False
+        if atom.kind != "persona" or not _is_said(store, space, atom, embed):  # "The user always reads the last page"
+            return (*hidden, *suspected, "unstated"), False
+        return hidden, True
     if _is_said(store, space, atom, embed):
         return hidden, True
     echo = _stands(store, space, text, _USERS) < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
