@@ -18,10 +18,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
-from mcp_memory.core.secrets.values import is_word
 from mcp_memory.language import lines_of, pattern_of
 from mcp_memory.language.sentences import is_negative, is_person, others
-from mcp_memory.language.words import languages_of
+from mcp_memory.language.words import function_words_of, languages_of
 from mcp_memory.longterm.verification.comparison import (
     capitals_of,
     cosines,
@@ -158,7 +157,9 @@ def _mixes_clauses(said: str, claim: str) -> bool:
     if len(pieces) < 2 or max(map(len, shared)) == len(frozenset[str]().union(*shared)):
         return False
     without_capitals = dense(said) == 2
-    first = {word for word in words_in(said.lower())[:1] if is_word(word)}  # its capital comes from its place
+    first = (
+        set() if pattern("ACTS").match(said) else set(words_in(said.lower())[:1])
+    )  # its capital comes from its place
     for one, there in zip(pieces, shared, strict=True):
         for other, here in zip(pieces, shared, strict=True):
             if not (there - here and here - there):

@@ -59,7 +59,8 @@ from mcp_memory.longterm.verification.comparison import (
 from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, invents_reason, is_joke, is_own_habit
 
 __all__ = [
-    "accepted_offer", "agrees", "refuses", "relates", "repeats", "supports_rule", "swaps_a_value", "unknown_values", "unsupported",
+    "accepted_offer", "agrees", "refuses", "relates", "repeats", "supports_rule", "swaps_a_value", "unknown_values",
+    "unsupported",
 ]  # fmt: skip
 
 _WORDS = 0.5  # share of a part's words that suffices

@@ -119,9 +119,9 @@ def _states(statement: str, sentence: str, names: Collection[str]) -> bool:
     share = share_of(statement, known_terms(sentence)) if terms_of(statement) else 0.0
     meaning = nearest(statement, pieces_of(sentence))
     is_personal = _is_personal(sentence)
-    if differ(sentence, statement) and is_negative(sentence) == is_negative(statement):
-        if meaning >= (_ABROAD if is_personal else _IMPERSONAL_ABROAD):
-            return True
+    is_abroad = differ(sentence, statement) and is_negative(sentence) == is_negative(statement)
+    if is_abroad and meaning >= (_ABROAD if is_personal else _IMPERSONAL_ABROAD):
+        return True
     enough = (_ALL_WORDS, _MOST_WORDS, _FEW_WORDS) if is_personal else (_IMPERSONAL,)
     return any(share >= words and meaning >= least for words, least in enough)
 
