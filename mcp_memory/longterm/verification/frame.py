@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from itertools import pairwise
 
 from mcp_memory.language import lines_of, pattern_of
 from mcp_memory.language.sentences import is_negative, is_person, others
@@ -271,7 +272,7 @@ def _directions(text: str) -> dict[str, str]:
     tokens = _TOKEN.findall(text)
     return {
         name.lower(): _ways()[before.lower()]
-        for before, name in zip(tokens, tokens[1:], strict=False)
+        for before, name in pairwise(tokens)
         if before.lower() in _ways() and name[:1].isupper()
     }
 
@@ -317,11 +318,9 @@ def drops_limit(said: str, rule: str) -> bool:
     else:
         return False
     order = _frame("ORDER").search(limit.lower())
-    words = [
-        word
-        for word in words_in(limit[: order.start()] if order else limit)
-        if terms_of(word) and (len(word) > 2 or dense(word) == 2)
-    ]
+    whole = words_in(limit[: order.start()] if order else limit)
+    telling = set(whole) - {word for word in whole if word.lower() in function_words_of(whole)}
+    words = [word for word in whole if word in telling and terms_of(word) and (len(word) > 2 or dense(word) == 2)]
     if dense(said) != 2 and not order:
         words = words[:1]  # where the order begins is unknown
     if not words:
