@@ -109,18 +109,24 @@ _TOGETHER = 3  # words between negations that are one
 _FILE = "mcp_memory.language", "data/negation.txt"
 
 
+_CONCORD = frozenset(("es", "fr", "it", "pt", "ru", "uk", "pl", "cs", "sr"))
+"""Languages in which two plain negations are one: "no lo uses nunca"."""
+
+
 def is_negative(text: str) -> bool:
     """Tell whether a sentence says that something is not so, or is not to be done."""
     negative, apart = words_of(*_FILE, "negative"), words_of(*_FILE, "apart")
     words = [word.replace("’", "'") for word in _NEGATION_WORD.findall(text.lower())]
-    count, last = 0, -_TOGETHER - 1
+    count, last, is_apart = 0, -_TOGETHER - 1, False
     for at, word in enumerate(words):
         if word == "ne" and not _AFTER_NE.isdisjoint(words[at + 1 :]):
             continue
         if (word in negative or word.endswith("n't")) and (
             word not in _ELSEWHERE or not _ELSEWHERE[word].isdisjoint(languages_of(words))
         ):
-            count += at - last > _TOGETHER or word in apart
+            is_new = at - last > _TOGETHER and not (count and not is_apart and _CONCORD & set(languages_of(words)))
+            count += is_new or word in apart
+            is_apart = word in apart
             last = at
     return (count + bool(pattern_of(*_FILE, "inside").search(text))) % 2 == 1
 
@@ -211,6 +217,17 @@ _reported = partial(pattern_of, "mcp_memory.language", "data/reported.txt")
 def people() -> re.Pattern[str]:
     """Return a pattern of people by their relation to the speaker, in lower case: "my sister", "mein Chef"."""
     return _reported("RELATIVES")
+
+
+def others() -> re.Pattern[str]:
+    """Return a pattern of a sentence, in lower case, that begins with people other than its speaker: "my sister is"."""
+    return _reported("OTHERS")
+
+
+def is_person(word: str) -> bool:
+    """Tell whether a word says what somebody is to another: "sister", "Chef", "友達"."""
+    names = ("PEOPLE", "DENSE_PEOPLE", "JAPANESE_PEOPLE", "KOREAN_PEOPLE")
+    return any(_reported(name).fullmatch(word.lower()) for name in names)
 
 
 def is_reported(sentence: str) -> bool:

@@ -52,7 +52,7 @@ from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.classifiers import leans_on_memory
-from mcp_memory.store.citations import cited, tidy
+from mcp_memory.store.citations import cited, tidy, without
 from mcp_memory.store.values import Filters, Layer
 from mcp_memory.suspicion.flags import flags
 
@@ -152,6 +152,7 @@ def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[st
     shown = {atom.id for atom in rules if is_shown_in(atom, f"{always}\n{critical}\n")}
     lines = [*who.splitlines(), *always.splitlines(), *critical.splitlines(), *_persona(desk, shown)]
     scenes = [one for one in current(store, space) if not flags(f"{one.title}\n{one.summary}", "assistant")]
+    scenes = [one for one in scenes if not one.atoms or _stated_by_the_user(desk, one.atoms)]
 
     def block(many: int, of_scenes: int) -> str:
         navigation = l3_page.navigation(scenes[:of_scenes]).splitlines()
@@ -188,12 +189,18 @@ def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
     page = l3_page.body(desk.store, desk.space)
     if page == l3_page.EMPTY:
         return []
+    page = without(page, set(cited(page)) - _stated_by_the_user(desk, cited(page)))
     lines = [line for line in page.splitlines() if line and not line.startswith("# ")]
     lines = [line for line in lines if not cited(line) or not shown.issuperset(cited(line))]
     held = desk.store.persona(desk.space)
     by_model = held is not None and held.by_model
     sound = [line for line in lines if not flags(line, "assistant" if by_model else "user")]
     return [line for line in tidy(sound).splitlines() if line]
+
+
+def _stated_by_the_user(desk: SearchContext, ids: Iterable[str]) -> set[str]:
+    """Return the ids of atoms that the user stated or imported; what agents state belongs in the dynamic block."""
+    return {atom.id for atom in desk.store.atoms(desk.space, list(ids)) if atom.source in ("user", "import")}
 
 
 def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:

@@ -189,7 +189,7 @@ def _is_denied(part: str, sentences: Sequence[str], names: Collection[str]) -> b
     """Tell whether all sentences with the words of a part say the opposite: "I don't trust him" is no trust."""
     said = {_denies(limb) for limb in _pieces(part)}
     all_capital = dense(part) or "de" in languages_of(part.split())  # German nouns
-    capitals = () if all_capital else _capitals(part)
+    capitals = () if all_capital else capitals_of(part)
     rest = terms_of(part) - known_terms(*capitals, *names)
     found = False
     for sentence in sentences if len(said) == 1 and rest else ():
@@ -287,10 +287,10 @@ def _clauses(sentence: str) -> Iterator[_Clause]:
     for place, (piece, following) in enumerate(pairwise([*pieces, ""]), start=1):
         kept = f"{kept}, {piece}" if kept else piece.strip()
         if kept and (place == len(pieces) or len(terms_of(kept)) > 1):
-            names = _capitals(following)
+            names = capitals_of(following)
             behind = names if names >= {*words_in(following.lower())} else frozenset[str]()
             lower = kept.lower()
-            named = {*_capitals(kept), *(found[1] for found in people().finditer(lower))}
+            named = {*capitals_of(kept), *(found[1] for found in people().finditer(lower))}
             if pattern("FIRST_PERSON").search(people().sub(" ", lower)):
                 named.add(_USER)
             yield _Clause(kept, known_terms(kept), frozenset(named), next(iter(words_in(lower)), ""), behind)
@@ -301,10 +301,10 @@ def _named(part: str, clauses: Sequence[_Clause]) -> frozenset[str]:
     said = frozenset(name for clause in clauses for name in clause.named)
     sure = frozenset(name for clause in clauses for name in clause.named if name != clause.first)
     user = {_USER} if pattern("THE_USER").search(part.lower()) else ()
-    return _capitals(part) & said | {*words_in(part.lower())} & sure | {*user}
+    return capitals_of(part) & said | {*words_in(part.lower())} & sure | {*user}
 
 
-def _capitals(text: str) -> frozenset[str]:
+def capitals_of(text: str) -> frozenset[str]:
     """Return the words with a capital, in lower case; the first only if it is no function word."""
     names = [name.lower() for name in _CAPITAL.findall(text)]
     if text.lstrip()[:1].isupper() and names and names[0] in _first_words():

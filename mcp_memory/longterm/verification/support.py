@@ -56,9 +56,11 @@ from mcp_memory.longterm.verification.comparison import (
     word_list,
     words_in,
 )
+from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, invents_reason, is_joke, is_own_habit
 
 __all__ = [
-    "accepted_offer", "agrees", "relates", "repeats", "supports_rule", "swaps_a_value", "unknown_values", "unsupported",
+    "accepted_offer", "agrees", "refuses", "relates", "repeats", "supports_rule", "swaps_a_value", "unknown_values",
+    "unsupported",
 ]  # fmt: skip
 
 _WORDS = 0.5  # share of a part's words that suffices
@@ -128,7 +130,8 @@ def unsupported(
         if share < _WORDS and not any(nearest(part, pieces_of(text)) >= least for text in texts):
             return part
     heard = [*heard, *said, *beside]  # a title in quotation marks is named
-    return contradicted_part(parts, spoken, names=names, heard=heard)
+    orders = [part for part in parts if len(parts) == 1 or not pattern("SCOPE").fullmatch(f"{part},", endpos=len(part))]
+    return contradicted_part(orders, spoken, names=names, heard=heard)
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:
@@ -200,10 +203,14 @@ class _UserSentence(NamedTuple):
 
 
 def _states(turn: str, rule: str, names: Collection[str]) -> bool:
-    if unknown_values(rule, turn, names):
+    if unknown_values(rule, turn, names) or is_joke(turn) or invents_reason(turn, rule):
         return False
-    said = _sentences(turn)
+    said = [sentence for sentence in _sentences(turn) if not _breaks(sentence.text, rule)]
     return any(_says(sentence, wording) for wording in _wordings(rule, said) for sentence in said)
+
+
+def _breaks(said: str, rule: str) -> bool:
+    return breaks_frame(said, rule) or drops_limit(said, rule) or is_own_habit(said, rule)
 
 
 def unknown_values(statement: str, said: str, names: Collection[str]) -> bool:
@@ -416,9 +423,16 @@ def agrees(answer: str) -> bool:
     if len(answer) > _LONGEST:
         return False
     rest = pattern("POLITELY").sub("", answer)
+    if not is_negative(answer):
+        rest = pattern("FOR_GOOD").sub("", rest)  # "absolutely, every time"
     kinds = phrases_of(answer) or phrases_of(rest)
     agrees = bool(kinds and kinds & {"assent", "agreement"}) or (rest != answer and not any(map(str.isalnum, rest)))
     return agrees and _noes().isdisjoint(bare(answer).split())
+
+
+def refuses(answer: str) -> bool:
+    """Tell whether an answer says no and nothing else."""
+    return bool(answer) and len(answer) <= _LONGEST and {*bare(answer).split()} <= _noes()
 
 
 @cache

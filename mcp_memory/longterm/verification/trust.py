@@ -28,6 +28,7 @@ from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
 from mcp_memory.longterm.verification.comparison import known_terms, terms_of, word_list, words_in
+from mcp_memory.longterm.verification.frame import is_taken_back
 from mcp_memory.longterm.verification.support import accepted_offer, relates, repeats, supports_rule
 from mcp_memory.longterm.verification.traits import Said, supports_trait
 from mcp_memory.store.citations import marked
@@ -81,6 +82,7 @@ _OWN = 0.5  # share in the user's words: it may paraphrase the user
 _FEWEST = 3  # terms; fewer stand together by chance
 _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
+_FOLLOWING = 4  # turns after one that may take it back
 _SPOKEN = 50  # turns of a session, for who speaks in it
 _SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.8, 0.7  # strength, of a statement that is not called a rule, and of a fact
 _CHARS = 60_000  # of a row
@@ -212,7 +214,9 @@ def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) ->
     if rules := _rules_of(atom):
         if all(supports_rule(rule, _users_words(store, space, rule, embed).own) for rule in rules):
             return hidden, True
-        return (*hidden, *suspected, "unstated"), False
+        if atom.kind != "persona" or not _is_said(store, space, atom, embed):  # "The user always reads the last page"
+            return (*hidden, *suspected, "unstated"), False
+        return hidden, True
     if _is_said(store, space, atom, embed):
         return hidden, True
     echo = _stands(store, space, text, _USERS) < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
@@ -288,6 +292,7 @@ def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWor
         pairs += pairwise(store.last_turns(space, session.session, limit=2 * _LATEST, roles=("user", "assistant")))
     read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
     aside = quarantined_ids(store, space, [turn.id for turn in read]) | turns_of_others(store, space, read)
+    aside |= _taken_back(store, space, text, [turn for turn in read if turn.id not in aside])
     asked = {after.id: before.content for before, after in pairs if before.role == "assistant"}
     theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
     own = [typed_text(turn.content[:_CHARS]) for turn in turns if turn.id not in aside]
@@ -301,6 +306,23 @@ def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWor
     ]
     name = names_in(store, space, read).user
     return _UsersWords(own=list(dict.fromkeys((*own, *filter(None, agreed)))), said=said, name=name)
+
+
+def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> set[str]:
+    """Return the ids of those turns of the user that they take back or correct later in the session.
+
+    Only their next turns are read, and those in `turns`, which are near to the claim.
+    """
+    theirs = [turn for turn in turns if turn.role == "user"]
+    found: set[str] = set()
+    for turn in theirs:
+        following = store.session_turns(space, turn.session, start=turn.position + 1, limit=_FOLLOWING)
+        near = [one for one in theirs if one.session == turn.session and one.position > turn.position]
+        later = {one.id: one for one in (*following, *near) if one.role == "user"}
+        ordered = sorted(later.values(), key=lambda one: one.position)
+        if is_taken_back(claim, typed_text(turn.content[:_CHARS]), [typed_text(one.content) for one in ordered]):
+            found.add(turn.id)
+    return found
 
 
 def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
