@@ -269,7 +269,8 @@ def _spans(run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: b
         return []
     value = without_sentence(_NEXT_OF_URL.split(run[0], maxsplit=1)[0])
     secret = COVER in value or (
-        not stands_for_another(value, name.text) and _is_bare_secret(value, name, is_strict=is_strict, is_line=is_line)
+        not stands_for_another(value, name.text, in_code=is_line or not is_strict)
+        and _is_bare_secret(value, name, is_strict=is_strict, is_line=is_line)
     )
     return [(run.start(), run.start() + len(value))] if secret else []
 

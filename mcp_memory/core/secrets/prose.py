@@ -141,7 +141,12 @@ def _near(text: str, name: Name) -> tuple[int, int] | None:
         quoted = text[found.start() - 1] in "'`"
         value = (found[0].split(text[found.start() - 1])[0] if quoted else found[0]).rstrip(_MARKS)
         least = 8 if name.of_password else 16
-        if len(value) >= least and _is_strong(value) and not stands_for_another(value) and not _OTHER.search(value):
+        if (
+            len(value) >= least
+            and _is_strong(value)
+            and not stands_for_another(value, in_code=True)
+            and not _OTHER.search(value)
+        ):
             return found.start(), found.start() + len(value)
     return None
 
@@ -155,7 +160,7 @@ def _ahead(text: str, name: Name) -> tuple[int, int] | None:
     if (
         found is None
         or not (is_mixed(value) or is_phrase(value, 4))
-        or stands_for_another(value, name.text)
+        or stands_for_another(value, name.text, in_code=True)
         or _OTHER.search(value)
     ):
         return None
@@ -203,7 +208,9 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
     value = without_sentence(found[0])
     if text[found.end() : found.end() + 1] in ("(", "["):
         return None  # a call
-    if COVER in value or (not stands_for_another(value, name.text) and _is_no_word(value, name, is_short=is_short)):
+    if COVER in value or (
+        not stands_for_another(value, name.text, in_code=True) and _is_no_word(value, name, is_short=is_short)
+    ):
         return start, start + len(value)
     return None
 
@@ -213,7 +220,11 @@ def _used(text: str, name: Name) -> tuple[int, int] | None:
     bare = _BARE.match(text, name.end) if _BEFORE_USED.search(text, max(0, name.start - 24), name.start) else None
     found = _TOKEN.match(text, bare.end()) if bare else None
     value = without_sentence(found[0]) if found else ""
-    if found is None or not (_is_password(value) and is_mixed(value)) or stands_for_another(value, name.text):
+    if (
+        found is None
+        or not (_is_password(value) and is_mixed(value))
+        or stands_for_another(value, name.text, in_code=True)
+    ):
         return None
     return found.start(), found.start() + len(value)
 
@@ -277,6 +288,6 @@ def is_stated(text: str, name: Name) -> bool:
     return (
         bool(value)
         and _STATED.match(text, found.start() + len(value)) is not None
-        and not stands_for_another(value, name.text)
+        and not stands_for_another(value, name.text, in_code=True)
         and not may_describe(value)
     )

@@ -66,9 +66,9 @@ _CODE_EXPRESSION = re.compile(
     r"|^pk_(?:live|test)_|^pk\.ey|^pk-lf-|^-----BEGIN (?:[A-Z]+ )?PUBLIC|^(?:ssh-|ecdsa-)"  # public keys
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
-_CALL = re.compile(
-    r"^[A-Za-z_][\w.]*[(\[][^@#%^*]*$|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$"
-)
+_CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[][^@#%^*]*$|^(?:async|await|new|lambda|not|typeof)\b")
+_PART_OF_ATTRIBUTE = re.compile(r"_{0,2}([A-Za-z]+(?:_[A-Za-z]+)*)_{0,2}(?:\d|16|32|64|128|256|512)?|[a-z]\d[a-z]")
+_SHORT_PART = 3  # letters: `e`, `req` and `cfg` are identifiers that no vocabulary has
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _OF_CODE = re.compile(r"[A-Za-z]+\d{0,4}|[A-Za-z]\w*_\w*")
 """A name of code with digits in it: at its end, or among parts joined by underscores."""
@@ -85,10 +85,11 @@ _TALK = frozenset(word_list("sentence words"))
 _SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
 
 
-def stands_for_another(value: str, name: str = "", *, is_literal: bool = False) -> bool:
+def stands_for_another(value: str, name: str = "", *, in_code: bool = False) -> bool:
     """Tell whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it.
 
-    A literal, such as part of a header, is no name of code: `a.b.c` is a token there and no attribute.
+    `in_code`: the value has no quotes, and code may assign an attribute there, as in `password = form.password.data`.
+    Elsewhere (a URL, a header, a string, an environment variable) `a.b.c` is a literal.
     """
     value = value[:_JUDGED]
     small = value.lower().strip("_-.!?")
@@ -102,9 +103,25 @@ def stands_for_another(value: str, name: str = "", *, is_literal: bool = False) 
         or _PLACEHOLDER.search(value) is not None
         or (_SHORT_PLACEHOLDER.search(value) is not None and (len(value) < _LONG or reads_as_words(value)))
         or _CODE_EXPRESSION.search(value) is not None
-        or (not is_literal and _CALL.search(value) is not None)
+        or _CALL.search(value) is not None
+        or (in_code and is_attribute(value))
         or _DATE.match(value) is not None
     )
+
+
+def is_attribute(value: str) -> bool:
+    """Tell whether a value is a path of identifiers that people write, such as `request.user.id` or `cfg.dbPassword`.
+
+    A generated password with a dot in it has digits among letters, or parts that are no words.
+    """
+    parts = [_PART_OF_ATTRIBUTE.fullmatch(part) for part in value.split(".")]
+    return len(parts) > 1 and all(part is not None and _is_identifier(part[1] or "") for part in parts)
+
+
+def _is_identifier(letters: str) -> bool:
+    if letters.islower() and (len(letters) <= _SHORT_PART or may_be_word(letters)):
+        return True
+    return not letters or reads_as_words(letters)
 
 
 def is_mixed(value: str) -> bool:
