@@ -84,6 +84,7 @@ _CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»
 _SAID = re.compile(
     rf"(?i)(?:[:：=]|[ ](?:{_IS})|[是为為はがえ이가은는を]|คือ|['’](?:s|est)|[ ]هي|[ ]है)"
     r"(?:[ ](?:now|currently|still|jetzt))?[ \t]{0,3}[\"'`“„«「『*(]{0,2}\Z"
+    r"|[ ]from[ ]\S{1,64}[ ]to[ ][\"'`“*]{0,2}\Z"
 )
 """What says that a name has the value behind it."""
 _ENDED = re.compile(r"[*_`\"'”»」)]{0,3}[ \t]*(?:[.,;!?)|<\n]|\Z|[^\x00-\x7f])")
@@ -141,14 +142,20 @@ def _near(text: str, name: Name) -> tuple[int, int] | None:
         quoted = text[found.start() - 1] in "'`"
         value = (found[0].split(text[found.start() - 1])[0] if quoted else found[0]).rstrip(_MARKS)
         least = 8 if name.of_password else 16
-        if (
-            len(value) >= least
-            and _is_strong(value)
-            and not stands_for_another(value, in_code=True)
-            and not _OTHER.search(value)
-        ):
+        is_secret = len(value) >= least and _is_strong(value) and not _OTHER.search(value)
+        is_secret = is_secret or (
+            name.of_password and _is_password(value) and _is_given_by_sentence(text, name, found.start())
+        )
+        if is_secret and not stands_for_another(value, in_code=True):
             return found.start(), found.start() + len(value)
     return None
+
+
+def _is_given_by_sentence(text: str, name: Name, start: int) -> bool:
+    """Tell whether the words before a value say that it is one: "is", or "from … to". Turkish has none."""
+    if start == name.end + 1:
+        return not name.text.isascii()
+    return _SAID.search(text, max(name.end, start - 80), start) is not None
 
 
 def _ahead(text: str, name: Name) -> tuple[int, int] | None:

@@ -59,7 +59,7 @@ _DEFAULTS = frozenset(word_list("placeholders"))
 """What is written for a value and is none: defaults of programs, types, states."""
 
 _CODE_EXPRESSION = re.compile(
-    r"^0x[0-9a-fA-F]{2,40}$|^\{|^\$\w+(?:$|[/.:,;>\[\\-])|\$[{(]|^%(?:[A-Za-z]$|\w+%|[({])|^#\{|\{\{|^<|>$|^[@&!*][A-Za-z_.]+\d?$|^&(?:mut|str)\b|^!Ref\b|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
+    r"^0x[0-9a-fA-F]{2,40}$|^\{|^\$\w+(?:$|[/.:,;>\[\\-])|\$[{(]|^%(?:[A-Za-z]$|\w+%|[({])|^#\{|\{\{|^<|>$|^[@&!*][A-Za-z_.]+\d?$|^&(?:mut|str)\b|^!Ref\b|::|->|=>|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
     rf"|^(?:{any_of('owners of values')})[._:\[(]|^base64[.(]"
     r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
     r"|^\[?[A-Za-z_$][\w$]*(?:\.[\w$]+)+@[0-9a-f]{1,16}$|^[A-Z][A-Za-z]*@(?=\d*[a-f])[0-9a-f]{5,8}$"  # objects of Java
@@ -103,10 +103,24 @@ def stands_for_another(value: str, name: str = "", *, in_code: bool = False) -> 
         or _PLACEHOLDER.search(value) is not None
         or (_SHORT_PLACEHOLDER.search(value) is not None and (len(value) < _LONG or reads_as_words(value)))
         or _CODE_EXPRESSION.search(value) is not None
+        or _is_path(value)
         or _CALL.search(value) is not None
         or (in_code and is_attribute(value))
         or _DATE.match(value) is not None
     )
+
+
+def _is_path(value: str) -> bool:
+    """Tell whether a value with a slash at its start is a path. A key in base64 may start so; it has no words in it."""
+    if not value.startswith("/"):
+        return False
+    rest = value[1:]
+    if not is_mixed(rest) or reads_as_words(rest):
+        return True
+    if "/" not in rest and "." not in rest:
+        return len(rest) < _SHORTEST_BEHIND_SLASH
+    has_words = any(len(part) >= _SHORTEST_PART and is_word(part) for part in words_of(rest))
+    return has_words or rest.islower() or rest.isupper() or not is_drawn(rest)
 
 
 def is_attribute(value: str) -> bool:
@@ -243,6 +257,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 _JOINED = re.compile(r"[a-z]{1,14}(?:[-_./:](?:[a-z]{1,14}|v?\d{1,4}))+")
 _SHARE, _SHARE_JOINED = 0.75, 0.5
 _SHORTEST_PART = 4  # letters of a word within a compound
+_SHORTEST_BEHIND_SLASH = 7
 
 
 WORDS = "words.marisa"
