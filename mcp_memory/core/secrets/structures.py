@@ -87,7 +87,7 @@ def _is_no_placeholder(found: re.Match[str]) -> bool:
 
 
 def _are_codes(found: re.Match[str]) -> bool:
-    """Tell whether lines are codes of an account: most have digits, and none reads as words."""
+    """Return whether most lines have digits and the text does not read as words."""
     lines = found["value"].split()
     return 2 * sum(any(map(str.isdigit, line)) for line in lines) > len(lines) and not reads_as_words(found["value"])
 
@@ -427,7 +427,7 @@ def _of_table(text: str, start: int, line: str, cut: str) -> Iterator[tuple[int,
 
 
 def _is_rule(line: str) -> bool:
-    """Tell whether a line of a table separates rows."""
+    """Return whether a table line only separates rows."""
     return bool(line.strip()) and set(line.strip()) <= set("|+-=: ")
 
 

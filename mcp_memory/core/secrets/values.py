@@ -111,7 +111,7 @@ def stands_for_another(value: str, name: str = "", *, in_code: bool = False) -> 
 
 
 def _is_path(value: str) -> bool:
-    """Tell whether a value with a slash at its start is a path. A key in base64 may start so; it has no words in it."""
+    """Return whether a value is a file path. A base64 key may start with a slash too, but contains no words."""
     if not value.startswith("/"):
         return False
     rest = value[1:]
@@ -124,9 +124,9 @@ def _is_path(value: str) -> bool:
 
 
 def is_attribute(value: str) -> bool:
-    """Tell whether a value is a path of identifiers that people write, such as `request.user.id` or `cfg.dbPassword`.
+    """Return whether a value is a dotted path of identifiers, such as `request.user.id` or `cfg.dbPassword`.
 
-    A generated password with a dot in it has digits among letters, or parts that are no words.
+    In a generated password with dots, digits occur among letters or the parts are not words.
     """
     parts = [_PART_OF_ATTRIBUTE.fullmatch(part) for part in value.split(".")]
     return len(parts) > 1 and all(part is not None and _is_identifier(part[1] or "") for part in parts)
