@@ -87,6 +87,7 @@ _SAID = re.compile(
     r"|[ ]from[ ]\S{1,64}[ ]to[ ][\"'`“*]{0,2}\Z"
 )
 """What says that a name has the value behind it."""
+_NEW = re.compile(r"\S{0,2} to [\"'`“]?(?P<value>[^\s\"'`”,;.]{6,64})")
 _ENDED = re.compile(r"[*_`\"'”»」)]{0,3}[ \t]*(?:[.,;!?)|<\n]|\Z|[^\x00-\x7f])")
 _STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
 
@@ -99,6 +100,8 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     """
     span = _direct(text, name) or (_near(text, name) if prose or name.of_password else None)
     span = span or _ahead(text, name)
+    if span and text.endswith(" from ", 0, span[0]) and (new := _NEW.match(text, span[1])) and is_mixed(new["value"]):
+        span = span[0], new.end()  # the old password and the new one
     if span is None or prose:
         return span
     value = text[slice(*span)]
@@ -144,7 +147,10 @@ def _near(text: str, name: Name) -> tuple[int, int] | None:
         least = 8 if name.of_password else 16
         is_secret = len(value) >= least and _is_strong(value) and not _OTHER.search(value)
         is_secret = is_secret or (
-            name.of_password and _is_password(value) and _is_given_by_sentence(text, name, found.start())
+            name.of_password
+            and not (value.isalnum() and value.islower())  # argon2id
+            and _is_password(value)
+            and _is_given_by_sentence(text, name, found.start())
         )
         if is_secret and not stands_for_another(value, in_code=True):
             return found.start(), found.start() + len(value)

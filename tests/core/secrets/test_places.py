@@ -337,3 +337,13 @@ def test_a_seed_phrase_is_masked_between_lines_of_its_words() -> None:
     phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow"
     phrase = phrase.replace("legal winner thank yellow", "absorb canyon title yellow")
     assert phrase not in mask(f"tail\ntail\n{phrase}\n\ntail\ntail")
+
+
+def test_the_old_password_and_the_new_one_are_both_masked() -> None:
+    sentence = "I changed my Netflix password from Tangerine239! to Papillon663# today"
+    assert mask(sentence) == "I changed my Netflix password from ••• today"
+
+
+def test_the_name_of_an_algorithm_is_no_password() -> None:
+    sentence = "the password hash algorithm is argon2id"
+    assert mask(sentence) == sentence
