@@ -72,7 +72,6 @@ _CODE_LINE = re.compile(
 )
 _NEXT_OF_URL = re.compile(r"&(?=[\w-]{1,40}[=:])")
 _NEXT_OF_CONNECTION = re.compile(r";[\w ]{1,40}=")
-_ONE_PART = re.compile(r"/[^\s/.]{7,}")
 _SETTING = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?[\w.-]{1,60}[\"']?[ \t]*[:=](?:[ \t]+\S|\S|$)")
 _LOGIN = re.compile(r"(?im)^[ \t]*(?:-[ \t]+)?[\"']?\w{0,20}(?:user|login|mail|host|account)\w{0,10}[\"']?[ \t]*[:=]")
 _LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
@@ -149,8 +148,6 @@ def _is_escaped(text: str, start: int, at: int) -> bool:
 
 
 def _is_quoted_secret(value: str, name: Name) -> bool:
-    if _ONE_PART.fullmatch(value) and is_mixed(value[1:]) and not reads_as_words(value[1:]):
-        value = value[1:]  # a path has names
     if stands_for_another(value, name.text):
         return False
     if not name.of_password:
@@ -269,7 +266,8 @@ def _spans(run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: b
         return []
     value = without_sentence(_NEXT_OF_URL.split(run[0], maxsplit=1)[0])
     secret = COVER in value or (
-        not stands_for_another(value, name.text) and _is_bare_secret(value, name, is_strict=is_strict, is_line=is_line)
+        not stands_for_another(value, name.text, in_code=is_line or not is_strict)
+        and _is_bare_secret(value, name, is_strict=is_strict, is_line=is_line)
     )
     return [(run.start(), run.start() + len(value))] if secret else []
 

@@ -14,8 +14,8 @@ from mcp_memory.core.secrets.values import any_of, word_list
 
 _OPTIONAL = re.compile(r"^.\?")
 _LONGEST_BEFORE, _LONGEST_BEHIND = 48, 110
-_NUMBER = r"[#*]?\d(?:[ -]?\d){2,9}[#*]?|[A-Z]\d{3,7}|\d{3,7}[A-Z]"
-_BEFORE_NUMBER = re.compile(r"[^\W\d_][^\d\n]{1,90}\d[A-Z]?(?:[ -]?\d){2}")
+_NUMBER = r"[#*]?\d(?:[ -]?\d){2,9}[#*]?|[A-Z]\d{3,7}|\d{3,7}[A-Z]|\d{1,4}[A-Z]\d{1,5}"
+_BEFORE_NUMBER = re.compile(r"[^\W\d_][^\d\n]{1,90}\d[\dA-Z -]{2}")
 _JOINT = (
     r"[\"'`*_)\]]{0,4}(?:(?P<said>\s{0,2}[:：=—–]\s{0,3}(?:\*\*)?"
     rf"|[ ](?:(?:was |is |has been )?(?:changed |set |reset )to|{any_of('joints of statements')}|será|wird)[ ]"
@@ -44,9 +44,12 @@ def _pattern() -> re.Pattern[str]:
 _PIN = re.compile(
     r"(?:(?P<whose>\b(?i:my|our|your|his|her|their|card|bank|door|sim|phone|alarm|safe|meine?|mon|ma|mi|mio|il|meu|moja|mijn)"
     r"(?:['’]s)? (?:[\w-]{1,12}[ -])?)|\b)(?:PIN|Pin|pin)(?:[ -]?(?:[Cc]ode|[Nn]umber))?"
-    r"(?: (?:for|of|to|für|de|del|der) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
+    r"(?P<purpose> (?:for|of|to|für|de|del|der) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
     r"(?P<joint> is(?: now)?|:| ist| lautet| est| es| è| é| to|(?= \d)) (?P<value>\d{4,8})\b(?![-.,/:]\d)"
 )
+
+
+_CARD = re.compile(f"(?i){any_of('cards')}")
 
 
 @cache
@@ -75,6 +78,7 @@ def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: 
         found = _PIN.search(text, max(0, place - 32), place + 96) if place >= end else None
         if found is None or not (prose or (found["whose"] and found["joint"])):
             continue
-        if found["whose"] or (found["joint"] == ":" and "PIN" in found[0] and len(found["value"]) != _INDIAN_PLACE):
+        is_of_place = len(found["value"]) == _INDIAN_PLACE and not _CARD.search(found["purpose"] or "")
+        if found["whose"] or (found["joint"] == ":" and "PIN" in found[0] and not is_of_place):
             end = found.end()
             yield found.span("value")

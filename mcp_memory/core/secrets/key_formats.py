@@ -121,7 +121,7 @@ _PARTS_OF_TOKEN = re.compile(r"[\w-]+(?:\.[\w-]+){2,4}=*")
 
 def _is_header(value: str) -> bool:
     """Tell whether the value of an Authorization header is a credential: no word and no placeholder."""
-    return not stands_for_another(value, is_literal=True) and (
+    return not stands_for_another(value) and (
         _PARTS_OF_TOKEN.fullmatch(value) is not None or any(map(str.isdigit, value)) or not reads_as_words(value)
     )
 

@@ -84,8 +84,10 @@ _CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»
 _SAID = re.compile(
     rf"(?i)(?:[:：=]|[ ](?:{_IS})|[是为為はがえ이가은는を]|คือ|['’](?:s|est)|[ ]هي|[ ]है)"
     r"(?:[ ](?:now|currently|still|jetzt))?[ \t]{0,3}[\"'`“„«「『*(]{0,2}\Z"
+    r"|[ ]from[ ]\S{1,64}[ ]to[ ][\"'`“*]{0,2}\Z"
 )
 """What says that a name has the value behind it."""
+_NEW = re.compile(r"\S{0,2} to [\"'`“]?(?P<value>[^\s\"'`”,;.]{6,64})")
 _ENDED = re.compile(r"[*_`\"'”»」)]{0,3}[ \t]*(?:[.,;!?)|<\n]|\Z|[^\x00-\x7f])")
 _STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
 
@@ -98,6 +100,8 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     """
     span = _direct(text, name) or (_near(text, name) if prose or name.of_password else None)
     span = span or _ahead(text, name)
+    if span and text.endswith(" from ", 0, span[0]) and (new := _NEW.match(text, span[1])) and is_mixed(new["value"]):
+        span = span[0], new.end()  # the old password and the new one
     if span is None or prose:
         return span
     value = text[slice(*span)]
@@ -141,9 +145,23 @@ def _near(text: str, name: Name) -> tuple[int, int] | None:
         quoted = text[found.start() - 1] in "'`"
         value = (found[0].split(text[found.start() - 1])[0] if quoted else found[0]).rstrip(_MARKS)
         least = 8 if name.of_password else 16
-        if len(value) >= least and _is_strong(value) and not stands_for_another(value) and not _OTHER.search(value):
+        is_secret = len(value) >= least and _is_strong(value) and not _OTHER.search(value)
+        is_secret = is_secret or (
+            name.of_password
+            and not (value.isalnum() and value.islower())  # argon2id
+            and _is_password(value)
+            and _is_given_by_sentence(text, name, found.start())
+        )
+        if is_secret and not stands_for_another(value, in_code=True):
             return found.start(), found.start() + len(value)
     return None
+
+
+def _is_given_by_sentence(text: str, name: Name, start: int) -> bool:
+    """Tell whether the words before a value say that it is one: "is", or "from … to". Turkish has none."""
+    if start == name.end + 1:
+        return not name.text.isascii()
+    return _SAID.search(text, max(name.end, start - 80), start) is not None
 
 
 def _ahead(text: str, name: Name) -> tuple[int, int] | None:
@@ -155,7 +173,7 @@ def _ahead(text: str, name: Name) -> tuple[int, int] | None:
     if (
         found is None
         or not (is_mixed(value) or is_phrase(value, 4))
-        or stands_for_another(value, name.text)
+        or stands_for_another(value, name.text, in_code=True)
         or _OTHER.search(value)
     ):
         return None
@@ -203,7 +221,9 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
     value = without_sentence(found[0])
     if text[found.end() : found.end() + 1] in ("(", "["):
         return None  # a call
-    if COVER in value or (not stands_for_another(value, name.text) and _is_no_word(value, name, is_short=is_short)):
+    if COVER in value or (
+        not stands_for_another(value, name.text, in_code=True) and _is_no_word(value, name, is_short=is_short)
+    ):
         return start, start + len(value)
     return None
 
@@ -213,7 +233,11 @@ def _used(text: str, name: Name) -> tuple[int, int] | None:
     bare = _BARE.match(text, name.end) if _BEFORE_USED.search(text, max(0, name.start - 24), name.start) else None
     found = _TOKEN.match(text, bare.end()) if bare else None
     value = without_sentence(found[0]) if found else ""
-    if found is None or not (_is_password(value) and is_mixed(value)) or stands_for_another(value, name.text):
+    if (
+        found is None
+        or not (_is_password(value) and is_mixed(value))
+        or stands_for_another(value, name.text, in_code=True)
+    ):
         return None
     return found.start(), found.start() + len(value)
 
@@ -277,6 +301,6 @@ def is_stated(text: str, name: Name) -> bool:
     return (
         bool(value)
         and _STATED.match(text, found.start() + len(value)) is not None
-        and not stands_for_another(value, name.text)
+        and not stands_for_another(value, name.text, in_code=True)
         and not may_describe(value)
     )

@@ -86,11 +86,18 @@ def _is_no_placeholder(found: re.Match[str]) -> bool:
     return not stands_for_another(found["value"])
 
 
+def _are_codes(found: re.Match[str]) -> bool:
+    """Return whether most lines have digits and the text does not read as words."""
+    lines = found["value"].split()
+    return 2 * sum(any(map(str.isdigit, line)) for line in lines) > len(lines) and not reads_as_words(found["value"])
+
+
 _SIGNED = re.compile(r"[?&](?:sv|se|sp)=")
 
 _CHECKS: dict[str, Callable[[re.Match[str]], bool]] = {
     "any": _is_any,
     "assigned": _is_assigned,
+    "codes": _are_codes,
     "cookie": lambda found: is_drawn(found["value"], 16) and "-" not in found["value"],
     "encoded lines": lambda found: is_drawn(found["value"].split("\n")[0]),
     "given": _is_given_for,
@@ -116,8 +123,10 @@ _KUBERNETES = re.compile(r"(?m)^(?P<indent>[ \t]*)kind:[ \t]*[\"']?Secret[\"']?[
 _DATA = re.compile(
     r"(?m)^(?P<indent>[ \t]*)(?:data|stringData):[ \t]*\n(?P<rows>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z)){1,80})"
 )
-_NEXT_OBJECT = re.compile(r"(?m)^[ \t]*(?:---[ \t]*$|(?:- )?apiVersion:)")
+_NEXT_OBJECT = re.compile(r"(?m)^[ \t]*(?:---[ \t]*$|- apiVersion:|(?P<version>apiVersion:))")
 _ROW = re.compile(r"(?m)^[ \t]+[\w.-]{1,80}:[ \t]+[\"']?(?P<value>[^\s\"']{4,4096})[\"']?[ \t]*$")
+_END_OF_KEY = re.compile(r"(?i)-----END (?:[A-Z0-9]{1,10} ){0,3}PRIVATE KEY-----")
+_LINE_OF_KEY = re.compile(r"[ \t\"']*[A-Za-z0-9+/]{4,100}={0,2}[\"',\r]*")
 _INPUT = re.compile(r"(?i)<input\b(?P<inside>[^<>]{1,600})>")
 _IS_PASSWORD = re.compile(r"(?i)\b(?:type|name|id|autocomplete)\s*=\s*[\"']?[\w-]*password")
 _ITS_VALUE = re.compile(r"(?i)\bvalue\s*=\s*(?P<quote>\\?[\"'])?(?P<value>(?(quote)[^\"'\\]{1,500}|[^\s\"'>]{1,500}))")
@@ -182,6 +191,8 @@ def structured(text: str, small: str, places: Places) -> Iterator[tuple[int, int
         yield from _blocks(text, places)
     if "secret" in places and "kind:" in places:
         yield from _of_kubernetes(text)
+    if "-----end" in places:
+        yield from _ends_of_keys(text, places["-----end"])
     if "insert into" in places:
         yield from _inserted(text)
     if named:
@@ -201,7 +212,7 @@ def needed_words() -> frozenset[str]:
     """Return the strings whose places `structured` asks for."""
     needs = (need for structures in _structures_by_need().values() for one in structures for need in one.needs)
     return frozenset(
-        (*needs, *_WORDS_OF_NAMES, *_KEYED_WORDS, "<input", "secret", "kind:", "insert into", "</tr", "kty")
+        (*needs, *_WORDS_OF_NAMES, *_KEYED_WORDS, "<input", "secret", "kind:", "insert into", "</tr", "kty", "-----end")
     )
 
 
@@ -276,13 +287,36 @@ def _blocks(text: str, places: Places) -> Iterator[tuple[int, int]]:
 
 def _of_kubernetes(text: str) -> Iterator[tuple[int, int]]:
     for secret in _KUBERNETES.finditer(text):
-        begin = max((one.end() for one in _NEXT_OBJECT.finditer(text, 0, secret.start())), default=0)
-        end = next((one.start() for one in _NEXT_OBJECT.finditer(text, secret.end())), len(text))
+        above = [*_NEXT_OBJECT.finditer(text, 0, secret.start())]
+        below = list(islice(_NEXT_OBJECT.finditer(text, secret.end()), 2))
+        if below and below[0]["version"] and not (above and above[-1]["version"]):
+            del below[0]  # the members of an object have no order: its own version
+        begin = above[-1].end() if above else 0
+        end = below[0].start() if below else len(text)
         for data in _DATA.finditer(text, max(begin, secret.start() - 4_000), min(end, secret.end() + 8_000)):
             for row in _ROW.finditer(data["rows"]) if data["indent"] == secret["indent"] else ():
                 if not stands_for_another(row["value"]):
                     start = data.start("rows") + row.start("value")
                     yield start, start + len(row["value"])
+
+
+def _ends_of_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the last lines of private keys, of which the beginning was cut off."""
+    end = 0
+    for place in places:
+        if _END_OF_KEY.match(text, place) is None:
+            continue
+        start = at = text.rfind("\n", end, place) + 1
+        if text[start:place].strip():
+            continue  # within a line, as in code
+        while at > end:
+            line = text.rfind("\n", end, at - 1) + 1 or end
+            if _LINE_OF_KEY.fullmatch(text, line, at - 1) is None:
+                break
+            start = at = line
+        if any(map(is_drawn, text[start:place].split())):
+            yield start, place
+        end = place
 
 
 def _columns(text: str, places: Places) -> Iterator[tuple[int, int]]:
@@ -365,7 +399,8 @@ def _of_table(text: str, start: int, line: str, cut: str) -> Iterator[tuple[int,
     head = [cell for cell, _ in _cells(line, cut)]
     if not 2 <= len(head) <= 40 or not all(map(_HEAD.fullmatch, head)):
         return
-    if start and len(_cells(text[text.rfind("\n", 0, start - 1) + 1 : start - 1], cut)) == len(head):
+    above = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : max(0, start - 1)]
+    if not _is_rule(above) and len(_cells(above, cut)) == len(head):
         return  # a row
     kinds = {
         place: kind for place, cell in enumerate(head) if (kind := _kind_of(cell.strip("\"'`*").replace(" ", "_")))
@@ -379,7 +414,7 @@ def _of_table(text: str, start: int, line: str, cut: str) -> Iterator[tuple[int,
             return
         line = _line_at(text, start)
         cells = _cells(line, cut)
-        if set(line.strip()) <= set("|+-=: ") and line.strip():
+        if _is_rule(line):
             continue
         if len(cells) != len(head):
             return
@@ -389,6 +424,11 @@ def _of_table(text: str, start: int, line: str, cut: str) -> Iterator[tuple[int,
             if _is_cell(value, kind) or (of_logins and kind == "password" and _is_word_of_login(value)):
                 begin = start + at + cell.index(value)
                 yield begin, begin + len(value)
+
+
+def _is_rule(line: str) -> bool:
+    """Return whether a table line only separates rows."""
+    return bool(line.strip()) and set(line.strip()) <= set("|+-=: ")
 
 
 def _is_word_of_login(value: str) -> bool:

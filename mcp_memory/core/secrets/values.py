@@ -59,16 +59,16 @@ _DEFAULTS = frozenset(word_list("placeholders"))
 """What is written for a value and is none: defaults of programs, types, states."""
 
 _CODE_EXPRESSION = re.compile(
-    r"^0x[0-9a-fA-F]{2,40}$|^\{|^\$\w+(?:$|[/.:,;>\[\\-])|\$[{(]|^%(?:[A-Za-z]$|\w+%|[({])|^#\{|\{\{|^<|>$|^[@&!*][A-Za-z_.]+\d?$|^&(?:mut|str)\b|^!Ref\b|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
+    r"^0x[0-9a-fA-F]{2,40}$|^\{|^\$\w+(?:$|[/.:,;>\[\\-])|\$[{(]|^%(?:[A-Za-z]$|\w+%|[({])|^#\{|\{\{|^<|>$|^[@&!*][A-Za-z_.]+\d?$|^&(?:mut|str)\b|^!Ref\b|::|->|=>|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
     rf"|^(?:{any_of('owners of values')})[._:\[(]|^base64[.(]"
     r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
     r"|^\[?[A-Za-z_$][\w$]*(?:\.[\w$]+)+@[0-9a-f]{1,16}$|^[A-Z][A-Za-z]*@(?=\d*[a-f])[0-9a-f]{5,8}$"  # objects of Java
     r"|^pk_(?:live|test)_|^pk\.ey|^pk-lf-|^-----BEGIN (?:[A-Z]+ )?PUBLIC|^(?:ssh-|ecdsa-)"  # public keys
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
-_CALL = re.compile(
-    r"^[A-Za-z_][\w.]*[(\[][^@#%^*]*$|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$"
-)
+_CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[][^@#%^*]*$|^(?:async|await|new|lambda|not|typeof)\b")
+_PART_OF_ATTRIBUTE = re.compile(r"_{0,2}([A-Za-z]+(?:_[A-Za-z]+)*)_{0,2}(?:\d|16|32|64|128|256|512)?|[a-z]\d[a-z]")
+_SHORT_PART = 3  # letters: `e`, `req` and `cfg` are identifiers that no vocabulary has
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _OF_CODE = re.compile(r"[A-Za-z]+\d{0,4}|[A-Za-z]\w*_\w*")
 """A name of code with digits in it: at its end, or among parts joined by underscores."""
@@ -85,10 +85,11 @@ _TALK = frozenset(word_list("sentence words"))
 _SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
 
 
-def stands_for_another(value: str, name: str = "", *, is_literal: bool = False) -> bool:
+def stands_for_another(value: str, name: str = "", *, in_code: bool = False) -> bool:
     """Tell whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it.
 
-    A literal, such as part of a header, is no name of code: `a.b.c` is a token there and no attribute.
+    `in_code`: the value has no quotes, and code may assign an attribute there, as in `password = form.password.data`.
+    Elsewhere (a URL, a header, a string, an environment variable) `a.b.c` is a literal.
     """
     value = value[:_JUDGED]
     small = value.lower().strip("_-.!?")
@@ -102,9 +103,39 @@ def stands_for_another(value: str, name: str = "", *, is_literal: bool = False) 
         or _PLACEHOLDER.search(value) is not None
         or (_SHORT_PLACEHOLDER.search(value) is not None and (len(value) < _LONG or reads_as_words(value)))
         or _CODE_EXPRESSION.search(value) is not None
-        or (not is_literal and _CALL.search(value) is not None)
+        or _is_path(value)
+        or _CALL.search(value) is not None
+        or (in_code and is_attribute(value))
         or _DATE.match(value) is not None
     )
+
+
+def _is_path(value: str) -> bool:
+    """Return whether a value is a file path. A base64 key may start with a slash too, but contains no words."""
+    if not value.startswith("/"):
+        return False
+    rest = value[1:]
+    if not is_mixed(rest) or reads_as_words(rest):
+        return True
+    if "/" not in rest and "." not in rest:
+        return len(rest) < _SHORTEST_BEHIND_SLASH
+    has_words = any(len(part) >= _SHORTEST_PART and is_word(part) for part in words_of(rest))
+    return has_words or rest.islower() or rest.isupper() or not is_drawn(rest)
+
+
+def is_attribute(value: str) -> bool:
+    """Return whether a value is a dotted path of identifiers, such as `request.user.id` or `cfg.dbPassword`.
+
+    In a generated password with dots, digits occur among letters or the parts are not words.
+    """
+    parts = [_PART_OF_ATTRIBUTE.fullmatch(part) for part in value.split(".")]
+    return len(parts) > 1 and all(part is not None and _is_identifier(part[1] or "") for part in parts)
+
+
+def _is_identifier(letters: str) -> bool:
+    if letters.islower() and (len(letters) <= _SHORT_PART or may_be_word(letters)):
+        return True
+    return not letters or reads_as_words(letters)
 
 
 def is_mixed(value: str) -> bool:
@@ -226,6 +257,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 _JOINED = re.compile(r"[a-z]{1,14}(?:[-_./:](?:[a-z]{1,14}|v?\d{1,4}))+")
 _SHARE, _SHARE_JOINED = 0.75, 0.5
 _SHORTEST_PART = 4  # letters of a word within a compound
+_SHORTEST_BEHIND_SLASH = 7
 
 
 WORDS = "words.marisa"

@@ -35,6 +35,8 @@ _NOT_IN_JOINT = re.compile(r"[\s\d]+")
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _WIF = re.compile(rf"[59KLc][{_BASE58}]{{50,51}}")
 _WIF_VERSIONS = (0x80, 0xEF)  # main and test network
+_KEY_PAIR = re.compile(r"\[\s{0,9}(?P<value>\d{1,3}(?:,\s{0,9}\d{1,3}){63})\s{0,9}\]")
+_DIFFERENT_BYTES = 46  # of 64 that are random: 57 on the average
 _SHORTEST_WIF = b"a" * 51
 
 
@@ -45,6 +47,7 @@ def wallet_keys(text: str) -> Iterator[tuple[int, int]]:
     data = text.encode("latin-1", "replace")
     yield from _private_keys(text, data.translate(_RUNS))
     yield from _seed_phrases(text, data.translate(_LETTERS))
+    yield from _key_pairs(text)
 
 
 def _bare(text: str) -> str:
@@ -125,12 +128,23 @@ def _phrases(text: str, words: list[re.Match[str]]) -> Iterator[list[re.Match[st
     begin = 0
     for number, joint in enumerate([*joints, None], 1):
         if joint != usual:
-            if _is_phrase([word[0].lower() for word in words[begin:number]]):
-                yield words[begin:number]
+            row = words[begin:number]
+            yield from (phrase for phrase in (row, *_by_line(text, row)) if _is_phrase(phrase))
             begin = number
 
 
-def _is_phrase(words: list[str]) -> bool:
+def _by_line(text: str, row: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
+    """Yield the words of each line: the lines around a phrase may be of known words, too."""
+    begin = 0
+    for number, (one, other) in enumerate(pairwise(row), 1):
+        if "\n" in text[one.end() : other.start()]:
+            yield row[begin:number]
+            begin = number
+    yield row[begin:]
+
+
+def _is_phrase(row: list[re.Match[str]]) -> bool:
+    words = [word[0].lower() for word in row]
     return (
         _FEWEST_WORDS <= len(words) <= _MOST_WORDS
         and len(set(words)) >= _DIFFERENT * len(words)
@@ -147,6 +161,14 @@ def _private_keys(text: str, runs: bytes) -> Iterator[tuple[int, int]]:
         if end - at <= len(_SHORTEST_WIF) + 1 and _is_wif(text[at:end]):
             yield at, end
         at = runs.find(_SHORTEST_WIF, end)
+
+
+def _key_pairs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield lists of 64 bytes that look random: key pairs of Solana are kept so."""
+    for found in _KEY_PAIR.finditer(text):
+        numbers = [int(number) for number in found["value"].split(",")]
+        if max(numbers) < 256 and len(set(numbers)) >= _DIFFERENT_BYTES and numbers != sorted(numbers):
+            yield found.span("value")
 
 
 def _is_wif(text: str) -> bool:

@@ -260,3 +260,90 @@ def test_letters_of_one_case_that_hold_no_word_are_a_key(place: str) -> None:
 def test_a_long_value_is_masked_to_its_end_where_a_sentence_would_end_in_it() -> None:
     text = "the password of the new box, as Ann says: " + VALUES[0] * 5
     assert mask(text) == "the password of the new box, as Ann says: •••"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("aws_secret_access_key = /HaxZ0q7Lw2Rv/5Yb8kT3mPd9cJf6sNu1gVe4iWo", None),
+        ("SECRET_KEY=/Zk39dLq0vB8sNx2YpT7uWm4c", None),
+        ("echo Dulcimer610 | sudo -S systemctl restart nginx", "Dulcimer610"),
+        ("printf 'Qm3Xk9Zt7\\nQm3Xk9Zt7\\n' | sudo passwd ann", "Qm3Xk9Zt7"),
+        (
+            "====  ====  ===========\nhost  user  password\n====  ====  ===========\nnas   ann   Dulcimer172\n"
+            "====  ====  ===========",
+            "Dulcimer172",
+        ),
+        ("kind: Secret\napiVersion: v1\ntype: Opaque\ndata:\n  conf: c2VjcmV0OmE5Zjg3\n", "c2VjcmV0OmE5Zjg3"),
+        (f"tail -3 id\n{'Ab3dE' * 12}\nq7Lw2Rv5Yb8kT3==\n-----END OPENSSH PRIVATE KEY-----", "q7Lw2Rv5Yb8kT3"),
+        ("GitHub recovery codes:\na1b2c-d3e4f\n9k8j7-h6g5f\nq2w3e-r4t5y\n", "9k8j7-h6g5f"),
+        (f"[{', '.join(str(byte * 37 % 256) for byte in range(3, 67))}]", "111, 148, 185"),
+    ],
+)
+def test_a_secret_of_a_place_is_masked_in_messages_and_results(text: str, value: str | None) -> None:
+    value = value or text.split("=", 1)[1].strip()
+    assert value in text
+    assert all(value not in kept for kept in stored(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "secret = /etc/ssl/private/db2024.pem",
+        "token: /run/secrets/token_v2",
+        "echo $PASSWORD1 | sudo -S ls",
+        "echo done\n-----END PRIVATE KEY-----",
+        "recovery codes:\nkeep them\nprint them\nhide them\n",
+        f"[{', '.join(map(str, range(64)))}]",
+    ],
+)
+def test_a_path_a_variable_and_ordered_numbers_stay(text: str) -> None:
+    assert stored(text) == {text}
+
+
+@pytest.mark.parametrize("value", ["Tangerine239!", "Papillon663#", "Qm3Xk9Zt7Lw"])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Het wachtwoord van de wifi is {}.",
+        "Heslo k wifi je {}.",
+        "Lösenordet till routern är {}.",
+        "Wifi şifresi {}, unutma.",
+        "мой пароль теперь {}",
+        "Пароль до роутера — {}",
+        "वाईफाई का पासवर्ड {} है",
+        "Ο κωδικός του wifi είναι {}",
+        "I changed my Netflix password from something to {} yesterday",
+    ],
+)
+def test_a_password_that_a_sentence_gives_is_masked_in_any_language(sentence: str, value: str) -> None:
+    assert value[:-1] not in mask(sentence.format(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("PIN der EC-Karte: 167716", "167716"),
+        ("Koden til døra er 3611", "3611"),
+        ("the key box code is 6713", "6713"),
+        ("Le code du portail est 48A21", "48A21"),
+    ],
+)
+def test_the_code_of_a_card_or_a_door_is_masked(text: str, code: str) -> None:
+    assert mask(text) == text.replace(code, "•••")
+
+
+def test_a_seed_phrase_is_masked_between_lines_of_its_words() -> None:
+    phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+    phrase = phrase.replace("legal winner thank yellow", "absorb canyon title yellow")
+    assert phrase not in mask(f"tail\ntail\n{phrase}\n\ntail\ntail")
+
+
+def test_the_old_password_and_the_new_one_are_both_masked() -> None:
+    sentence = "I changed my Netflix password from Tangerine239! to Papillon663# today"
+    assert mask(sentence) == "I changed my Netflix password from ••• today"
+
+
+def test_the_name_of_an_algorithm_is_no_password() -> None:
+    sentence = "the password hash algorithm is argon2id"
+    assert mask(sentence) == sentence
