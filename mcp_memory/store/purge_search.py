@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from mcp_memory.core.regular_files import open_own, read_own
+from mcp_memory.core.regular_files import open_own, read_own, remove_own
 from mcp_memory.store import files
 
 if TYPE_CHECKING:
@@ -342,7 +342,7 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
             continue
         if _is_copy(home, path):
             if delete_copies:
-                path.unlink(missing_ok=True)
+                remove_own(path)
                 deleted.append(name)
             else:
                 copies.append(name)

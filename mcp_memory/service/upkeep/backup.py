@@ -28,7 +28,7 @@ from mcp_memory import __version__
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
 from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.progress import Tell, counting, untold
-from mcp_memory.core.regular_files import open_own, read_own
+from mcp_memory.core.regular_files import open_own, read_own, remove_own
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, BackupManifest, Writer
 from mcp_memory.store import files
@@ -95,7 +95,7 @@ def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: dat
         part.replace(path)
         files.sync_folder(folder)
     finally:
-        part.unlink(missing_ok=True)
+        remove_own(part)
     return Backup(path=path, bytes=path.stat().st_size, manifest=manifest, removed=_rotate(path, about.home, keep))
 
 
@@ -268,5 +268,5 @@ def _rotate(newest: Path, home: str, keep: int) -> tuple[Path, ...]:
         if one.path != newest and one.manifest is not None and one.manifest.home == home
     ]
     for path in ours[keep - 1 :]:
-        path.unlink(missing_ok=True)
+        remove_own(path)
     return tuple(ours[keep - 1 :])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.logs import SafeText
+from mcp_memory.core.regular_files import remove_own
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Forgotten
@@ -289,7 +290,7 @@ class RetentionVerbs(Verbs):
             store.note_verified([*cut_short, *(f"{self.space}/{one}" for one in done.tombstones[:1])])
         copies = self._backups_with_purged_rows() if delete_copies or not chosen else []
         for path in copies if delete_copies else ():
-            path.unlink(missing_ok=True)
+            remove_own(path)
         named = [path.relative_to(home).as_posix() for path in copies]
         return _report(done)(
             copies=() if delete_copies else named,
