@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LEAST", "PIECE", "STEP", "Matches", "Proof", "Traces", "forms", "own_words", "prove"]
+__all__ = ["LEAST", "PIECE", "STEP", "Matches", "Proof", "Traces", "copies_in", "forms", "own_words", "prove"]
 
 PIECE, STEP, LEAST = 24, 12, 8
 """Bytes."""
@@ -379,6 +379,11 @@ def _is_log(home: Path, path: Path) -> bool:
     parts = path.relative_to(home).parts
     set_aside = parts[0] == "spaces" and ".jsonl." in path.name
     return set_aside or parts[0] in _LOGS or (len(parts) == 1 and ".log" in path.name)
+
+
+def copies_in(home: Path) -> list[Path]:
+    """Return the files below the home that are neither its own files nor logs."""
+    return [path for path in _below(home) if _is_copy(home, path) and not _is_log(home, path)]
 
 
 def _is_copy(home: Path, path: Path) -> bool:

@@ -17,7 +17,6 @@ import re
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -36,7 +35,7 @@ from mcp_memory.store.protocol import EmbeddedStore
 from mcp_memory.store.sqlite.database import explained
 from mcp_memory.store.sqlite.upkeep import snapshots
 
-__all__ = ["Backup", "back_up", "folder_of", "listed", "verify", "with_purged_rows"]
+__all__ = ["Backup", "back_up", "folder_of", "listed", "verify"]
 
 KEPT = 7
 _NAME = re.compile(r"mcp-memory-([0-9a-f]{8})-(\d{8}T\d{9}Z)\.zip")
@@ -220,22 +219,6 @@ def verify(path: Path, *, tell: Tell = untold) -> BackupManifest:
         if not about.is_known:
             raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this one first.")
     return manifest
-
-
-def with_purged_rows(home: Path, home_id: str) -> list[Path]:
-    """Return the backups below the home that have rows which were purged since; `home_id` is the id of the home.
-
-    Backups of other memories and files that cannot be read are left out.
-    """
-    found = list[Path]()
-    for path in sorted(folder_of(home).rglob("*.zip")):
-        with suppress(McpMemoryError, OSError), archive.opened(path) as (manifest, packed), _scratch(path) as scratch:
-            copy = Path(scratch) / DATABASE
-            with copy.open("wb") as file:
-                archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
-            if manifest.home == home_id and any(one.was_purged for one in snapshots.returned(copy, home / "spaces")):
-                found.append(path)
-    return found
 
 
 def _scratch(path: Path) -> tempfile.TemporaryDirectory[str]:
