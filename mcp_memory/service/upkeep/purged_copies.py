@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-import apsw
-
 from mcp_memory.core.errors import Damaged, McpMemoryError
 from mcp_memory.core.private_files import open_private
 from mcp_memory.core.regular_files import open_own, read_own, remove_own, require_own, written_ms
@@ -109,7 +107,7 @@ class _Search:
             return snapshots.described(copy).home == self._home_id and any(
                 one.was_purged for one in snapshots.returned(copy, self._home / "spaces")
             )
-        except (Damaged, apsw.Error):
+        except Damaged:
             return written < self._purged.last
         finally:
             copy.unlink(missing_ok=True)
