@@ -107,8 +107,8 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
     purged. Rows, indexes, files and free pages of the database
     are rewritten without the erased text; it stays known as forgotten, by a digest that cannot be read back. Copies
     elsewhere are yours to delete, and a running program may hold the text until it ends. Names of sessions and imported
-    files with erased words are replaced. Backups are also searched for rows that earlier purges erased. Exit code 1 if
-    any of it was found, in a backup too.
+    files with erased words are replaced. Backups, exports and quarantine folders in the home are also searched for rows
+    that earlier purges erased. Exit code 1 if any of it was found, in a copy too.
 
     \b
     mcp-memory purge
@@ -133,7 +133,7 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
         copies = ", and every copy in the home that has it" if backups else ""
         click.confirm(f"Erase {what} for good{copies}? Nobody can bring it back.", abort=True, err=True)
     elif backups and not about and not yes:
-        click.confirm("Delete every backup in the home with purged rows?", abort=True, err=True)
+        click.confirm("Delete every copy in the home with purged rows?", abort=True, err=True)
     done = ask(lambda memory: memory.purge(chosen, delete_copies=backups))
     print_answer(done, _erased(done))
     is_left = bool(done.copies or (done.proof and done.proof.copies))
@@ -153,7 +153,7 @@ def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
     yield f"To erase some for good: mcp-memory purge {rows[-1][0]}, or --all, or --older-than 30d."
 
 
-_DELETE = "Delete it yourself; of backups, `mcp-memory purge --all --backups` does."
+_DELETE = "Delete it yourself, or every such copy with `mcp-memory purge --all --backups`."
 
 
 def _erased(done: PurgeReport) -> Iterator[str]:

@@ -48,7 +48,11 @@ def touch(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and the missing ones above it. Raises OSError, also if a file has the name."""
+    """Create a folder and the missing ones above it. Raises OSError, also if a file has the name.
+
+    In a home, raises OSError (ELOOP) if a folder above it is a symbolic link.
+    """
+    regular_files.require_own(path)
     try:
         path.mkdir(mode=_OWNER_FOLDER)
     except FileExistsError:

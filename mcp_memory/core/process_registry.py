@@ -25,9 +25,9 @@ from threading import Lock
 from typing import Any
 
 from mcp_memory import __version__
-from mcp_memory.core import regular_files
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.private_files import make_folder, opener
+from mcp_memory.core.regular_files import own_opener, remove_own, require_own_folders
 from mcp_memory.core.text import one_line
 
 _WAITS_S = 2.0
@@ -100,7 +100,7 @@ class ProcessNote:
             if sys.platform == "win32":  # there no open file can be deleted
                 os.close(self._handle)
             with suppress(OSError):
-                self._path.unlink(missing_ok=True)
+                remove_own(self._path)
             if sys.platform != "win32":
                 os.close(self._handle)
 
@@ -108,9 +108,10 @@ class ProcessNote:
 def register(home: Path, *, what: str, space: str = "") -> ProcessNote | None:
     """Note that this process holds the home; None where nothing can be noted. The home is made where it is missing.
 
-    Raises StoreUnavailable, with who it is, while another has the home to itself.
+    Raises StoreUnavailable, with who it is, while another has the home to itself; also if a folder of it is a link.
     """
     home = home.resolve()
+    require_own_folders(home)
     try:
         folder = _folder(home)
         gate = opener(str(folder / "gate"), os.O_RDWR | os.O_CREAT)
@@ -131,9 +132,11 @@ def register(home: Path, *, what: str, space: str = "") -> ProcessNote | None:
 def exclusive(home: Path, what: str) -> Generator[None]:
     """Have the home to oneself; this process may still open it. `what` is said to those who would come in.
 
-    Raises StoreUnavailable, with who they are, where others hold it, and where it cannot be written to.
+    Raises StoreUnavailable, with who they are, where others hold it, where it cannot be written to, and where a folder
+    of it is a symbolic link.
     """
     home = home.resolve()
+    require_own_folders(home)
     try:
         gate = opener(str(_folder(home) / "gate"), os.O_RDWR | os.O_CREAT)
     except OSError as error:
@@ -216,7 +219,7 @@ def _noted(folder: Path, about: dict[str, str]) -> ProcessNote:
         except BaseException:
             os.close(handle)
             with suppress(OSError):
-                path.unlink(missing_ok=True)
+                remove_own(path)
             raise
         os.close(handle)
 
@@ -232,7 +235,7 @@ def _present(path: Path) -> HomeProcess | None:
     """Return the process that holds a file's lock; where it has ended, delete the file and return None."""
     pid = int(number) if (number := path.name.partition("-")[0]).isdigit() else 0
     try:
-        handle = regular_files.opener(str(path), os.O_RDONLY)
+        handle = own_opener(str(path), os.O_RDONLY)
     except PermissionError:  # of another user
         return HomeProcess(pid=pid)
     except OSError:  # the process has ended, or this is not a regular file
@@ -242,14 +245,14 @@ def _present(path: Path) -> HomeProcess | None:
             return _read(handle) or HomeProcess(pid=pid)
         if sys.platform != "win32":
             with suppress(OSError):
-                path.unlink(missing_ok=True)
+                remove_own(path)
     except OSError:  # a file system without locks: nobody is noted there
         return None
     finally:
         os.close(handle)
     if sys.platform == "win32":
         with suppress(OSError):
-            path.unlink(missing_ok=True)
+            remove_own(path)
     return None
 
 

@@ -3,8 +3,9 @@
 A name may lead to a device that never ends, or to a pipe without a writer. Opening either raises OSError at once, as
 a missing file does. The type is checked on the open descriptor, so links count as their targets.
 
-Of the files of a home, symbolic links are refused (`open_own`): a link planted there must not bring other files of the
-machine into a backup or an export. Standard library only, because hooks import this module.
+In a home, symbolic links are refused, both files and the folders above them: a link must not bring other files of the
+machine into a backup or an export, and nothing outside the home may be written or deleted through one. The home itself
+may be a link. Standard library only, because hooks import this module.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Callable
-from itertools import takewhile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from mcp_memory.core.errors import StoreUnavailable
+
+_FOLDERS = ("backups", "hooks", "logs", "run", "spaces", "unsettled")
+_FOLDERS_OF_SPACE = ("conversations", "mmds", "refs", "scenes")
 _MOST = 2**32
 _LATEST_MS = 100_000_000_000_000  # in the year 5138
 
@@ -46,11 +50,8 @@ def read_regular(path: Path, most: int = _MOST) -> bytes:
 
 
 def own_opener(path: str, flags: int) -> int:
-    """Open a regular file of a home, as the `opener` of `open`. Raises OSError (ELOOP) for a link out of the home.
-
-    A file that is a symbolic link is refused wherever it leads. A folder may be one, if it leads into the same home.
-    """
-    _must_stay_inside(Path(path))
+    """Open a regular file of a home, as the `opener` of `open`. Raises OSError (ELOOP) for a link, as `require_own`."""
+    require_own(Path(path))
     if not hasattr(os, "O_NOFOLLOW") and Path(path).is_symlink():
         raise OSError(errno.ELOOP, "it is a symbolic link", path)
     return opener(path, flags | getattr(os, "O_NOFOLLOW", 0))
@@ -75,14 +76,61 @@ def is_own(path: Path) -> bool:
         return False
 
 
-def _must_stay_inside(path: Path) -> None:
-    """Raise OSError (ELOOP) if a folder between the file and the folder `spaces` of its home leads out of that home."""
-    folders = list(takewhile(lambda folder: folder.name != "spaces", path.parents))
-    if len(folders) == len(path.parents) or not any(folder.is_symlink() for folder in folders):
+def remove_own(path: Path) -> None:
+    """Delete a file of a home, or a link itself, if it exists. Raises OSError as `require_own` does."""
+    require_own(path)
+    path.unlink(missing_ok=True)
+
+
+def rename_own(path: Path, to: Path) -> None:
+    """Rename a file or folder of a home, or a link itself. Raises OSError as `require_own` does."""
+    require_own(path)
+    require_own(to)
+    path.replace(to)
+
+
+def require_own(path: Path) -> None:
+    """Raise OSError (ELOOP) if the path is in a home and a folder between the two is a symbolic link.
+
+    Paths outside of any home pass. Call this before a file is written, renamed or deleted.
+    """
+    linked = False
+    for folder in path.parents:
+        linked = linked or _is_link(folder)
+        if linked and folder.name in _FOLDERS and _is_home(folder.parent):
+            raise OSError(errno.ELOOP, "its folder is a symbolic link", str(path))
+
+
+def require_own_folders(home: Path) -> None:
+    """Check the folders of a home before it is used. Raises StoreUnavailable if one of them is a symbolic link."""
+    for folder in _folders(home):
+        if _is_link(folder):
+            raise StoreUnavailable(
+                f"{folder} is a symbolic link to {os.path.realpath(folder)}, and the folders of a home must not be "
+                "links: files would be written and deleted there. Remove the link; move the folder into its place if "
+                "it belongs to this memory."
+            )
+
+
+def _folders(home: Path) -> Iterator[Path]:
+    yield from (home / name for name in _FOLDERS)
+    try:
+        spaces = sorted((home / "spaces").iterdir())
+    except OSError:
         return
-    home = path.parents[len(folders)].parent
-    if not path.parent.resolve().is_relative_to(home.resolve()):
-        raise OSError(errno.ELOOP, "its folder is a symbolic link out of the home", str(path))
+    for space in spaces:
+        yield space
+        yield from (space / name for name in _FOLDERS_OF_SPACE)
+
+
+def _is_link(path: Path) -> bool:
+    """Tell whether the path is a symbolic link or, on Windows, a junction."""
+    is_junction: Callable[[Path], bool] | None = getattr(os.path, "isjunction", None)  # from Python 3.12 on
+    return os.path.islink(path) or (is_junction is not None and is_junction(path))  # noqa: PTH114 faster than Path
+
+
+def _is_home(folder: Path) -> bool:
+    return any(os.path.lexists(folder / name) for name in ("memory.db", "identity.json"))
 
 
 def _open(path: Path, opener: Callable[[str, int], int]) -> io.BufferedReader:

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from mcp_memory.core.errors import Damaged
 from mcp_memory.core.private_files import make_folder, open_private
-from mcp_memory.core.regular_files import open_own, read_own
+from mcp_memory.core.regular_files import open_own, read_own, remove_own
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import Record, Ref, Scene, Turn
 from mcp_memory.store.write_intents import note
@@ -220,7 +220,7 @@ def write_whole(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         beside.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        remove_own(beside)
     sync_folder(path.parent)
 
 
@@ -259,7 +259,7 @@ def is_there(path: Path) -> bool:
 
 def remove(path: Path) -> None:
     note(path)
-    path.unlink(missing_ok=True)
+    remove_own(path)
 
 
 def beyond(path: Path, committed: int) -> bytes:

@@ -44,6 +44,7 @@ from mcp_memory.core.types import (
 from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach, Which
 from mcp_memory.store.purge_search import Traces
+from mcp_memory.store.sql.purged_rows import PurgedRows
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import (
     Appended,
@@ -1033,6 +1034,10 @@ class EmbeddedStore(Store, Protocol):
 
     def unverified_purges(self) -> list[str]:
         """Return purges that were not verified, for they were killed or are running: `work/x3`, by first tombstone."""
+        ...
+
+    def purged_rows(self) -> PurgedRows:
+        """Return what recognises purged rows of all spaces in copies."""
         ...
 
     def note_verified(self, purges: Sequence[str]) -> None:

@@ -25,14 +25,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from mcp_memory.core.regular_files import open_own, read_own
+from mcp_memory.core.regular_files import open_own, read_own, remove_own
 from mcp_memory.store import files
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LEAST", "PIECE", "STEP", "Matches", "Proof", "Traces", "forms", "own_words", "prove"]
+__all__ = ["LEAST", "PIECE", "STEP", "Matches", "Proof", "Traces", "copies_in", "forms", "own_words", "prove"]
 
 PIECE, STEP, LEAST = 24, 12, 8
 """Bytes."""
@@ -342,7 +342,7 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
             continue
         if _is_copy(home, path):
             if delete_copies:
-                path.unlink(missing_ok=True)
+                remove_own(path)
                 deleted.append(name)
             else:
                 copies.append(name)
@@ -379,6 +379,11 @@ def _is_log(home: Path, path: Path) -> bool:
     parts = path.relative_to(home).parts
     set_aside = parts[0] == "spaces" and ".jsonl." in path.name
     return set_aside or parts[0] in _LOGS or (len(parts) == 1 and ".log" in path.name)
+
+
+def copies_in(home: Path) -> list[Path]:
+    """Return the files below the home that are neither its own files nor logs."""
+    return [path for path in _below(home) if _is_copy(home, path) and not _is_log(home, path)]
 
 
 def _is_copy(home: Path, path: Path) -> bool:

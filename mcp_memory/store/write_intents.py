@@ -23,12 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mcp_memory.core.private_files import make_folder, opener
-from mcp_memory.core.regular_files import read_own
+from mcp_memory.core.regular_files import is_own, read_own, remove_own
 
 __all__ = ["Written", "left", "note", "noting", "paths_of", "take_away"]
 
 _FOLDER = "unsettled"
 _WHOLE, _MORE = b"=", b"+"
+_MARK = re.compile(r"\d+-\d+-[0-9a-f]{8}")
 _APPENDED = re.compile(rb"(?:(\d+):)?(.*)", re.DOTALL)
 
 
@@ -79,9 +80,9 @@ def note(path: Path, *, whole: bool = True, length: int | None = None) -> None:
 
 
 def left(home: Path) -> list[Path]:
-    """Return the marks that exist."""
+    """Return the marks that exist. Other files in their folder are not ours: they are neither read nor deleted."""
     try:
-        return [Path(entry.path) for entry in os.scandir(home / _FOLDER)]
+        return [path for path in (home / _FOLDER).iterdir() if _MARK.fullmatch(path.name) and is_own(path)]
     except FileNotFoundError:
         return []
 
@@ -90,7 +91,7 @@ def take_away(marks: Iterable[Path]) -> None:
     """Delete the marks of files that are settled and committed; a mark that stays is settled again later."""
     for mark in marks:
         with suppress(OSError):
-            mark.unlink(missing_ok=True)
+            remove_own(mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Written:
 def paths_of(mark: Path) -> dict[PurePosixPath, Written]:
     """Return the files that a mark names, relative to the home, and how each was written.
 
-    A last line that was cut short is ignored: its file was not touched yet.
+    A last line that was cut short is ignored: its file was not touched yet. So are paths that lead out of the home.
     """
     try:
         lines = read_own(mark).split(b"\n")[:-1]
@@ -114,6 +115,8 @@ def paths_of(mark: Path) -> dict[PurePosixPath, Written]:
     for line in lines:
         length, name = _APPENDED.fullmatch(line[1:]).groups()  # type: ignore[union-attr]
         path = PurePosixPath(name.decode("utf-8", "surrogateescape"))
+        if path.is_absolute() or ".." in path.parts:
+            continue
         before = found.get(path)
         whole = line[:1] == _WHOLE or (before is not None and before.whole)
         found[path] = Written(whole, min(int(length or 0), before.length) if before else int(length or 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,6 +96,91 @@ def test_a_backup_that_an_earlier_purge_left_is_named_and_deleted(run: Run, home
     assert (done.exit_code, done.stdout.count("Deleted backups/")) == (0, 1)
     assert len(list((home / "backups").glob("*.zip"))) == 1
     assert run("purge", "--all", "--yes", home=home).exit_code == 0
+
+
+def _backed_up(run: Run, home: Path) -> Path:
+    run("backup", home=home)
+    return next((home / "backups").glob("*.zip"))
+
+
+def _rebuilt(run: Run, home: Path) -> Path:
+    run("rebuild", home=home)
+    return next((home / "backups").glob("aside-*-rebuild"))
+
+
+def _restored(run: Run, home: Path) -> Path:
+    backup = _backed_up(run, home).rename(home.parent / "backup.zip")
+    run("restore", str(backup), home=home)
+    return next((home / "backups").glob("aside-*-restore"))
+
+
+def _files_restored(run: Run, home: Path) -> Path:
+    aside = _restored(run, home)
+    for database in aside.glob("memory.db*"):
+        database.unlink()
+    return aside
+
+
+def _damaged(run: Run, home: Path) -> Path:
+    aside = _rebuilt(run, home)
+    (aside / "memory.db").write_bytes(b"SQLite format 3" + bytes(9_000))
+    return aside
+
+
+def _exported(run: Run, home: Path) -> Path:
+    run("export", str(home / "memory.zip"), home=home)
+    return home / "memory.zip"
+
+
+def _result_set_aside(run: Run, home: Path) -> Path:
+    aside = home / "backups/aside-20260101T000000Z-repair"
+    shutil.copytree(home / "spaces/default/refs", aside / "spaces/default/refs")
+    return aside
+
+
+@pytest.mark.parametrize("what", ["a1", "t1", "result"])
+@pytest.mark.parametrize(
+    "copied", [_backed_up, _rebuilt, _restored, _files_restored, _damaged, _exported, _result_set_aside]
+)
+def test_a_copy_with_purged_rows_is_named_by_every_purge_until_it_is_deleted(
+    run: Run, home: Path, copied: Callable[[Run, Path], Path], what: str
+) -> None:
+    result = anyio.run(_offloaded, home)
+    copy = copied(run, home)
+    forgotten = run("forget", result if what == "result" else what, home=home)
+    assert forgotten.exit_code == 0, forgotten.output
+    if copied is not _result_set_aside or what == "result":
+        _named_until_deleted(run, home, copy)
+    else:  # it has other rows only
+        assert run("purge", "--all", "--yes", "--backups", home=home).exit_code == 0
+        assert copy.exists()
+
+
+def _named_until_deleted(run: Run, home: Path, copy: Path) -> None:
+    name = copy.relative_to(home).as_posix()
+    for arguments in (["--all"], ["--all"], ["x2"]):
+        if arguments == ["x2"]:
+            run("forget", "t9", home=home)
+        done = run("purge", *arguments, "--yes", home=home)
+        assert (done.exit_code, name in unwrapped(done.stdout)) == (1, True), done.output
+    done = run("purge", "--all", "--yes", "--backups", home=home)
+    assert (done.exit_code, f"Deleted {name}" in unwrapped(done.stdout)) == (0, True), done.output
+    assert not copy.exists()
+    assert run("purge", "--all", "--yes", home=home).exit_code == 0
+
+
+async def _offloaded(home: Path) -> str:
+    async with open_memory(home=home, embedder="none") as memory:
+        return (await memory.offload_tool_result("ls", "a list of harbours\n" * 40, task="Find a harbour")).ref
+
+
+def test_a_copy_of_rows_that_were_said_again_or_stay_is_kept(run: Run, home: Path) -> None:
+    run("forget", "a1", home=home)
+    run("purge", "--all", "--yes", home=home)
+    run("remember", "Ines keeps bees near Porto.", home=home)
+    kept = [_exported(run, home), _backed_up(run, home), _rebuilt(run, home)]
+    assert run("purge", "--all", "--yes", "--backups", home=home).exit_code == 0
+    assert [path.exists() for path in kept] == [True, True, True]
 
 
 def test_a_purge_answers_programs_in_json(run: Run, home: Path) -> None:

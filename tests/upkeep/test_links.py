@@ -1,4 +1,7 @@
-"""A link that leads nowhere in the place of one file is named, set aside, and that file is written anew."""
+"""A link in the place of a file or a folder of a home.
+
+Of a file: a link that leads nowhere is named, set aside, and the file is written anew. Of a folder: the home is refused.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,19 @@ from pathlib import Path
 
 import anyio
 import pytest
+from click.testing import CliRunner, Result
 
 from mcp_memory.cli.doctor import examine
+from mcp_memory.cli.main import program
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.private_files import make_folder, open_private
+from mcp_memory.core.regular_files import read_own, remove_own, rename_own
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import repair
+from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.store.sqlite.store import open_store
+from tests.cli.conftest import unwrapped
 from tests.portable.homes import CLOCK, lived_in
 
 NOW = datetime(2026, 5, 8, 8, 0, tzinfo=UTC)
@@ -104,12 +114,102 @@ def test_no_backup_or_check_reads_through_a_link(home: Path, tmp_path: Path, nam
     assert outside.read_bytes() == OUTSIDE
 
 
-def test_a_folder_that_leads_out_of_the_home_is_not_read(home: Path, tmp_path: Path) -> None:
-    refs = home / "spaces/default/refs"
-    shutil.move(refs, tmp_path / "elsewhere")
-    refs.symlink_to(tmp_path / "elsewhere")
+# --- folders ----------------------------------------------------------------------------------------
+
+FOLDERS = [
+    *("unsettled", "backups", "run", "logs", "hooks", "spaces", "spaces/default", "spaces/another"),
+    *(f"spaces/default/{name}" for name in ("conversations", "mmds", "refs", "scenes")),
+]
+COMMANDS = [
+    *(["status"], ["remember", "The boat is red."], ["backup"], ["rebuild"], ["rebuild", "--accept"]),
+    *(["purge", "--all", "--yes", "--backups"], ["doctor"], ["doctor", "--repair"], ["search", "boat"]),
+]
+
+
+def run(*arguments: str, home: Path) -> Result:
+    return CliRunner().invoke(program, ["--home", str(home), *arguments], prog_name="mcp-memory")
+
+
+def led_out(home: Path, name: str, outside: Path) -> None:
+    """Put a link out of the home in the place of a folder; its target has the same files and those of others."""
+    folder = home / name
+    if folder.is_dir():
+        shutil.move(folder, outside)
+    outside.mkdir(exist_ok=True)
+    for other in ("notes.txt", "12-34.json", "2026-05-07.jsonl", "1-2-0123abcd", "001-plan.mmd", ".x.1-1.tmp"):
+        (outside / other).write_text(f"={name}/notes.txt\n")
+    folder.symlink_to(outside)
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_nothing_is_written_or_deleted_through_a_folder_that_is_a_link(home: Path, tmp_path: Path, name: str) -> None:
+    led_out(home, name, outside := tmp_path / "outside")
+    before, backup = contents(outside), tmp_path / "backups"
+    for command in [*COMMANDS, ["backup", "--to", str(backup)], ["export", str(tmp_path / "all.zip")]]:
+        done = run(*command, home=home)
+        assert contents(outside) == before, command
+        assert done.exit_code != 0, command
+        assert f"{name} is a symbolic link to" in unwrapped(done.output), command
+    assert (home / name).is_symlink()
+    assert not backup.exists()
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_home_works_again_once_a_link_is_removed(home: Path, tmp_path: Path, name: str) -> None:
+    led_out(home, name, tmp_path / "outside")
+    (home / name).unlink()
+    assert run("status", home=home).exit_code == 0
+
+
+def test_nothing_is_restored_into_a_home_with_a_folder_that_is_a_link(home: Path, tmp_path: Path) -> None:
     with closing(open_store(home)) as store:
         made = back_up(store, home, to=tmp_path / "backups", now=NOW)
-    assert made.manifest is not None
-    assert all("symbolic link" in one for one in made.manifest.lacking)
-    assert len(made.manifest.lacking) > 0
+    led_out(home, "spaces/default/mmds", outside := tmp_path / "outside")
+    before = contents(outside)
+    with pytest.raises(StoreUnavailable, match="mmds is a symbolic link to"):
+        restore(made.path, home, now=NOW)
+    assert contents(outside) == before
+
+
+def test_a_link_to_a_home_is_a_home(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(home)
+    for command in (["status"], ["remember", "The boat is red."], ["backup"], ["rebuild"], ["doctor", "--repair"]):
+        done = run(*command, home=tmp_path / "link")
+        assert done.exit_code == 0, done.output
+    assert "The boat is red." in run("search", "red boat", home=home).stdout
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_that_becomes_a_link_while_the_home_is_open_is_refused(home: Path, tmp_path: Path, name: str) -> None:
+    led_out(home, name, outside := tmp_path / "outside")
+    before, inside = contents(outside), home / name / "notes.txt"
+    for attempt in (remove_own, read_own, make_folder):
+        with pytest.raises(OSError, match="its folder is a symbolic link"):
+            attempt(inside)
+    with pytest.raises(OSError, match="its folder is a symbolic link"):
+        open_private(inside, "wb")
+    with pytest.raises(OSError, match="its folder is a symbolic link"):
+        rename_own(home / "memory.db", inside)
+    with pytest.raises(OSError, match="its folder is a symbolic link"):
+        rename_own(inside, home / "notes.txt")
+    assert contents(outside) == before
+
+
+def test_a_file_of_another_program_among_the_write_intents_is_kept(home: Path) -> None:
+    folder = home / "unsettled"
+    folder.mkdir(exist_ok=True)
+    (folder / "notes.txt").write_text("Mine.")
+    (folder / "7-8-0123abcd").write_text("=../outside.jsonl\n=/outside.jsonl\n=spaces/default/refs/../../x.jsonl\n")
+    for outside in (home.parent / "outside.jsonl", home / "spaces/x.jsonl"):
+        outside.write_text("{}\n")
+    open_store(home).close()
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    assert (home.parent / "outside.jsonl").exists()
+    assert (home / "spaces/x.jsonl").exists()

@@ -33,6 +33,7 @@ from mcp_memory.core.errors import HomeGone, McpMemoryError, StoreUnavailable
 from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.core.opened_folder import OpenedFolder
 from mcp_memory.core.private_files import open_private, opener
+from mcp_memory.core.regular_files import remove_own
 from mcp_memory.integrations.hooks import Kind
 from mcp_memory.integrations.hooks.conversations import Conversations, HookAnswer, HookEvent, read
 from mcp_memory.integrations.hooks.endpoint import (
@@ -204,7 +205,7 @@ class HookDaemon:
         for file in endpoint_files(self._place.home):
             there = DaemonEndpoint.read(file)
             if there is not None and is_older(there.version, __version__):
-                file.unlink(missing_ok=True)
+                remove_own(file)
         DaemonEndpoint(os.getpid(), port, self._token, __version__).write(self._place.file)
 
     def _end_on_signals(self) -> None:
@@ -216,7 +217,7 @@ class HookDaemon:
 
     def _disappear(self) -> None:
         if self._is_ours():
-            self._place.file.unlink(missing_ok=True)
+            remove_own(self._place.file)
 
     def _is_ours(self) -> bool:
         there = DaemonEndpoint.read(self._place.file)

@@ -24,7 +24,7 @@ from mcp_memory import __version__
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.paths import HOME_VARIABLE, expanded, home_of_environment
 from mcp_memory.core.private_files import make_folder, open_private
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import read_regular, remove_own
 
 PROTOCOL = b"mcp-memory-hook/1"
 """What a hook says first, with a nonce. See `client` and `resident` for what follows."""
@@ -176,7 +176,7 @@ class PendingLog:
         file = self._file(place)
         try:
             if read_regular(file) == self._told(place):
-                file.unlink()
+                remove_own(file)
         except OSError:
             return
 
@@ -199,7 +199,7 @@ def pending_logs(place: DaemonFiles) -> list[PendingLog]:
             found += [note] if held["space"] == place.space else []
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             with suppress(OSError):  # a folder of that name stays
-                file.unlink(missing_ok=True)
+                remove_own(file)
     return found
 
 

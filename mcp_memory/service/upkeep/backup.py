@@ -17,7 +17,6 @@ import re
 import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -28,7 +27,7 @@ from mcp_memory import __version__
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
 from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.progress import Tell, counting, untold
-from mcp_memory.core.regular_files import open_own, read_own
+from mcp_memory.core.regular_files import open_own, read_own, remove_own
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, BackupManifest, Writer
 from mcp_memory.store import files
@@ -36,7 +35,7 @@ from mcp_memory.store.protocol import EmbeddedStore
 from mcp_memory.store.sqlite.database import explained
 from mcp_memory.store.sqlite.upkeep import snapshots
 
-__all__ = ["Backup", "back_up", "folder_of", "listed", "verify", "with_purged_rows"]
+__all__ = ["Backup", "back_up", "folder_of", "listed", "verify"]
 
 KEPT = 7
 _NAME = re.compile(r"mcp-memory-([0-9a-f]{8})-(\d{8}T\d{9}Z)\.zip")
@@ -95,7 +94,7 @@ def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: dat
         part.replace(path)
         files.sync_folder(folder)
     finally:
-        part.unlink(missing_ok=True)
+        remove_own(part)
     return Backup(path=path, bytes=path.stat().st_size, manifest=manifest, removed=_rotate(path, about.home, keep))
 
 
@@ -222,22 +221,6 @@ def verify(path: Path, *, tell: Tell = untold) -> BackupManifest:
     return manifest
 
 
-def with_purged_rows(home: Path, home_id: str) -> list[Path]:
-    """Return the backups below the home that have rows which were purged since; `home_id` is the id of the home.
-
-    Backups of other memories and files that cannot be read are left out.
-    """
-    found = list[Path]()
-    for path in sorted(folder_of(home).rglob("*.zip")):
-        with suppress(McpMemoryError, OSError), archive.opened(path) as (manifest, packed), _scratch(path) as scratch:
-            copy = Path(scratch) / DATABASE
-            with copy.open("wb") as file:
-                archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
-            if manifest.home == home_id and any(one.was_purged for one in snapshots.returned(copy, home / "spaces")):
-                found.append(path)
-    return found
-
-
 def _scratch(path: Path) -> tempfile.TemporaryDirectory[str]:
     """Return a temporary folder beside the backup: a database may not fit into the system's."""
     beside = path.parent if os.access(path.parent, os.W_OK | os.X_OK) else None
@@ -268,5 +251,5 @@ def _rotate(newest: Path, home: str, keep: int) -> tuple[Path, ...]:
         if one.path != newest and one.manifest is not None and one.manifest.home == home
     ]
     for path in ours[keep - 1 :]:
-        path.unlink(missing_ok=True)
+        remove_own(path)
     return tuple(ours[keep - 1 :])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.private_files import make_folder
-from mcp_memory.core.regular_files import is_own, read_own
+from mcp_memory.core.regular_files import is_own, read_own, rename_own
 from mcp_memory.store import files
 
 __all__ = ["Aside"]
@@ -35,7 +35,7 @@ class Aside:
         name = path.relative_to(self.home)
         to = self._room(name)
         try:
-            path.replace(to)
+            rename_own(path, to)
         except OSError as error:
             raise StoreUnavailable(f"{path} cannot be moved to {to} ({error.strerror}). It is where it was.") from None
         files.sync_folder(to.parent)

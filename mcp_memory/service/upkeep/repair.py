@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mcp_memory.core.errors import Damaged, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.process_registry import exclusive
-from mcp_memory.core.regular_files import read_own
+from mcp_memory.core.regular_files import read_own, remove_own, rename_own
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.service.upkeep.backup import folder_of, listed
@@ -113,7 +113,7 @@ def _renamed(store: EmbeddedStore, home: Path) -> Iterator[str]:
     for folder, space in store.misnamed().items():
         to = home / "spaces" / space
         if not to.exists():
-            (home / "spaces" / folder).rename(to)
+            rename_own(home / "spaces" / folder, to)
             files.sync_folder(to.parent)
             yield f"The folder spaces/{folder} has the files of the space {space}, and its name again."
 
@@ -122,10 +122,10 @@ def _left_over(home: Path) -> Iterator[str]:
     """Delete the working copies of backups, restores and rebuilds that were killed. The caller holds the home alone."""
     found = (home.glob(what) for what in (".restore-*.tmp", ".rebuild-*.tmp", "backups/.mcp-memory-*.tmp"))
     for path in sorted(one for some in found for one in some):
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
-            path.unlink(missing_ok=True)
+            remove_own(path)
         yield f"{path.relative_to(home).as_posix()}, of a work that was cut short, is deleted: it was a copy."
 
 

@@ -25,7 +25,6 @@ from mcp_memory.store.values import Conflict, Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from mcp_memory.core.process_registry import HomeProcess
     from mcp_memory.store.forgetting import How, Keeping, Policy, Purged
@@ -63,9 +62,9 @@ class PurgeReport:
     provable: bool = True
     """False in PostgreSQL, whose pages, log, standbys and backups keep deleted bytes for a while, out of our sight."""
     copies: Sequence[str] = ()
-    """Backups in the home with rows that this purge or an earlier one erased."""
+    """Backups, exports and quarantine folders in the home with rows that this purge or an earlier one erased."""
     deleted: Sequence[str] = ()
-    """Such backups that were deleted."""
+    """Such copies that were deleted."""
     bucket: str | None = None
     """The bucket that results were deleted from; if it has versioning, it keeps the deleted versions."""
 
@@ -270,13 +269,15 @@ class RetentionVerbs(Verbs):
 
         Other processes may have the home open: rows and files change in one transaction, and their writes wait while
         the database is rebuilt. Their memory is not touched. Without tombstones it finishes an interrupted purge, and
-        searches the backups of the home for rows that earlier purges erased. `delete_copies` deletes those backups.
+        searches the copies in the home (backups, exports, quarantine folders) for rows that earlier purges erased.
+        `delete_copies` deletes those copies.
         Raises NotFound, changing nothing, for a tombstone that cannot be purged.
         """
         return self._erase(tombstones, delete_copies=delete_copies)
 
     def _erase(self, tombstones: Sequence[str], *, delete_copies: bool) -> PurgeReport:
         from mcp_memory.core import process_registry
+        from mcp_memory.service.upkeep import purged_copies
         from mcp_memory.store.purge_search import Traces, prove
 
         chosen = list(dict.fromkeys(tombstones))
@@ -294,9 +295,9 @@ class RetentionVerbs(Verbs):
             proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
         if shredded:
             store.note_verified([*cut_short, *(f"{self.space}/{one}" for one in done.tombstones[:1])])
-        copies = self._backups_with_purged_rows() if delete_copies or not chosen else []
+        copies = purged_copies.with_purged_rows(home, store)
         for path in copies if delete_copies else ():
-            path.unlink(missing_ok=True)
+            purged_copies.remove(path)
         named = [path.relative_to(home).as_posix() for path in copies]
         return _report(done)(
             copies=() if delete_copies else named,
@@ -306,11 +307,6 @@ class RetentionVerbs(Verbs):
             proof=proof,
             cut_short=bool(cut_short),
         )
-
-    def _backups_with_purged_rows(self) -> list[Path]:
-        from mcp_memory.service.upkeep.backup import with_purged_rows
-
-        return with_purged_rows(self.settings.home, self._parts.store.home_id())
 
     def _purged(self, tombstones: Sequence[str]) -> Purged:
         from mcp_memory.longterm.forgetting import pages_without

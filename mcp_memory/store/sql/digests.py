@@ -32,10 +32,13 @@ __all__ = [
     "forgotten_turns",
     "forgotten_words",
     "husk_hash",
+    "is_distinct",
     "is_keyed",
     "key_of",
     "keyed_id",
     "of",
+    "of_result",
+    "of_words",
     "purged_id",
     "purged_ref",
     "secret",
@@ -103,6 +106,21 @@ def of(tx: Transaction, id: str) -> list[bytes] | None:
     return _of_turn(key, *row) if id[0] == "t" else [_digest(key, "atom" if id[0] == "a" else "ref", *row)]
 
 
+def of_words(key: Key, text: str) -> list[bytes]:
+    """Return the digests of a turn or a statement by its words alone."""
+    return [_digest(key, what, folded(text)) for what in ("atom", "words")]
+
+
+def of_result(key: Key, sha256: str) -> bytes:
+    """Return the digest of a result, by the hash of its bytes."""
+    return _digest(key, "ref", sha256)
+
+
+def is_distinct(text: str) -> bool:
+    """Tell whether a turn is long enough to be recognised by its words alone."""
+    return len(folded(text)) >= _DISTINCT
+
+
 def forgotten_turns(tx: Transaction, session: str, given: Sequence[NewTurn]) -> set[int]:
     """Return the indexes of the given turns that repeat a forgotten turn.
 
@@ -126,7 +144,7 @@ def forgotten_words(tx: Transaction, text: str) -> bool:
     if not _any(tx):
         return False
     key = key_of(tx)
-    return any(_found(tx, _digest(key, what, folded(text))) for what in ("atom", "words"))
+    return any(_found(tx, digest) for digest in of_words(key, text))
 
 
 def forgotten_ref(tx: Transaction, sha256: str) -> int | None:
@@ -206,7 +224,7 @@ def _is_again(tx: Transaction, key: Key, session: str, turn: NewTurn) -> bool:
     said = None if turn.said_at is None else to_ms(turn.said_at)
     known_by = _of_turn(key, turn.role, turn.content, None if turn.guessed else said)
     if turn.role == "tool" and len(turn.content) >= _DISTINCT:
-        known_by += [_digest(key, what, folded(turn.content)) for what in ("atom", "words")]
+        known_by += of_words(key, turn.content)
     if said is not None:
         known_by.append(_in_session(key, turn.role, turn.content, session, undated=not turn.guessed))
     for digest in known_by:

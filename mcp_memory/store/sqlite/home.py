@@ -118,7 +118,12 @@ def exposed(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
         if home.stat().st_mode & stat.S_ISGID:
             return
         ours = [path for path in home.iterdir() if is_ours(path.name)]
-        below = (path for folder in ours if deep and folder.is_dir() for path in folder.rglob("*"))
+        below = (
+            path
+            for folder in ours
+            if deep and folder.is_dir() and not folder.is_symlink()
+            for path in folder.rglob("*")
+        )
         for path in chain(_folder_of_its_own(home), ours, below):
             with suppress(OSError):
                 found = path.lstat()

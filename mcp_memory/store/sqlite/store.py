@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import exporting, moving, pages, word_index
+from mcp_memory.store.sql import exporting, moving, pages, purged_rows, word_index
 from mcp_memory.store.sql.postings import CommonTerms
 from mcp_memory.store.sql.transaction import HomeTransaction, in_home, reads_home, writes, writes_home
 from mcp_memory.store.sql.verbs import SqlVerbs
@@ -154,6 +154,7 @@ class SQLiteStore(SqlVerbs):
 
     purge = writes(purging.purge)
     unverified_purges = reads_home(purging.unverified)
+    purged_rows = reads_home(purged_rows.purged_rows)
     note_verified = writes_home(purging.note_verified)
 
     def secure_delete(self, *, patience: float = 10.0) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import apsw
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.core.regular_files import is_own, open_own
+from mcp_memory.core.regular_files import is_own, open_own, rename_own
 from mcp_memory.store import files
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import line_files
@@ -100,7 +100,7 @@ class SpaceFiles:
         if whole and committed is None:
             lines = rewrite()
         if files.is_there(target) and not is_own(target):  # a folder or a link is in its place
-            target.replace(line_files.aside(target, "damaged"))
+            rename_own(target, line_files.aside(target, "damaged"))
         if files.beyond(target, committed or 0):
             raise line_files.Behind(
                 f"{target} has lines that the database lacks. `mcp-memory doctor --repair` takes them back."
@@ -109,7 +109,7 @@ class SpaceFiles:
             length = files.append(target, lines, committed=committed or 0)
         except Damaged:
             if target.exists():
-                target.replace(line_files.aside(target, "damaged"))
+                rename_own(target, line_files.aside(target, "damaged"))
             self.rewrite(path, rewrite())
         else:
             line_files.note_length(self._tx.con, self._tx.space, path, length)

@@ -31,7 +31,7 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.core.regular_files import is_own, read_own
+from mcp_memory.core.regular_files import is_own, read_own, remove_own, rename_own
 from mcp_memory.core.text import iso
 from mcp_memory.store import files, write_intents
 from mcp_memory.store.sql import canvases, forgetting, pages
@@ -351,7 +351,7 @@ class _Recovery:
         content = files.content_of(target) or b""
         is_edited = content.startswith(b"\xef\xbb\xbf") or b"\r\n" in content or not content.endswith(b"\n")
         if self._left[lost] and lost.file == target:
-            target.replace(line_files.aside(target, "beyond"))
+            rename_own(target, line_files.aside(target, "beyond"))
         if is_whole and not is_edited and lost.file == target:
             line_files.note_length(self._con, tx.space, lost.path, len(content))
         else:
@@ -389,7 +389,7 @@ def settle_files(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> lis
 def _settle_file(con: apsw.Connection, home: Path, path: PurePosixPath, written: write_intents.Written) -> None:
     target = home / path
     for beside in target.parent.glob(f".{target.name.replace('[', '[[]')}.*.tmp"):
-        beside.unlink(missing_ok=True)
+        remove_own(beside)
     match path.parts:
         case ("spaces", space, "mmds", name):
             _settle_canvas(SqliteTransaction(con, home, space), name)
@@ -400,7 +400,7 @@ def _settle_file(con: apsw.Connection, home: Path, path: PurePosixPath, written:
         case ("spaces", space, "refs", name):
             tx = SqliteTransaction(con, home, space)
             if tx.one("SELECT 1 FROM ref WHERE space = :space AND path = ?", f"refs/{name}") is None:
-                target.unlink(missing_ok=True)
+                remove_own(target)
         case ("spaces", space, *rest) if target.suffix == ".jsonl":
             _settle_lines(SqliteTransaction(con, home, space), "/".join(rest), written)
         case _:
@@ -416,7 +416,7 @@ def _settle_canvas(tx: SqliteTransaction, name: str) -> None:
     due = None if row is None else tx.folder / canvases.path_of(int(number), row[0])
     for path in (tx.folder / "mmds").glob(f"{number}-*.mmd"):
         if path != due:
-            path.unlink(missing_ok=True)
+            remove_own(path)
     if row is not None and due is not None:
         files.write_whole(due, row[1].encode())
 
@@ -428,6 +428,6 @@ def _settle_lines(tx: SqliteTransaction, path: str, written: write_intents.Writt
     if tx.space and known is not None and written.whole:
         tx.files.rewrite(path, lines_of(tx, path))
     elif not committed:
-        (tx.folder / path).unlink(missing_ok=True)
+        remove_own(tx.folder / path)
     elif files.beyond(tx.folder / path, committed):
         files.append(tx.folder / path, (), committed=committed)

@@ -217,13 +217,18 @@ class Returned:
 
 
 def returned(database: Path, spaces: Path) -> list[Returned]:
-    """Return the rows of a database that the tombstones of a later state name."""
+    """Return the rows of a database that the tombstones of a later state name. Raises Damaged if it cannot be read."""
     found: list[Returned] = []
-    with opened(database) as con:
-        for folder in sorted(path for path in spaces.iterdir() if is_own(path / forgetting.TOMBSTONES_FILE)):
-            tx = SqliteTransaction(con, spaces.parent, folder.name)
-            if tx.space:
-                found += _of_space(tx)
+    try:
+        with opened(database) as con:
+            for folder in sorted(path for path in spaces.iterdir() if is_own(path / forgetting.TOMBSTONES_FILE)):
+                tx = SqliteTransaction(con, spaces.parent, folder.name)
+                if tx.space:
+                    found += _of_space(tx)
+    except apsw.FullError:
+        raise
+    except apsw.Error as error:
+        raise Damaged(f"its database cannot be read ({error})") from None
     return found
 
 
