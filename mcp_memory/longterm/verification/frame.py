@@ -158,9 +158,8 @@ def _mixes_clauses(said: str, claim: str) -> bool:
     if len(pieces) < 2 or max(map(len, shared)) == len(frozenset[str]().union(*shared)):
         return False
     without_capitals = dense(said) == 2
-    first = (
-        set() if pattern("ACTS").match(said) else set(words_in(said.lower())[:1])
-    )  # its capital comes from its place
+    # The capital of the first word comes from its place.
+    first: set[str] = set() if pattern("ACTS").match(said) else set(words_in(said.lower())[:1])
     for one, there in zip(pieces, shared, strict=True):
         for other, here in zip(pieces, shared, strict=True):
             if not (there - here and here - there):
