@@ -68,7 +68,7 @@ def test_an_interrupted_command_ends_without_a_message(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
-    [["ui", "--no-browser"], ["serve"], ["serve", "--transport", "http", "--port", "0"], ["status"]],
+    [["ui", "--no-browser"], ["serve", "--transport", "http", "--port", "0"], ["status"]],
     ids=" ".join,
 )
 def test_ctrl_c_while_the_memory_is_opened_ends_without_a_message(tmp_path: Path, command: list[str]) -> None:

@@ -24,6 +24,7 @@ from typing import get_args
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
 from mcp_memory.language.sentences import FILL, own_part, standing_rules
+from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
@@ -297,7 +298,10 @@ def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWor
     theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
     own = [typed_text(turn.content[:_CHARS]) for turn in turns if turn.id not in aside]
     said = [
-        Said(typed_text(turn.content[:_CHARS]), asked.get(id, "")) for id, turn in theirs.items() if id not in aside
+        # "since Monday" says a date: the agent writes it out
+        Said(with_dates(typed_text(turn.content[:_CHARS]), turn.said_at), asked.get(id, ""))
+        for id, turn in theirs.items()
+        if id not in aside
     ]
     agreed = [
         accepted_offer(one.content, other.content)
