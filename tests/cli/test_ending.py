@@ -15,6 +15,7 @@ import anyio.lowlevel
 import pytest
 import uvicorn as uvicorn  # here, because importing it blocks
 from click.testing import CliRunner
+from sse_starlette.sse import AppStatus
 
 from mcp_memory.cli import main, status
 from mcp_memory.service.http_server import listen, run_http
@@ -91,7 +92,11 @@ def test_ctrl_c_while_the_memory_is_opened_ends_without_a_message(tmp_path: Path
     ]
 
 
-async def test_ctrl_c_while_the_http_server_starts_ends_it_and_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+async def test_ctrl_c_while_the_http_server_starts_ends_it_and_is_no_error(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AppStatus, "should_exit", False)  # a signal sets it for the process: no stream would stay open
+
     async def app(scope: Any, receive: Any, send: Any) -> None:
         assert scope["type"] == "lifespan"
         await receive()

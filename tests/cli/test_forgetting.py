@@ -38,7 +38,7 @@ def test_what_is_forgotten_is_found_no_more_until_it_is_brought_back(run: Run, h
 
 
 def test_rows_with_the_same_content_are_listed_and_forgotten_with_also(run: Run, home: Path) -> None:
-    run("remember", "Keeps bees on the roof", home=home)
+    run("remember", "Near Porto Ines keeps bees on a roof.", home=home)
     shown = run("forget", "a1", home=home)
     assert "Other rows with the same content stay." in shown.stdout
     assert "mcp-memory forget a" in shown.stdout

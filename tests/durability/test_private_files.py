@@ -125,7 +125,7 @@ def test_a_repair_closes_what_earlier_versions_left_open(home: Path) -> None:
     assert [path.stat().st_mode & 0o077 for path in (home, home / "spaces", home / "memory.db")] == [0, 0, 0]
     assert any(True for _ in exposed(home))
     mended = repair(home, now=NOW).mended
-    assert any("were open to other users" in line for line in mended)
+    assert any("closed to other users" in line for line in mended)
     assert wrong_modes(home) == {}
 
 
