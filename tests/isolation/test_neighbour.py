@@ -98,7 +98,9 @@ async def told(home: Path, *, embedder: str, turns: int, beside: int, budgets: S
         if beside:
             await fill(theirs, beside // 3, 20, first=2 * beside)
         indexing = memory._parts.indexing
-        while (state := indexing.state()).refs_waiting or state.embedded < state.total * (embedder != "none"):
+        while (state := await anyio.to_thread.run_sync(indexing.state)).refs_waiting or state.embedded < state.total * (
+            embedder != "none"
+        ):
             indexing.stored()
             await anyio.sleep(0.02)
         return await answers(memory, budgets)

@@ -123,13 +123,13 @@ def test_transaction_timeout_of_the_database_is_an_error_and_nothing_is_written(
 
 
 def test_a_reader_with_an_old_snapshot_and_writers_do_not_wait_for_each_other(url: str) -> None:
-    with opened(url) as store:
+    with opened(url) as store, opened(url) as other:
         note(store, "old")
 
         def look(tx: Any) -> list[str]:
             before = tx.column("SELECT text FROM note")
             for number in range(3):
-                note(store, f"new {number}")
+                note(other, f"new {number}")
             assert tx.column("SELECT text FROM note") == before
             return before
 

@@ -249,7 +249,9 @@ async def test_a_listener_of_2026_is_told_nothing_once_its_token_is_revoked(door
     writing = await client_of(stack, f"{url}/mcp", writer)
     with anyio.fail_after(WAIT):
         async with listening.listen(resource_subscriptions=["memory://persona"]) as updates:
-            answer_of(await writing.call_tool("remember", {"text": "Likes rain."}))
+            said = {"turns": [{"role": "user", "content": "I like rain."}]}
+            answer_of(await writing.call_tool("record_turns", said))
+            answer_of(await writing.call_tool("remember", {"text": "I like rain."}))
             await anext(updates)
             await (await server.memory.get()).revoke_token(id_of(reader))
             with pytest.raises(SubscriptionLost):

@@ -312,6 +312,8 @@ async def test_http_serves_both_generations_to_who_has_the_token_and_ends_while_
         await use(legacy)
         with anyio.fail_after(WAIT):
             async with modern.listen(resource_subscriptions=["memory://persona"]) as updates:
+                said = {"turns": [{"role": "user", "content": "Boats are best."}]}
+                answer_of(await legacy.call_tool("record_turns", said))
                 answer_of(await legacy.call_tool("remember", {"text": "Boats are best."}))
                 assert await anext(updates) == ResourceUpdated(uri="memory://persona")
         os.kill(pid, signal.SIGINT)

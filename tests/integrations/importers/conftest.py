@@ -66,6 +66,7 @@ class Mortal:
         self._lives = lives
         self.imported = memory.imported
         self.note_import = memory.note_import
+        self.secret = memory.secret
 
     async def record_turns(self, turns: Sequence[Any], *, session: str) -> Recorded:
         if self._lives == 0:
