@@ -86,6 +86,9 @@ async def answers(memory: Memory, budgets: Sequence[int]) -> list[str]:
     return [repr(one) for one in found]
 
 
+SPACES = ("mine", "theirs")
+
+
 async def told(home: Path, *, embedder: str, turns: int, beside: int, budgets: Sequence[int] = (ROOM,)) -> list[str]:
     """Answer from a space; with `beside`, another one of so many turns is written before, between and after it."""
     settings = load_settings({}, home=home, embedder=embedder, space="mine", rate_limit=0)
@@ -97,10 +100,14 @@ async def told(home: Path, *, embedder: str, turns: int, beside: int, budgets: S
             await fill(memory, mine, statements, first=first)
         if beside:
             await fill(theirs, beside // 3, 20, first=2 * beside)
-        indexing = memory._parts.indexing
-        while (state := await anyio.to_thread.run_sync(indexing.state)).refs_waiting or state.embedded < state.total * (
-            embedder != "none"
-        ):
+        indexing, store = memory._parts.indexing, memory._parts.store
+
+        def is_waiting() -> bool:
+            state = indexing.state()
+            is_embedded = embedder == "none" or state.embedded == state.total
+            return bool(state.refs_waiting) or not is_embedded or any(store.unjudged(of, limit=1) for of in SPACES)
+
+        while await anyio.to_thread.run_sync(is_waiting):
             indexing.stored()
             await anyio.sleep(0.02)
         return await answers(memory, budgets)
