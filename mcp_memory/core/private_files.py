@@ -30,7 +30,10 @@ def open_private(path: Path, mode: WriteMode) -> IO[bytes]:
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a regular file, as the `opener` of `open` and `io.FileIO`. OSError (ESPIPE, ELOOP) for others."""
+    """Open a regular file, as the `opener` of `open` and `io.FileIO`.
+
+    Raises OSError: ESPIPE for what is no regular file, ELOOP for a symbolic link.
+    """
     handle = regular_files.own_opener(path, flags)
     try:
         if os.name != "nt" and flags & (os.O_WRONLY | os.O_RDWR):

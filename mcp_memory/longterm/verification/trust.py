@@ -296,13 +296,11 @@ def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWor
     aside |= _taken_back(store, space, text, [turn for turn in read if turn.id not in aside])
     asked = {after.id: before.content for before, after in pairs if before.role == "assistant"}
     theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
-    own = [typed_text(turn.content[:_CHARS]) for turn in turns if turn.id not in aside]
-    said = [
-        # "since Monday" says a date: the agent writes it out
-        Said(with_dates(typed_text(turn.content[:_CHARS]), turn.said_at), asked.get(id, ""))
-        for id, turn in theirs.items()
-        if id not in aside
-    ]
+    spoken = {turn.id: turn for turn in (*turns, *theirs.values()) if turn.id not in aside}
+    typed = {id: typed_text(turn.content[:_CHARS]) for id, turn in spoken.items()}
+    own = [typed[turn.id] for turn in turns if turn.id in typed]
+    # "since Monday" says a date: the agent writes it out
+    said = [Said(with_dates(typed[id], turn.said_at), asked.get(id, "")) for id, turn in theirs.items() if id in typed]
     agreed = [
         accepted_offer(one.content, other.content)
         for one, other in pairs
