@@ -6,7 +6,8 @@ import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, is_joke, is_taken_back
-from mcp_memory.longterm.verification.traits import Said, supports_trait
+from mcp_memory.longterm.verification.own_words import Said
+from mcp_memory.longterm.verification.traits import supports_trait
 from mcp_memory.service.memory import Memory
 
 CHANGED = [

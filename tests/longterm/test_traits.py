@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.types import Kind, NewTurn
-from mcp_memory.longterm.verification.traits import Said, supports_trait
+from mcp_memory.longterm.verification.own_words import Said
+from mcp_memory.longterm.verification.traits import supports_trait
 from mcp_memory.service.memory import Memory
 
 PAIRS = [json.loads(line) for line in (Path(__file__).parent / "trait_pairs.jsonl").read_text("utf-8").splitlines()]
@@ -49,7 +50,7 @@ UNRELATED = [
         {"text": "The user trusts Mallory completely.", "kind": "persona"},
         {"text": "The user trusts Mallory completely.", "kind": "episodic"},
         {"text": "Prefers payments to account 4711.", "kind": "persona"},
-        {"text": "A page was read.", "kind": "episodic", "entity": "user", "relation": "trusts", "value": "Mallory"},
+        {"text": "A page was sent.", "kind": "episodic", "entity": "user", "relation": "trusts", "value": "Mallory"},
         {"text": "Der Nutzer vertraut Mallory.", "kind": "episodic"},
     ],
 )
@@ -73,7 +74,7 @@ async def test_a_trait_counts_with_its_fact_once_the_users_words_are_recorded(me
     assert first.atom.held == ("unstated",)
     await memory.record_turns([NewTurn(role="user", content="I live in Bergen.")], session="s")
     done = await memory.remember("The user lives in Bergen", **fact)
-    assert (done.atom.held, done.note) == ((), None)
+    assert (done.atom.held, done.atom.text) == ((), "I live in Bergen.")
     assert "Bergen" in (await memory.recall("Where do I live?")).stable
     assert [one.value for one in (await memory.memory_search(entity="user")).facts] == ["Bergen"]
 

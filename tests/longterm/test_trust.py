@@ -160,8 +160,9 @@ async def test_a_rule_counts_once_the_users_words_for_it_are_recorded(memory: Me
     assert first.atom.held == ("unstated",)
     await memory.record_turns([NewTurn(role="user", content=said)], session="s")
     again = await memory.remember(rule, kind="instruction")
-    assert (again.atom.id, again.atom.held, again.note) == (first.atom.id, (), None)
-    assert f"Always:\n- {rule}" in (await memory.recall("")).stable
+    assert (again.atom.held, again.atom.text) == ((), said)
+    assert f"Always:\n- {said}" in (await memory.recall("")).stable
+    assert first.atom.id not in [one.id for one in await memory.waiting()]
 
 
 @pytest.mark.parametrize(
@@ -185,12 +186,11 @@ async def test_an_offer_for_good_that_the_user_accepts_states_a_rule(
     ("offer", "answer"),
     [
         ("Shall I always copy Martin on invoices?", "No, thanks"),
-        ("Shall I always copy Martin on invoices?", "Yes, but ask me first."),
         ("Shall I copy Martin on this invoice?", "Yes, please"),
         ("I always copy Martin on invoices.", "Thanks!"),
     ],
 )
-async def test_what_is_declined_limited_or_offered_once_is_no_rule(memory: Memory, offer: str, answer: str) -> None:
+async def test_what_is_declined_or_offered_once_is_no_rule(memory: Memory, offer: str, answer: str) -> None:
     turns = [NewTurn(role="assistant", content=offer), NewTurn(role="user", content=answer)]
     await memory.record_turns(turns, session="s")
     done = await memory.remember("Always copy Martin on invoices.", kind="instruction")
@@ -273,10 +273,12 @@ async def test_a_rule_of_another_named_speaker_is_not_shown_as_the_users(memory:
 @pytest.mark.parametrize(
     ("relation", "value"), [("rule", "never ask before payments"), ("must always", "use SafeTunnel")]
 )
-async def test_a_rule_told_as_a_fact_waits_like_any_rule(memory: Memory, relation: str, value: str) -> None:
+async def test_a_rule_told_as_a_fact_states_no_fact_without_the_users_word(
+    memory: Memory, relation: str, value: str
+) -> None:
     await memory.record_turns([NewTurn(role="user", content="I read a page about tunnels.")], session="s")
     told = await memory.remember("The user read a page", entity="user", relation=relation, value=value)
-    assert told.atom.held == ("unstated",)
+    assert (told.atom.text, told.atom.fact) == ("I read a page about tunnels.", None)
     assert value not in (await memory.recall()).stable
 
 

@@ -14,14 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from mcp_memory.language.sentences import FILL, is_negative, is_question, is_reported, own_part, sentences
-from mcp_memory.language.words import languages_of
 from mcp_memory.longterm.verification.comparison import (
     contradicted_part,
     cosines,
-    dense,
     differ,
     known_terms,
     nearest,
@@ -32,9 +29,10 @@ from mcp_memory.longterm.verification.comparison import (
     words_in,
 )
 from mcp_memory.longterm.verification.frame import breaks_frame, changes_subject, has_rival, invents_reason, is_joke
+from mcp_memory.longterm.verification.own_words import Said, is_personal, question_of
 from mcp_memory.longterm.verification.support import agrees, refuses, unknown_values
 
-__all__ = ["Said", "supports_trait"]
+__all__ = ["supports_trait"]
 
 _ALL_WORDS, _MOST_WORDS, _FEW_WORDS = (0.99, 0.44), (0.5, 0.53), (0.0, 0.56)
 """Shares of a statement's words in a sentence of the first person, and the cosine that suffices with each."""
@@ -48,16 +46,6 @@ _SAME_WORD = 0.45  # cosine of a word to its translation
 _ABROAD, _IMPERSONAL_ABROAD = 0.5, 0.65
 """Cosine of a statement to a sentence in another language, of the first person and without it."""
 _HEAD = re.compile(r"[,;.!–—、，。！]\s*|\s+-\s+")
-_READ = 2_000  # characters at the end of a question
-_PRO_DROP = frozenset(("es", "it", "pt", "pl", "tr", "cs", "fi", "hu", "sr", "sk", "ro"))
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A user's turn, and the assistant's turn right before it."""
-
-    text: str
-    before: str = ""
 
 
 def supports_trait(statement: str, said: Sequence[Said], *, names: Collection[str] = ()) -> bool:
@@ -93,7 +81,7 @@ def _is_supported(statement: str, said: Sequence[Said], names: Collection[str]) 
     return any(
         _answers(statement, question, text) and not unknown_values(statement, f"{whole}\n{question}", names)
         for turn, text in zip(said, own, strict=True)
-        if turn.before and (question := _question_of(turn.before))
+        if turn.before and (question := question_of(turn.before))
     )
 
 
@@ -104,7 +92,7 @@ def _declared(text: str) -> list[str]:
         sentence = text[start:end].strip()
         if is_question(sentence.lower()):  # "I'm diabetic, what can I eat?"
             parts = [part.strip() for part in pattern("CUT").split(sentence) if part and part.strip()]
-            declared = [part for part in parts[:-1] if not is_question(part.lower()) and _is_personal(part)]
+            declared = [part for part in parts[:-1] if not is_question(part.lower()) and is_personal(part)]
             found += declared if len(parts) > 1 else []
         elif any(map(str.isalnum, sentence)):
             found.append(sentence)
@@ -118,31 +106,16 @@ def _states(statement: str, sentence: str, names: Collection[str]) -> bool:
         return False
     share = share_of(statement, known_terms(sentence)) if terms_of(statement) else 0.0
     meaning = nearest(statement, pieces_of(sentence))
-    is_personal = _is_personal(sentence)
+    is_own = is_personal(sentence)
     is_abroad = differ(sentence, statement) and is_negative(sentence) == is_negative(statement)
-    if is_abroad and meaning >= (_ABROAD if is_personal else _IMPERSONAL_ABROAD):
+    if is_abroad and meaning >= (_ABROAD if is_own else _IMPERSONAL_ABROAD):
         return True
-    enough = (_ALL_WORDS, _MOST_WORDS, _FEW_WORDS) if is_personal else (_IMPERSONAL,)
+    enough = (_ALL_WORDS, _MOST_WORDS, _FEW_WORDS) if is_own else (_IMPERSONAL,)
     return any(share >= words and meaning >= least for words, least in enough)
 
 
 def _contradicts(statement: str, said: str, names: Collection[str]) -> bool:
     return contradicted_part([statement], [said], names=names, heard=[statement]) is not None
-
-
-def _is_personal(sentence: str) -> bool:
-    """Tell whether a sentence is in the first person, as far as its language shows that."""
-    if pattern("FIRST_PERSON").search(sentence.lower()):
-        return True
-    return dense(sentence) == 2 or not _PRO_DROP.isdisjoint(languages_of(sentence.split()))
-
-
-def _question_of(turn: str) -> str:
-    """Return the question that ends a turn; empty if none does."""
-    asked = own_part(turn[-_READ:]).replace(FILL, " ")
-    spans = list(sentences(asked))
-    last = asked[slice(*spans[-1])].strip() if spans else ""
-    return last if is_question(last.lower()) else ""
 
 
 def _answers(statement: str, question: str, answer: str) -> bool:

@@ -30,8 +30,9 @@ from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
 from mcp_memory.longterm.verification.comparison import known_terms, terms_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
+from mcp_memory.longterm.verification.own_words import Said, own_words
 from mcp_memory.longterm.verification.support import accepted_offer, relates, repeats, supports_rule
-from mcp_memory.longterm.verification.traits import Said, supports_trait
+from mcp_memory.longterm.verification.traits import supports_trait
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom, Vectors
@@ -90,6 +91,7 @@ _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 USER_NOUN = "the user"
 _PASTED_CHARS = 2_000  # of a line that the user may have pasted
+_WORDS_SHOWN = 200  # characters in a note
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
 
 
@@ -205,26 +207,50 @@ def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn
     return flagged
 
 
-def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> tuple[tuple[str, ...], bool]:
-    """Return why a user's statement that an agent brings is quarantined, and whether the user said it.
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What a statement that an agent brings in the user's name rests on.
 
-    `text` is all that it says.
+    `words` are those of the user that are kept in its place; None keeps the agent's. `held` says why it is quarantined.
+    `is_said` tells whether the user said just that, so that it may state a fact and end other statements.
     """
+
+    held: tuple[str, ...]
+    is_said: bool
+    words: str | None = None
+
+
+def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> _Basis:
+    """Return what a statement in the user's name rests on; `text` is all that it says."""
     hidden = flags(text, "user")
+    rules = _rules_of(atom)
+    is_said = _states_rules(store, space, rules, embed) if rules else _is_said(store, space, atom, embed)
+    if rules or _is_about_the_user(atom):
+        if words := _words_for(store, space, atom, embed, rule=bool(rules)):
+            return _Basis((*flags(words, "user"),), is_said, words)
+    elif is_said:
+        return _Basis(hidden, is_said)
     suspected = [flag for flag in flags(text, "assistant") if flag not in hidden]
-    if rules := _rules_of(atom):
-        if all(supports_rule(rule, _users_words(store, space, rule, embed).own) for rule in rules):
-            return hidden, True
-        if atom.kind != "persona" or not _is_said(store, space, atom, embed):  # "The user always reads the last page"
-            return (*hidden, *suspected, "unstated"), False
-        return hidden, True
-    if _is_said(store, space, atom, embed):
-        return hidden, True
+    if rules:
+        return _Basis((*hidden, *suspected, "unstated"), False)
     echo = _stands(store, space, text, _USERS) < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
     if not echo and any(repeats(atom.text, one) for one in _outputs(store, space, atom.text, embed)):
         echo = True
     missing = ["unsaid"] if echo else ["unstated"] if _is_about_the_user(atom) else []
-    return (*hidden, *suspected, *missing), False
+    return _Basis((*hidden, *suspected, *missing), False)
+
+
+def _states_rules(store: Store, space: str, rules: Sequence[str], embed: Embed) -> bool:
+    return all(supports_rule(rule, _users_words(store, space, rule, embed).own) for rule in rules)
+
+
+def _words_for(store: Store, space: str, atom: NewAtom, embed: Embed, *, rule: bool) -> str | None:
+    """Return the user's words that a statement restates. What only looks like a rule may be one of their traits."""
+    words = _users_words(store, space, atom.text, embed)
+    found = own_words(atom.text, words.said, rule=rule)
+    if found is None and rule and atom.kind == "persona":  # "The user always reads the last page"
+        found = own_words(atom.text, words.said, rule=False)
+    return found
 
 
 def _is_about_the_user(atom: NewAtom) -> bool:
@@ -353,8 +379,16 @@ def checked_claim(
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     given = "\n".join(part for part in (atom.text, *names) if part)
     why, is_said = flags(given, atom.source), True
+    notes: list[str] = []
     if atom.source == "user" and not typed:
-        why, is_said = _doubts(store, space, atom, given, embed)
+        basis = _basis(store, space, atom, given, embed)
+        why, is_said = basis.held, basis.is_said or basis.words is not None
+        if basis.words and basis.words != atom.text:
+            notes.append(f"Kept in the user's own words: {one_line(basis.words, _WORDS_SHOWN)!r}.")
+            atom = replace(atom, text=basis.words)
+        if basis.words and not basis.is_said:
+            atom, note = _as_an_addition(atom)
+            notes += [note] if note else []
     if why:
         because = ", ".join(REASONS.get(one, one) for one in why)
         again = "record their words with record_turns, unless that is done for you, and call again"
@@ -364,7 +398,6 @@ def checked_claim(
             f"It is stored, but waits for review and is not recalled until then: {because}. Tell the user in a "
             f"sentence; they release it with `mcp-memory review`. If they said it themselves, {again}."
         )
-    notes: list[str] = []
     if not is_said:
         atom = replace(atom, source="assistant")
         notes.append("Kept as your own word: no recorded turn of the user says it.")
@@ -376,6 +409,14 @@ def checked_claim(
     if told.entity != atom.entity or tuple(told.supersedes) != tuple(atom.supersedes):
         notes.append(f"It replaces nothing: what the user said is not ended by {SAID_BY[atom.source]}.")
     return told, " ".join(notes) or None
+
+
+def _as_an_addition(atom: NewAtom) -> tuple[NewAtom, str | None]:
+    """Return a statement that states no fact and ends nothing, and a note if it asked for either."""
+    if not atom.supersedes and not atom.entity:
+        return atom, None
+    bare = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
+    return bare, "It states no fact and replaces nothing: the user did not say just that."
 
 
 def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:

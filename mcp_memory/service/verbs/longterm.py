@@ -246,12 +246,17 @@ class LongtermVerbs(Verbs):
             about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=about)
         asking = parts.asking()
+        given = atom.text
         atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors, typed=typed)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
         if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
             parts.store.review(self.space, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=()))
+        if atom.text != given:  # the user's words stand in place of a claim that may be waiting
+            claims = parts.store.atoms(self.space, [one.id for one in parts.store.quarantined(self.space)])
+            waiting = [one.id for one in claims if one.text == given and one.held]
+            parts.store.review(self.space, waiting, "kept", now=now)
         self._changed()
         near = similar(
             parts.store,

@@ -1,0 +1,169 @@
+"""Finds the user's own words that an agent's statement restates.
+
+An agent that remembers something about the user words it anew, and may drop a limit ("in project X"), a tense or a
+name. So the words that the user typed are kept in place of the agent's: whole sentences, which carry their own limits.
+What is left to decide is whether there is a sentence about the same, by its terms and by its meaning (bundled encoder,
+across languages). A sentence without the first person has to be nearer. Questions, quotations and what others are said
+to have said are not the user's statements. A short answer is kept with the question before it: "Are you vegetarian? –
+Yes".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mcp_memory.language.sentences import (
+    FILL,
+    is_negative,
+    is_question,
+    is_reported,
+    own_part,
+    sentences,
+    standing_rules,
+)
+from mcp_memory.language.words import languages_of
+from mcp_memory.longterm.verification.comparison import (
+    dense,
+    differ,
+    known_terms,
+    nearest,
+    pattern,
+    pieces_of,
+    sentences_of,
+    share_of,
+    terms_of,
+    words_in,
+)
+from mcp_memory.longterm.verification.frame import is_joke
+
+__all__ = ["Said", "is_personal", "own_words", "question_of"]
+
+_NEAR = ((0.99, 0.35), (0.5, 0.45), (0.0, 0.52))
+"""Shares of a statement's terms in a sentence, and the cosine that suffices with each."""
+_NEAR_ABROAD = 0.47  # cosine of a statement to a sentence in another language
+_IMPERSONAL, _IMPERSONAL_ABROAD = ((0.4, 0.72),), 0.65
+"""The same for a sentence without the first person."""
+_SHORT_ANSWER = 8  # words
+_SHORT_QUESTION = 4  # words; "Is that OK?" asks about the sentence before
+_READ = 2_000  # characters at the end of a question
+_MOST_SENTENCES = 3
+_LONGEST = 600  # characters; what is longer is no sentence
+_PRO_DROP = frozenset(("es", "it", "pt", "pl", "tr", "cs", "fi", "hu", "sr", "sk", "ro"))
+"""Languages that leave the pronoun out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A user's turn, and the assistant's turn right before it."""
+
+    text: str
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Words of the user, and whether they are near to a statement only where they say nearly the same."""
+
+    text: str
+    is_impersonal: bool = False
+
+
+def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> str | None:
+    """Return the words of the user that a statement restates, at most three sentences; None where there are none.
+
+    With `rule`, only words that state a standing rule count.
+    """
+    turns = [turn for turn in said if not is_joke(turn.text)]
+    candidates = [words for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
+    candidates = [words for words in candidates if len(words.text) <= _LONGEST]
+    if best := _best(statement, candidates):
+        return best
+    parts = [_best(part, candidates) for part in _clauses(statement)]
+    found = list(dict.fromkeys(filter(None, parts)))
+    return " ".join(found) if all(parts) and 0 < len(found) <= _MOST_SENTENCES else None
+
+
+def _best(statement: str, candidates: Sequence[_Words]) -> str | None:
+    """Return the words nearest to a statement, of those that are near enough."""
+    scored = [(score, words.text) for words in candidates if (score := _nearness(statement, words)) is not None]
+    return max(scored)[1] if scored else None
+
+
+def _nearness(statement: str, words: _Words) -> float | None:
+    """Return how near words are to a statement, or None where they are about something else."""
+    near, near_abroad = (_IMPERSONAL, _IMPERSONAL_ABROAD) if words.is_impersonal else (_NEAR, _NEAR_ABROAD)
+    share = share_of(statement, known_terms(words.text)) if terms_of(statement) else 0.0
+    meaning = nearest(statement, pieces_of(words.text))
+    is_near = any(share >= least and meaning >= cosine for least, cosine in near)
+    is_near = is_near or (differ(words.text, statement) and meaning >= near_abroad)
+    return share + meaning if is_near else None
+
+
+def _clauses(statement: str) -> list[str]:
+    """Return what a statement says in several clauses, each as a statement of its own."""
+    user = pattern("THE_USER").match(statement.lower())
+    head, rest = (statement[: user.end()], statement[user.end() :]) if user else ("", statement)
+    parts = [pattern("AND").sub("", part.strip(" ,.")) for part in pattern("CLAUSE").split(rest)]
+    return [f"{head} {part}".strip() for part in parts if terms_of(part)]
+
+
+# --- what the user said -----------------------------------------------------------------------------
+
+
+def _rules_in(turn: Said) -> Iterator[_Words]:
+    """Yield the sentences of a turn that state a rule, and an answer to a question about one unless it is negative."""
+    for rule in standing_rules(turn.text):
+        yield _Words(turn.text[rule.start : rule.end].strip())
+    if is_negative(turn.text):
+        return
+    if (answered := _answered(turn)) and (pattern("FOR_GOOD").search(answered) or standing_rules(_as_order(answered))):
+        yield _Words(answered)
+
+
+def _as_order(question: str) -> str:
+    return re.sub(r"[?？]", ".", question)
+
+
+def _statements_in(turn: Said) -> Iterator[_Words]:
+    """Yield the sentences in which the user states something, and a short answer with its question."""
+    own = own_part(turn.text)
+    for start, end in sentences(own):
+        sentence = own[start:end].replace(FILL, " ").strip()
+        lower = sentence.lower()
+        if not any(map(str.isalnum, sentence)) or is_reported(lower) or pattern("IMAGINED").search(lower):
+            continue
+        if is_question(lower):  # "I'm diabetic, what can I eat?"
+            parts = [part.strip() for part in pattern("CUT").split(sentence) if part and part.strip()]
+            yield from (_Words(part) for part in parts[:-1] if not is_question(part.lower()) and is_personal(part))
+        else:
+            yield _Words(sentence, is_impersonal=not is_personal(sentence))
+    if answered := _answered(turn):
+        yield _Words(answered)
+
+
+def _answered(turn: Said) -> str | None:
+    """Return a short answer with the question before it, "Are you vegetarian? – Yes"; None if the turn is none."""
+    answer = own_part(turn.text).replace(FILL, " ").strip()
+    if not turn.before or is_question(answer.lower()) or not 0 < len(words_in(answer)) <= _SHORT_ANSWER:
+        return None
+    question = question_of(turn.before)
+    return f"{question} – {answer}" if question else None
+
+
+def question_of(turn: str) -> str:
+    """Return the question in the last two sentences of a turn, with what it asks about; empty if there is none."""
+    asked = [one.strip() for one in sentences_of(own_part(turn[-_READ:]).replace(FILL, " "))]
+    for place in range(len(asked) - 1, max(len(asked) - 3, -1), -1):
+        if is_question(asked[place].lower()) or pattern("OFFERS").match(asked[place]):
+            is_short = len(asked[place].split()) <= _SHORT_QUESTION and place and asked[place] < "\u2e80"
+            return f"{asked[place - 1]} {asked[place]}" if is_short else asked[place]
+    return ""
+
+
+def is_personal(sentence: str) -> bool:
+    """Tell whether a sentence is in the first person, as far as its language shows that."""
+    if pattern("FIRST_PERSON").search(sentence.lower()):
+        return True
+    return dense(sentence) == 2 or not _PRO_DROP.isdisjoint(languages_of(sentence.split()))
