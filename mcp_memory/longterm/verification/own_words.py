@@ -78,11 +78,12 @@ def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> str | None
     turns = [turn for turn in said if not is_joke(turn.text)]
     candidates = [words for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
     candidates = [words for words in candidates if len(words.text) <= _LONGEST]
-    if best := _best(statement, candidates):
-        return best
     parts = [_best(part, candidates) for part in _clauses(statement)]
     found = list(dict.fromkeys(filter(None, parts)))
-    return " ".join(found) if all(parts) and 0 < len(found) <= _MOST_SENTENCES else None
+    whole = _best(statement, candidates)
+    if all(parts) and len(found) <= _MOST_SENTENCES and (len(found) > 1 or whole is None):
+        return " ".join(found) or None
+    return whole
 
 
 def _best(statement: str, candidates: Sequence[_Words]) -> str | None:

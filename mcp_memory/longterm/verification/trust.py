@@ -2,14 +2,13 @@
 
 A rule for the agent and a trait of the user need the user's own statement; a statement from a less trusted source is
 stored as an episode. Text that reads like an attack (`suspicion`) is quarantined: it is stored and found by searches,
-but not recalled until a person has reviewed it. So is whatever an agent says of the user without a turn in which the
-user says it, in their own words and not in a quoted text: a rule, a trait, or a fact, of any kind. Any other statement
-that no turn of the user supports is the agent's word and marked so. What a person types at a command line or into a
-form is their own word.
+but not recalled until a person has reviewed it. What an agent says of the user is kept in the words of the user that
+it restates (`own_words`), and quarantined where there are none; it states a fact or ends another statement only if the
+user said just that (`support`, `traits`). Any other statement that no turn of the user supports is the agent's word and
+marked so. What a person types at a command line or into a form is their own word.
 
-`support` and `traits` decide whether a turn states it, across paraphrase and language. Whether words stand somewhere is
-measured by the share of a statement's terms that stand close together there. Tool outputs that were neither recorded
-nor offloaded are not known here.
+Whether words occur somewhere is measured by the share of a statement's terms that occur close together. Tool outputs
+that were neither recorded nor offloaded are not known here.
 """
 
 from __future__ import annotations
@@ -378,17 +377,13 @@ def checked_claim(
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     given = "\n".join(part for part in (atom.text, *names) if part)
-    why, is_said = flags(given, atom.source), True
     notes: list[str] = []
-    if atom.source == "user" and not typed:
+    if atom.source != "user" or typed:
+        why, is_said = flags(given, atom.source), True
+    else:
         basis = _basis(store, space, atom, given, embed)
         why, is_said = basis.held, basis.is_said or basis.words is not None
-        if basis.words and basis.words != atom.text:
-            notes.append(f"Kept in the user's own words: {one_line(basis.words, _WORDS_SHOWN)!r}.")
-            atom = replace(atom, text=basis.words)
-        if basis.words and not basis.is_said:
-            atom, note = _as_an_addition(atom)
-            notes += [note] if note else []
+        atom, notes = _in_users_words(atom, basis)
     if why:
         because = ", ".join(REASONS.get(one, one) for one in why)
         again = "record their words with record_turns, unless that is done for you, and call again"
@@ -411,12 +406,20 @@ def checked_claim(
     return told, " ".join(notes) or None
 
 
-def _as_an_addition(atom: NewAtom) -> tuple[NewAtom, str | None]:
-    """Return a statement that states no fact and ends nothing, and a note if it asked for either."""
-    if not atom.supersedes and not atom.entity:
-        return atom, None
-    bare = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
-    return bare, "It states no fact and replaces nothing: the user did not say just that."
+def _in_users_words(atom: NewAtom, basis: _Basis) -> tuple[NewAtom, list[str]]:
+    """Return a statement in the user's words, if there are any, and what to tell the agent about it.
+
+    Unless they say just that, it states no fact and ends nothing.
+    """
+    notes: list[str] = []
+    if basis.words is None:
+        return atom, notes
+    if basis.words != atom.text:
+        notes.append(f"Kept in the user's own words: {one_line(basis.words, _WORDS_SHOWN)!r}.")
+    if not basis.is_said and (atom.entity or atom.supersedes):
+        notes.append("It states no fact and replaces nothing, because the user did not say just that.")
+        atom = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
+    return replace(atom, text=basis.words), notes
 
 
 def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:

@@ -204,9 +204,10 @@ class LongtermVerbs(Verbs):
     ) -> Remembered:
         """Store one explicit statement; report replaced and similar ones.
 
-        `source` says who stated it. What is said of the user, or asked by them, needs their own words: a rule, a trait
-        or a fact that no recorded turn of the user states is quarantined, and the answer says so
-        (`longterm.verification.trust`). So record the user's words first. `typed`: the user typed the statement itself.
+        `source` says who stated it. What is said of the user, or asked by them, is kept in the words of theirs that it
+        restates, so record these first: without any it is quarantined (`longterm.verification.trust`). Unless they
+        say just that, it states no fact and supersedes nothing. `note` tells of each. `typed`: the user typed the
+        statement itself.
 
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.
