@@ -88,7 +88,7 @@ def test_at_a_terminal_the_user_is_asked_before_anything_is_spent(
     model.script.append(NOTHING_DURABLE)
     ours, theirs = pty.openpty()
     os.write(ours, reply)
-    with open(theirs, encoding="utf-8") as terminal, monkeypatch.context() as patch:
+    with os.fdopen(theirs) as terminal, monkeypatch.context() as patch:
         patch.setattr(sys, "stdin", terminal)
         with pytest.raises(SystemExit) as ended:
             program(["--home", str(talked), "distill", *arguments], prog_name="mcp-memory")
