@@ -3,8 +3,8 @@
 * A connection to, or a look-up of, anything but this machine raises at once, whatever library asks.
 * Code of `mcp_memory` that blocks the event loop (a file, a lock, a sleep) raises `BlockingError`.
 * The developer's settings and home folder are out of sight: `MCP_MEMORY_*` is unset and HOME is empty.
-* Temporary folders are in memory where the system has a file system for that, unless TMPDIR names a folder: half of a
-  run on a disk is waiting for the disk.
+* Temporary folders are in memory where the system has a file system for that, unless TMPDIR names a folder: on a disk,
+  a run of all tests waits minutes for `fsync` and for files to be deleted.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 IN_MEMORY = Path("/dev/shm")
-ROOM = 4_000_000_000
-"""Bytes that a run of all tests needs; it leaves those of failed tests."""
+ROOM = 2_000_000_000
+"""Bytes; a run of all tests uses half of this. The folders of tests that pass are deleted."""
 
 
 def _has_room_in_memory() -> bool:
