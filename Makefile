@@ -20,9 +20,13 @@ test: $(READY) ## run the tests but the slow ones; ARGS='-k canvas -x' goes to p
 slow: $(READY) ## run the tests of a second or more each: programs that are started or killed, large memories
 	$(PY) -m pytest -n auto --dist worksteal -m slow $(ARGS)
 
-check: $(READY) ## formatting, lint and types
+check: lint types ## formatting, lint and types
+
+lint: $(READY)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
+
+types: $(READY)
 	$(PY) -m pyright
 
 test-postgres: $(READY) ## run the contract of the store on PostgreSQL, which the tests start themselves, and all isolation tests
@@ -67,7 +71,7 @@ constraints: ## resolve the dependencies anew and pin what came out
 clean: ## remove everything that can be made again
 	rm -rf .venv .peers .demo build dist .pytest_cache .ruff_cache .hypothesis .coverage
 
-.PHONY: help demo test slow test-postgres rooms-on-postgres smoke check peers ui docs bundle format constraints clean
+.PHONY: help demo test slow test-postgres rooms-on-postgres smoke check lint types peers ui docs bundle format constraints clean
 
 # Some systems ship venv without the pip to put in it; then the pip beside PYTHON fills the environment.
 $(PROGRAM): pyproject.toml constraints.txt

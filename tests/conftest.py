@@ -3,14 +3,18 @@
 * A connection to, or a look-up of, anything but this machine raises at once, whatever library asks.
 * Code of `mcp_memory` that blocks the event loop (a file, a lock, a sleep) raises `BlockingError`.
 * The developer's settings and home folder are out of sight: `MCP_MEMORY_*` is unset and HOME is empty.
+* Temporary folders are in memory where the system has a file system for that, unless TMPDIR names a folder: on a disk,
+  a run of all tests waits minutes for `fsync` and for files to be deleted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
@@ -59,7 +63,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+IN_MEMORY = Path("/dev/shm")
+ROOM = 2_000_000_000
+"""Bytes; a run of all tests uses half of this. The folders of tests that pass are deleted."""
+
+
+def _has_room_in_memory() -> bool:
+    if not IN_MEMORY.is_dir() or not os.access(IN_MEMORY, os.W_OK):
+        return False
+    runs_programs = not os.statvfs(IN_MEMORY).f_flag & os.ST_NOEXEC
+    return runs_programs and shutil.disk_usage(IN_MEMORY).free >= ROOM
+
+
 def pytest_configure() -> None:
+    if "TMPDIR" not in os.environ and _has_room_in_memory():
+        os.environ["TMPDIR"] = tempfile.tempdir = str(IN_MEMORY)  # the workers and programs of this run inherit it
     sys.addaudithook(_forbid_network)
 
 

@@ -13,6 +13,7 @@ import anyio
 import pytest
 from click.testing import Result
 
+from mcp_memory.cli.main import program
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 from tests.cli.conftest import unwrapped
@@ -71,22 +72,30 @@ def test_a_request_for_a_new_persona_says_what_it_costs(run: Run, model: Endpoin
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="There is no pseudo-terminal.")
+@pytest.mark.usefixtures("loop_for_litellm")
 @pytest.mark.parametrize(("arguments", "reply", "calls"), [([], b"n\n", 0), ([], b"y\n", 1), (["--yes"], b"", 1)])
 def test_at_a_terminal_the_user_is_asked_before_anything_is_spent(
-    arguments: list[str], reply: bytes, calls: int, model: Endpoint, talked: Path
+    arguments: list[str],
+    reply: bytes,
+    calls: int,
+    model: Endpoint,
+    talked: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     import pty
-    import subprocess
 
     model.script.append(NOTHING_DURABLE)
     ours, theirs = pty.openpty()
     os.write(ours, reply)
-    command = [sys.executable, "-m", "mcp_memory", "--home", str(talked), "distill", *arguments]
-    done = subprocess.run(command, stdin=theirs, capture_output=True, text=True, timeout=60, check=False)
+    with os.fdopen(theirs) as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", terminal)
+        with pytest.raises(SystemExit) as ended:
+            program(["--home", str(talked), "distill", *arguments], prog_name="mcp-memory")
     os.close(ours)
-    os.close(theirs)
-    assert (done.returncode, len(model.asked)) == (0 if calls else 1, calls), done.stderr
-    assert ("Go on? [y/N]" in done.stderr) == (not arguments)
+    shown = capsys.readouterr()
+    assert (ended.value.code, len(model.asked)) == (0 if calls else 1, calls), shown.err
+    assert ("Go on? [y/N]" in shown.err) == (not arguments)
 
 
 def test_without_a_model_there_is_no_price(run: Run) -> None:

@@ -165,10 +165,10 @@ def test_stdio_ends_with_its_input(piped: subprocess.Popen[str]) -> None:
 CLIENT = """
 import os, subprocess, sys
 server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-# A process that inherits both ends of the pipes, and outlives its parent.
+# A process that inherits both ends of the pipes, and lives until the test closes its input.
 os.set_inheritable(server.stdin.fileno(), True)
 os.set_inheritable(server.stdout.fileno(), True)
-other = subprocess.Popen([sys.executable, "-c", "input()"], close_fds=False)
+other = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], close_fds=False)
 server.stdin.write(os.environ["INITIALIZE"].encode() + b"\\n")
 server.stdin.flush()
 server.stdout.readline()

@@ -256,11 +256,15 @@ def test_a_row_that_was_damaged_in_an_unfinished_target_is_copied_again(full: Pa
 )
 def test_a_damaged_row_is_found_by_the_proof(full: Path, url: str, damage: str, named: str) -> None:
     move(f"sqlite:{full}", url)
-    assert move(f"sqlite:{full}", url, check=True).questions > 0
     with psycopg.connect(url.replace("owner@", "postgres@")) as con:
         con.execute(damage.encode())
     with pytest.raises(Damaged, match=named):
         move(f"sqlite:{full}", url, check=True)
+
+
+def test_a_memory_that_was_moved_whole_passes_the_proof_again(full: Path, url: str) -> None:
+    move(f"sqlite:{full}", url)
+    assert move(f"sqlite:{full}", url, check=True).questions > 0
 
 
 def test_a_target_that_finds_something_else_is_found_by_the_questions(full: Path, url: str) -> None:

@@ -106,8 +106,8 @@ async def test_a_kind_with_too_few_questions_has_no_figures(home: Path) -> None:
         for number in range(SESSIONS):
             silent = [turn for turn in talk_of(number) if turn.role == "assistant"]
             await memory.record_turns([*silent, *silent[:1]] * 2, session=f"s{number}")
-        report = await measure(memory)
-    reply = next(kind for kind in report.kinds if kind.kind == "reply")
+        reply, words = (await measure(memory, kinds=["reply", "words"], questions=30)).kinds
+    assert words.refused is None
     assert (reply.refused, reply.systems, reply.gaps) == (
         "0 such questions could be mined; figures need 30.",
         {},
