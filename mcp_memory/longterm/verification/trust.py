@@ -21,9 +21,10 @@ from typing import get_args
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part, standing_rules
+from mcp_memory.language.sentences import FILL, own_part
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
+from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.verification.comparison import word_list
 from mcp_memory.longterm.verification.support import accepted_offer, repeats, supports_rule, unsupported
 from mcp_memory.store.citations import marked
@@ -183,7 +184,7 @@ def fact_states_rule(relation: str, value: str) -> bool:
 
 
 def _is_rule(text: str, least: float) -> bool:
-    return any(rule.kind == "instruction" and rule.strength >= least for rule in standing_rules(text))
+    return any(rule.strength >= least for rule in standing_rules(text))
 
 
 def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]:
