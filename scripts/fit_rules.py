@@ -30,7 +30,7 @@ OUT = ROOT / "mcp_memory/models/embed/model/rules.safetensors"
 CUE_WEIGHTS = ROOT / "mcp_memory/language/data/rule_weights.txt"
 RULES = ("rule", "scoped")
 """Headings of the sentences that are rules; `limit` (allergies, budgets) and all others are none."""
-RIDGE, ROUNDS = 200.0, 8
+RIDGE, ROUNDS = 40.0, 8
 CUE_RIDGE = 30.0
 PARTS = 4
 PRECISION = 0.95

@@ -21,7 +21,7 @@ from mcp_memory.models.embed.classifiers import rule_scores
 __all__ = ["Rule", "judged", "standing_rules"]
 
 _LONG = 1_200  # characters from which a text is likely to be pasted, so that only clear wording counts
-_SURELY = 0.8
+_SURELY = 0.7
 _LISTED = 0.55  # strength of a plain statement under a heading such as "rules:"
 
 

@@ -24,7 +24,7 @@ from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Sou
 from mcp_memory.language.sentences import FILL, own_part
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
-from mcp_memory.longterm.standing_rules import standing_rules
+from mcp_memory.longterm.standing_rules import judged
 from mcp_memory.longterm.verification.comparison import word_list
 from mcp_memory.longterm.verification.support import accepted_offer, repeats, supports_rule, unsupported
 from mcp_memory.store.citations import marked
@@ -60,7 +60,7 @@ _FEWEST = 3  # terms; fewer stand together by chance
 _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
 _SPOKEN = 50  # turns of a session, for who speaks in it
-_SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.8, 0.7  # strength, of a statement that is not called a rule, and of a fact
+_SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.5, 0.3  # strength, of a statement that is not called a rule, and of a fact
 _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
@@ -184,7 +184,7 @@ def fact_states_rule(relation: str, value: str) -> bool:
 
 
 def _is_rule(text: str, least: float) -> bool:
-    return any(rule.strength >= least for rule in standing_rules(text))
+    return any(rule.strength >= least for rule in judged(text))
 
 
 def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]:
