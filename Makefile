@@ -15,22 +15,30 @@ demo: $(PROGRAM) ## run the real server through its main job, over stdio
 	@.venv/bin/mcp-memory demo
 
 test: $(READY) ## run the tests but the slow ones; ARGS='-k canvas -x' goes to pytest
-	$(PY) -m pytest -n auto $(ARGS)
+	$(PY) -m pytest -n auto --dist worksteal $(ARGS)
 
 slow: $(READY) ## run the tests of a second or more each: programs that are started or killed, large memories
-	$(PY) -m pytest -n auto -m slow $(ARGS)
+	$(PY) -m pytest -n auto --dist worksteal -m slow $(ARGS)
 
 check: $(READY) ## formatting, lint and types
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m pyright
 
-ON_POSTGRES = isolation longterm portable redteam server service shortterm
+test-postgres: $(READY) ## run the contract of the store on PostgreSQL, which the tests start themselves, and all isolation tests
+	$(PY) -m pytest -n auto --dist worksteal -m postgres $(ARGS)
+	$(PY) -m pytest -n auto --store=postgres tests/isolation $(ARGS)
 
-test-postgres: $(READY) ## run the tests on PostgreSQL, which they start themselves
-	$(PY) -m pytest -n auto -m postgres $(ARGS)
+ROOMS = isolation longterm portable redteam server service shortterm
+
+rooms-on-postgres: $(READY) ## run the tests of most folders with their memories in PostgreSQL: nightly
 	$(PY) -m pytest -n auto --store=postgres -m 'not files and not slow and not postgres and not peers' \
-	  $(addprefix tests/,$(ON_POSTGRES)) $(ARGS)
+	  $(addprefix tests/,$(ROOMS)) $(ARGS)
+
+smoke: $(READY) ## run one conformance suite, one real client, and the main pages in a real browser
+	$(PY) scripts/install_peers.py --smoke
+	$(PY) -m scripts.browser --smoke
+	$(PY) -m pytest -m smoke tests/peers tests/browser $(ARGS)
 
 peers: $(READY) ## run the protocol tests against the official suites and the inspector
 	$(PY) scripts/install_peers.py
@@ -59,7 +67,7 @@ constraints: ## resolve the dependencies anew and pin what came out
 clean: ## remove everything that can be made again
 	rm -rf .venv .peers .demo build dist .pytest_cache .ruff_cache .hypothesis .coverage
 
-.PHONY: help demo test slow test-postgres check peers ui docs bundle format constraints clean
+.PHONY: help demo test slow test-postgres rooms-on-postgres smoke check peers ui docs bundle format constraints clean
 
 # Some systems ship venv without the pip to put in it; then the pip beside PYTHON fills the environment.
 $(PROGRAM): pyproject.toml constraints.txt

@@ -98,7 +98,7 @@ def serving(url: str, home: Path) -> Generator[str]:
     """Start a server on that database, and yield its address."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
     given = {"MCP_MEMORY_STORE": url, "MCP_MEMORY_HOME": str(home), "MCP_MEMORY_RATE_LIMIT": "0"}
-    command = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0"]
+    command = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0", "--no-token"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=others | given)
     try:
         assert process.stderr is not None

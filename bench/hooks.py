@@ -119,7 +119,7 @@ async def seed(home: Path, turns: int) -> None:
         for number, batch in enumerate(batches(turns)):
             await memory.record_turns(batch, session=session_of(number))
         for fact in json.loads((FOLDER / "skerry.json").read_text(encoding="utf-8"))["earlier"]:
-            await memory.remember(fact)
+            await memory.remember(fact, typed=True)
         await until_indexed(memory)
 
 

@@ -129,7 +129,7 @@ async def _live(home: Path, turns: int) -> None:
         for number, batch in enumerate(batches(turns)):
             await memory.record_turns(batch, session=session_of(number))
             for turn in batch[::_TURNS_OF_A_STATEMENT]:
-                await memory.remember(turn.content[-200:], kind="episodic")
+                await memory.remember(turn.content[-200:], kind="episodic", typed=True)
 
 
 # --- a run ------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def loaded(
                 seconds = min(floor_seconds, minutes * 60)
                 _ask(url, seconds=seconds, tool="conversation_search", calls=floor, **given)
         log = Path(folder, "ours.log")
-        ours = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0"]
+        ours = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0", "--no-token"]
         url, pid = stack.enter_context(_server(ours, env | {"MCP_MEMORY_HOME": str(home)}, log, "/mcp"))
         calls: list[_Call] = []
         samples: list[dict[str, Any]] = []

@@ -6,7 +6,8 @@ Playwright drives all of them; it downloads nothing.
 
     python -m scripts.browser
 
-installs what is missing: the browser, axe-core and the inspector, whose web page is a host of MCP Apps.
+installs what is missing: the browser, axe-core and the inspector, whose web page is a host of MCP Apps. With
+`--smoke`, the browser alone.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def main() -> None:
         stdin=subprocess.DEVNULL, check=True,
     )  # fmt: skip
     print(version.stdout.strip())
-    for peer in (AXE, INSPECTOR):
+    for peer in () if "--smoke" in sys.argv else (AXE, INSPECTOR):
         install(peer)
         print(f"{peer.package} {peer.version}")
 

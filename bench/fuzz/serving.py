@@ -25,7 +25,7 @@ _START_SECONDS = 60.0
 async def http_server(command: Sequence[str], env: Mapping[str, str], log: IO[str], path: Path) -> AsyncGenerator[str]:
     """Start a server and yield its address; `path` is its log. RuntimeError where it does not end cleanly."""
     process = await anyio.open_process(
-        [*command, "--transport", "http", "--port", "0"], env=env, stderr=log, stdout=log
+        [*command, "--transport", "http", "--port", "0", "--no-token"], env=env, stderr=log, stdout=log
     )
     try:
         with anyio.fail_after(_START_SECONDS):

@@ -17,3 +17,11 @@
 Every command that reads takes `--json`. Importing `main` loads click and little else, because a client that starts
 `mcp-memory serve` waits for it.
 """
+
+import sys
+import time
+
+try:
+    time.time()
+except OverflowError:  # before `logging`, whose import would end in a traceback
+    sys.exit("The clock of this computer is past the year 2262, which Python cannot represent. Set it and start again.")

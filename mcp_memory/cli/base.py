@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _LONGEST_DAYS = 100 * 365
 _DAYS = {"h": 1 / 24, "d": 1, "w": 7, "y": 365}
 
+INTERRUPTED = 130
+"""Exit code of a program that SIGINT ended, as shells give it."""
 _MAKE_ROOM = "Free some disk space and try again."
 _GIVE_RIGHT = "Give yourself the right to it, or name another place."
 _OF_THE_MACHINE = {
@@ -90,6 +92,10 @@ class Program(click.Group):
         try:
             with _masked_usage():
                 return super().invoke(ctx)
+        except (KeyboardInterrupt, BaseExceptionGroup) as error:
+            if not has_error(error, KeyboardInterrupt):
+                raise
+            ctx.exit(INTERRUPTED)  # click would print "Aborted!"
         except NothingStored as nothing:
             say(str(nothing), err=True)
             ctx.exit(1)
@@ -102,6 +108,14 @@ class Program(click.Group):
             where = f"{error.filename}: " if error.filename else ""
             _print_error(f"{where}{error.strerror}. {_OF_THE_MACHINE[error.errno]}")
             ctx.exit(1)
+
+
+def has_error(error: BaseException, kind: type[BaseException]) -> bool:
+    """Return whether an error, or a member of an exception group, is an instance of `kind`."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return any(has_error(member, kind) for member in group.exceptions)
+    return isinstance(error, kind)
 
 
 def _print_error(text: str) -> None:
@@ -256,8 +270,16 @@ def settings_of_a_memory() -> Settings:
             raise StoreUnavailable(gone)
         if (chosen.home / "memory.db").exists():
             raise StoreUnavailable(f"{chosen.home / 'memory.db'} cannot be read. {_GIVE_RIGHT}")
-        raise NothingStored(f"{NOTHING_YET.format(home=chosen.home)}\n{FIRST_STEPS}")
+        raise NothingStored(f"{NOTHING_YET.format(home=chosen.home)}{_others_in(chosen.home)}\n{FIRST_STEPS}")
     return chosen
+
+
+def _others_in(home: Path) -> str:
+    from mcp_memory.cli.terminal import one_line
+    from mcp_memory.service.upkeep.home_checks import foreign
+
+    others = one_line(", ".join(foreign(home)), 60)
+    return f" It holds files of other programs ({others}); give the memory a folder of its own." if others else ""
 
 
 def ask(question: Callable[[Memory], Awaitable[T]]) -> T:

@@ -26,6 +26,7 @@ from mcp_memory import __version__
 from mcp_memory.cli.terminal import model_name, one_line, plural, with_nearest
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, load_settings, unknown_variables
+from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
@@ -35,6 +36,7 @@ from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import make_llm, make_others
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, folder_of, listed
+from mcp_memory.service.upkeep.home_checks import exposed, foreign, identity_problem
 from mcp_memory.service.upkeep.rebuild import Agreement, agreement
 from mcp_memory.store.files import database_is_gone
 
@@ -72,6 +74,7 @@ def examine(**overrides: Any) -> Iterator[Check]:
     yield _home(settings.home)
     yield _disk(settings.home)
     yield _hooks(settings.home)
+    yield from _identity(settings)
     yield from _store(settings)
     yield _embedder(settings)
     yield _tokenizer(settings)
@@ -113,7 +116,7 @@ def _telemetry() -> Iterator[Check]:
         yield Check("telemetry", "ok", "spans without contents go to the collector that OTEL_* names")
     elif telemetry.wanted():
         found = "OTEL_* names a collector, and the extra that sends spans is not installed"
-        next_step = "Install memory-pyramid[otel], or unset the variable; nothing is sent meanwhile."
+        next_step = f"Install it ({install_hint('otel')}), or unset the variable; nothing is sent meanwhile."
         yield Check("telemetry", "warn", found, next_step)
 
 
@@ -140,7 +143,30 @@ def _home(home: Path) -> Check:
     except OSError as error:
         next_step = "Give your user the right to write there, or name another home with MCP_MEMORY_HOME."
         return Check("home", "fail", f"{place} cannot be written to: {error.strerror}", next_step)
+    if others := foreign(home):
+        found = f"{home} also holds files of other programs ({one_line(', '.join(others), 100)})"
+        return Check("home", "warn", found, "Give the memory a folder of its own: name it with MCP_MEMORY_HOME.")
     return Check("home", "ok", str(home) if place == home else f"{home}, made when first needed")
+
+
+def _identity(settings: Settings) -> Iterator[Check]:
+    """Report a damaged identity, which opening the home writes again from the database."""
+    if settings.store is None and (wrong := identity_problem(settings.home)):
+        next_step = (
+            "This run writes it again from the database where it can; run doctor again. If it stays, `mcp-memory "
+            "doctor --repair` replaces it."
+        )
+        yield Check("identity", "warn", f"{wrong}, in {settings.home}", next_step)
+
+
+def _privacy(home: Path) -> Iterator[Check]:
+    """Report files that other users of the machine may open; opening a home has closed the folders above them."""
+    found = [path for path, _ in exposed(home)]
+    if found:
+        named = one_line(", ".join(str(path.relative_to(home)) for path in found[:3]), 160)
+        more = f" and {len(found) - 3:,} more" if len(found) > 3 else ""
+        next_step = "`mcp-memory doctor --repair` makes them yours alone."
+        yield Check("privacy", "warn", f"modes that let other users in: {named}{more}", next_step)
 
 
 def _nearest(home: Path) -> Path:
@@ -185,6 +211,7 @@ def _store(settings: Settings) -> Iterator[Check]:
     yield Check("database", "ok", f"{status['store']} opens, schema {status['schema']}")
     yield _index(status["embedding"])
     if is_file:
+        yield from _privacy(settings.home)
         yield from _files(settings.home, problems)
     else:
         for problem in problems:

@@ -33,15 +33,17 @@ _LISTED = 40
 @click.option("--since", metavar="WHEN", help='Rows from then on: 2026-05-07, or "last week".')
 @click.option("--until", metavar="WHEN", help="Rows until then.")
 @click.option("--yes", is_flag=True, help="Do it at once; else all but bare ids is only shown.")
+@click.option("--also", is_flag=True, help="Also forget the other rows with the same content.")
 @click.option("--undo", metavar="TOMBSTONE", help="Restore the rows forgotten under this id.")
 @click.option("--reason", default="", help="A note that is kept with it.")
 @as_json
 @place
-def forget(ids: tuple[str, ...], yes: bool, reason: str, **filters: str | None) -> None:
+def forget(ids: tuple[str, ...], yes: bool, also: bool, reason: str, **filters: str | None) -> None:
     """Take rows out of every search and listing.
 
     Rows are turns, statements and tool results: those with the IDs, or those that match all of words, session and
-    time. It can be undone until `mcp-memory purge` erases them. They are not learned or imported again.
+    time. It can be undone until `mcp-memory purge` erases them. They are not learned or imported again. Other rows with
+    the same content are listed; --also forgets them as well.
 
     \b
     mcp-memory forget --query "night boat"
@@ -53,18 +55,28 @@ def forget(ids: tuple[str, ...], yes: bool, reason: str, **filters: str | None) 
         raise click.UsageError(
             "Say what: ids, which `mcp-memory search` shows, or --query, --session, --since, --until, or --undo."
         )
-    done = ask(lambda memory: memory.forget(ids, **filters, reason=reason, dry_run=False if yes else None))
+    done = ask(lambda memory: memory.forget(ids, **filters, reason=reason, dry_run=False if yes else None, also=also))
     if not done.ids:
         what = "holds all of these words" if filters["query"] else "is there"
         find = "Find ids with `mcp-memory search`, and sessions with `mcp-memory show sessions`."
         raise NotFound(f"Nothing {what}. {find}")
     print_answer(done, _lines(done))
+    may_ask = done.tombstone and done.also and not wants_json() and sys.stdin.isatty()
+    if may_ask and click.confirm("Forget these rows too?", err=True):
+        more = ask(lambda memory: memory.forget(done.also, reason=reason))
+        print_answer(more, _lines(more))
 
 
 def _lines(done: Forgotten) -> list[str]:
     shown = [f"  {one_line(it, 78)}" for it in done.previews[:_LISTED]]
     more = done.total - len(shown)
-    return [_head(done), *shown, *([f"  … and {more:,} more"] if more > 0 else []), *done.along]
+    return [_head(done), *shown, *([f"  … and {more:,} more"] if more > 0 else []), *done.along, *_also(done)]
+
+
+def _also(done: Forgotten) -> Iterator[str]:
+    if done.also:
+        yield f"Other rows with the same content stay. To forget them: mcp-memory forget {' '.join(done.also)}"
+        yield from (f"  {one_line(line, 78)}" for line in done.also_previews)
 
 
 def _head(done: Forgotten) -> str:
@@ -94,8 +106,9 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
     Every file of the memory is searched for what was erased. Without arguments it lists the tombstones that can be
     purged. Rows, indexes, files and free pages of the database
     are rewritten without the erased text; it stays known as forgotten, by a digest that cannot be read back. Copies
-    elsewhere are yours to delete, and a running program may hold the text until it ends. Exit code 1 if any of it was
-    found, in a backup too.
+    elsewhere are yours to delete, and a running program may hold the text until it ends. Names of sessions and imported
+    files with erased words are replaced. Backups are also searched for rows that earlier purges erased. Exit code 1 if
+    any of it was found, in a backup too.
 
     \b
     mcp-memory purge
@@ -119,9 +132,12 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
         what = f"what was forgotten under {', '.join(chosen)} ({sum(len(one.ids) for one in about):,} ids)"
         copies = ", and every copy in the home that has it" if backups else ""
         click.confirm(f"Erase {what} for good{copies}? Nobody can bring it back.", abort=True, err=True)
+    elif backups and not about and not yes:
+        click.confirm("Delete every backup in the home with purged rows?", abort=True, err=True)
     done = ask(lambda memory: memory.purge(chosen, delete_copies=backups))
     print_answer(done, _erased(done))
-    sys.exit(0 if (done.is_proven and not (done.proof and done.proof.copies)) or not done.provable else 1)
+    is_left = bool(done.copies or (done.proof and done.proof.copies))
+    sys.exit(0 if (done.is_proven and not is_left) or not done.provable else 1)
 
 
 def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
@@ -135,6 +151,9 @@ def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
     if len(tombstones) > _LISTED_TOMBSTONES:
         yield f"and {len(tombstones) - _LISTED_TOMBSTONES:,} older ones"
     yield f"To erase some for good: mcp-memory purge {rows[-1][0]}, or --all, or --older-than 30d."
+
+
+_DELETE = "Delete it yourself; of backups, `mcp-memory purge --all --backups` does."
 
 
 def _erased(done: PurgeReport) -> Iterator[str]:
@@ -177,9 +196,13 @@ def _erased(done: PurgeReport) -> Iterator[str]:
             yield f"Some of its words stand in what was kept too: {one_line(names, 200)}."
         yield from (f"Cleared lines of {name}." for name in proof.cleared)
         yield from (f"Deleted {name}." for name in proof.deleted)
-        yield from (
-            f"{name} has it still. Delete it yourself: no later purge knows what to look for." for name in proof.copies
-        )
+        yield from (f"{name} still has it. {_DELETE}" for name in proof.copies)
+        if proof.words:
+            yield "Erased words also occur in these files, in names that were not changed:"
+            yield from (f"  {one_line(line, 160)}" for line in proof.words)
+    yield from (f"Deleted {name}, which had purged rows." for name in done.deleted)
+    known = done.proof.copies if done.proof else ()
+    yield from (f"{name} has purged rows. {_DELETE}" for name in done.copies if name not in known)
     if done.beside:
         yield f"What these have in memory goes when they end: {', '.join(map(str, done.beside))}."
 

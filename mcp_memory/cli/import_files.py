@@ -24,8 +24,9 @@ from mcp_memory.cli.base import ask, command_settings, progress_bars, settings, 
 from mcp_memory.cli.pricing import cost_line, distilling_cost
 from mcp_memory.cli.terminal import day, json_text, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.integrations.importers.follow import FollowReport, follow_log, preview_log, watch_logs
+from mcp_memory.integrations.importers.follow import LOGS, FollowReport, follow_log, preview_log, watch_logs
 from mcp_memory.integrations.importers.history import (
+    FILES,
     STDIN,
     Forgotten,
     ImportOptions,
@@ -38,7 +39,7 @@ from mcp_memory.integrations.importers.reader import ImportSource, notes_in_fold
 from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
 from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost
 from mcp_memory.models.llm import price
-from mcp_memory.service.memory import open_memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.portable.bringing import Brought
 from mcp_memory.service.portable.reading import Parcel, is_parcel, opened
 from mcp_memory.service.upkeep.archive import is_backup
@@ -226,6 +227,7 @@ def _preview(found: Sequence[Found], asked: ImportOptions, report: _ImportSummar
     held = os.access(chosen.home / "memory.db", os.R_OK)
     known = ask(lambda memory: memory.imported()) if held else []
     logs = {log.path: log for log in (ask(lambda memory: memory.followed_logs()) if held and not asked.again else [])}
+    of_files, of_logs = ask(_secrets) if held else (b"", b"")
     whole = HistorySize(chosen.batch_turns)
     both: dict[str, Any] = {"price": price, "within": whole}
     with _forgotten(held=held) as forgotten:
@@ -235,12 +237,22 @@ def _preview(found: Sequence[Found], asked: ImportOptions, report: _ImportSummar
                     raise one
                 if isinstance(one, AgentLog):
                     before = logs.get(str(one.path.resolve()))
-                    report.add(preview_log(one.path, one.client, chosen, name=str(one.path), known=before, **both))
+                    report.add(
+                        preview_log(
+                            one.path, one.client, chosen, name=str(one.path), known=before, secret=of_logs, **both
+                        )
+                    )
                     continue
                 with progress_bars(one.name) as progress:
-                    seen = preview_file(one, asked, chosen, files=known, progress=progress, forgotten=forgotten, **both)
+                    seen = preview_file(
+                        one, asked, chosen, files=known, progress=progress, forgotten=forgotten, secret=of_files, **both
+                    )
                 report.add(seen)
     return estimate_cost(whole, chosen, price)
+
+
+async def _secrets(memory: Memory) -> tuple[bytes, bytes]:
+    return await memory.secret(FILES), await memory.secret(LOGS)
 
 
 @contextmanager
@@ -350,7 +362,11 @@ def _file_lines(one: FileReport) -> Iterator[str]:
     if one.state == "stored" and (one.turns or not one.statements):
         before = f", {one.duplicates:,} were there before" if one.duplicates else ""
         gone = f", {one.forgotten:,} were forgotten here and stay so" if one.forgotten else ""
-        emptied = f", {one.emptied:,} held only what this memory had recalled" if one.emptied else ""
+        emptied = (
+            f", {one.emptied:,} left out (empty, private, recalled from here, or for the host program)"
+            if one.emptied
+            else ""
+        )
         yield f"  {one.stored:,} stored{before}{gone}{emptied}"
     if one.state == "seen" and one.forgotten:
         yield f"  {one.forgotten:,} were forgotten here and would stay so"

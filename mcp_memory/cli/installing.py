@@ -13,6 +13,7 @@ import click
 from mcp_memory.cli.base import command_settings, place, say, settings
 from mcp_memory.cli.terminal import WIDTH, columns, json_text, one_line, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
+from mcp_memory.core.private_files import make_folder
 from mcp_memory.core.text import safe_name
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _command() -> list[str]:
     }
     options: list[str] = []
     if here["home"]:
-        options += ["--home", str(Path(here["home"]).expanduser().absolute())]
+        options += ["--home", str(settings().home)]
     if here["space"]:
         options += ["--space", safe_name(str(here["space"]), what="space")]
     return [*this_command(), *options]
@@ -280,7 +281,7 @@ def _offer_to_read(of: ClientProgram) -> None:
         click.echo()
         return
     config = chosen.home / "config.toml"
-    config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(config.parent)
     change = plan.with_setting(config, "llm", f"{PREFIX}{of.name}" if agreed else "none")
     plan.carry_out([change])
     say(visible(f"{'Reading is on' if agreed else 'Reading stays off'}. To change that, set llm in {config}."))

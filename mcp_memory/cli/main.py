@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
+from typing import NoReturn
 
 import click
 
 from mcp_memory import __version__
-from mcp_memory.cli.base import Program, place
+from mcp_memory.cli.base import INTERRUPTED, Program, has_error, place
 
 GROUPS = {
     "Use": {
@@ -106,9 +108,55 @@ def program(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+_PIPE_CLOSED = 141
+"""Exit code of a program that SIGPIPE ended, as shells give it."""
+
+
 def main() -> None:
-    """Run the command line; a character that the terminal cannot show is written as an escape."""
+    """Run the command line; a character that the terminal cannot show is written as an escape.
+
+    Ctrl-C and a closed output pipe (`mcp-memory demo | head`) end it without a message.
+    """
+    output = sys.stdout
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            program(prog_name="mcp-memory")
+        finally:
+            sys.stdout.flush()
+    except SystemExit:
+        if sys.stdout is not output:  # click replaces it after a broken pipe
+            _leave(_PIPE_CLOSED)
+        raise
+    except BaseException as error:
+        if has_error(error, KeyboardInterrupt):
+            _leave(INTERRUPTED)
+        if has_error(error, BrokenPipeError) and _is_unread():
+            _leave(_PIPE_CLOSED)
+        raise
+
+
+def _is_unread() -> bool:
+    """Return whether standard output is a pipe without a reader."""
+    try:
+        sys.stdout.flush()
+        os.write(sys.stdout.fileno(), b"")
+        import select
+
+        watched = select.poll()
+        watched.register(sys.stdout.fileno(), 0)
+        return bool(watched.poll(0))
+    except BrokenPipeError:
+        return True
+    except (AttributeError, OSError, ValueError):  # no poll on Windows
+        return os.name == "nt"
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process without flushing what cannot be written."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    program(prog_name="mcp-memory")
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

@@ -29,7 +29,8 @@ def remember(words: tuple[str, ...], supersedes: tuple[str, ...], **given: Any) 
     mcp-memory remember "We move on 21 November." --supersedes a33
     mcp-memory remember "Answer in Norwegian." --kind instruction
     """
-    found = ask_of(settings(), lambda memory: memory.remember(" ".join(words), supersedes=supersedes, **given))
+    statement = " ".join(words)
+    found = ask_of(settings(), lambda memory: memory.remember(statement, supersedes=supersedes, typed=True, **given))
     stored = "It was stored before as" if found.duplicate else "Stored as"
     lines = [f"{stored} {found.atom.id}: {found.atom.text}"]
     lines += [f"No longer holds: {old.id} {old.text}" for old in found.replaced]

@@ -30,28 +30,38 @@ HOST, PORT = "127.0.0.1", 8765
 )
 @click.option("--host", help=f"Address to listen on, for http and sse.  [default: {HOST}]")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"Port to listen on, for http and sse.  [default: {PORT}]")
+@click.option(
+    "--no-token", is_flag=True, help="Let every user and program of this machine in, for http and sse on loopback."
+)
 @place
-def serve(transport: str, host: str | None, port: int | None) -> None:
+def serve(transport: str, host: str | None, port: int | None, no_token: bool) -> None:
     """Run the MCP server.
 
     With stdio, which is what desktop apps and coding agents start, it speaks on standard input and output
     and ends with its client. With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all
-    spaces that tokens open (`mcp-memory token`). Beyond this machine (a --host other than loopback) every
-    client must show a token, and it does not start before there is one.
+    spaces that tokens open (`mcp-memory token`). Every client must show a token. On this machine the first
+    start makes one, prints it once and keeps it in the home (http-token); beyond this machine (a --host other
+    than loopback) it does not start before there is one.
 
     \b
     mcp-memory serve
     mcp-memory serve --transport http --port 9000
     mcp-memory --space work serve
     """
-    if transport == "stdio" and (host is not None or port is not None):
-        raise click.UsageError("--host and --port are for --transport http or sse; stdio listens on no port.")
+    if transport == "stdio" and (host is not None or port is not None or no_token):
+        raise click.UsageError("--host, --port and --no-token are for --transport http or sse.")
     gc.disable()  # importing makes many objects and no garbage; looking for some takes a tenth of the start
     from mcp_memory.server.transports import serve as serve_transport
 
     gc.freeze()
     gc.enable()
-    serve_transport(settings(), transport, HOST if host is None else host, PORT if port is None else port)
+    serve_transport(
+        settings(),
+        transport,
+        HOST if host is None else host,
+        PORT if port is None else port,
+        needs_token=not no_token,
+    )
 
 
 @click.command()

@@ -13,6 +13,7 @@ import click
 
 from mcp_memory.cli.base import as_json, ask, place, print_answer, wants_json
 from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, said, steps, visible
+from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import McpMemoryError, NotFound, Refused
 from mcp_memory.core.text import size
 
@@ -64,7 +65,7 @@ def plain(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 def draw(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
     """Draw the canvas, as it is folded now, with the real Mermaid. Refused when the extra is not installed."""
     if importlib.util.find_spec("mermaidx") is None:
-        raise Refused("Drawing needs the optional extra: pip install 'memory-pyramid[render]'.")
+        raise Refused(f"Drawing needs the optional extra: {install_hint('render')}.")
     import mermaidx  # pyright: ignore[reportMissingTypeStubs]
 
     from mcp_memory.shortterm.canvas.flowchart import read

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.paths import DEFAULT_HOME, expanded, home_of_environment, why_no_home
 from mcp_memory.core.regular_files import read_regular
 
 PREFIX = "MCP_MEMORY_"
@@ -34,7 +35,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    home: Path = _setting(Path("~/.mcp-memory"), "Folder of the store and all its files")
+    home: Path = _setting(Path(DEFAULT_HOME), "Folder of the store and all its files; `~` and variables are expanded")
     store: str | None = _setting(
         None,
         "PostgreSQL database of a memory that several servers share, `postgresql://…`; default: a file in the home",
@@ -127,14 +128,15 @@ class Settings(BaseModel):
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
     """Return the settings in force; `overrides` that are not None win over everything.
 
-    Raises InvalidInput for an unknown key, a wrong value or a `config.toml` that is not TOML.
+    A relative `home` among them is relative to the working folder; in the environment it is refused. Raises
+    InvalidInput for an unknown key, a wrong value, a home that is not a folder, or an invalid `config.toml`.
     """
     environ = os.environ if environ is None else environ
     given = {k: v for k, v in overrides.items() if v is not None}
     from_env = {
         name: environ[PREFIX + name.upper()] for name in Settings.model_fields if environ.get(PREFIX + name.upper())
     }
-    home = Path(given.get("home") or from_env.get("home") or Settings.model_fields["home"].default).expanduser()
+    home = expanded(str(given["home"]), "--home") if given.get("home") else home_of_environment(from_env.get("home"))
     values: dict[str, Any] = {
         **_read_toml(home / "config.toml"),
         **from_env,
@@ -164,9 +166,10 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         text = read_regular(path, _LARGEST).decode()
     except OSError as error:
-        if error.errno in (errno.ESPIPE, errno.EFBIG):
-            raise InvalidInput(f"{path} cannot be read: {error.strerror}. Mend or remove it.") from None
-        return {}  # no file, or a home that cannot be read: opening the store says the latter better
+        if error.errno == errno.ENOENT:
+            return {}
+        why = why_no_home(path.parent.absolute()) if error.errno not in (errno.ESPIPE, errno.EFBIG) else None
+        raise InvalidInput(why or f"{path} cannot be read: {error.strerror}. Mend or remove it.") from None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 (byte {error.start + 1}). Mend or remove it.") from None
     try:

@@ -8,7 +8,8 @@
     ├── StoreUnavailable  the home cannot be used now (not writable, disk full, locked, from a newer version)
     │   ├── NoRoom        the disk is full, or a quota is used up; nothing is damaged
     │   ├── DamagedRow    the database has a value that cannot be read; `doctor --repair` mends it
-    │   └── NewerHome     written by a newer version; nothing is damaged
+    │   ├── NewerHome     written by a newer version; nothing is damaged
+    │   └── HomeGone      the folder was removed or replaced while it was open; nothing is written back
     ├── EmbeddingFailed   the configured embedding model did not answer; lexical search goes on without it
     └── ModelFailed       the configured language model gave no usable answer; all else goes on without it
         └── NoUsableReply   to one question; others may be asked
@@ -54,6 +55,16 @@ class DamagedRow(StoreUnavailable):
 
 class NewerHome(StoreUnavailable):
     """The store was written by a newer version. It is intact."""
+
+
+class HomeGone(StoreUnavailable):
+    """The folder of the memory was removed or replaced while this process had it open. Nothing is written there."""
+
+    def __init__(self, home: object) -> None:
+        super().__init__(
+            f"The memory's folder {home} is gone or was replaced. Restart the client to begin a new one; "
+            "nothing was written back."
+        )
 
 
 class EmbeddingFailed(McpMemoryError):

@@ -10,6 +10,7 @@ another machine are seen where the file system shares its locks.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -24,7 +25,9 @@ from threading import Lock
 from typing import Any
 
 from mcp_memory import __version__
+from mcp_memory.core import regular_files
 from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.private_files import make_folder, opener
 from mcp_memory.core.text import one_line
 
 _WAITS_S = 2.0
@@ -110,7 +113,7 @@ def register(home: Path, *, what: str, space: str = "") -> ProcessNote | None:
     home = home.resolve()
     try:
         folder = _folder(home)
-        gate = os.open(folder / "gate", os.O_RDWR | os.O_CREAT, 0o600)
+        gate = opener(str(folder / "gate"), os.O_RDWR | os.O_CREAT)
     except OSError:
         return None
     try:
@@ -132,7 +135,7 @@ def exclusive(home: Path, what: str) -> Generator[None]:
     """
     home = home.resolve()
     try:
-        gate = os.open(_folder(home) / "gate", os.O_RDWR | os.O_CREAT, 0o600)
+        gate = opener(str(_folder(home) / "gate"), os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise StoreUnavailable(_unusable(home, error)) from None
     try:
@@ -162,10 +165,10 @@ def exclusive(home: Path, what: str) -> Generator[None]:
 def sole(home: Path, name: str) -> Generator[bool]:
     """Yield whether nobody else on this home, in this process or another, is inside a `sole` of that name.
 
-    Where nothing can be locked, nobody is seen.
+    Where nothing can be locked, nobody is seen. The home is never created.
     """
     try:
-        handle = os.open(_folder(home) / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        handle = opener(str(_folder(home, create=False) / f"{name}.lock"), os.O_RDWR | os.O_CREAT)
     except OSError:
         yield True
         return
@@ -189,10 +192,12 @@ def _unusable(home: Path, error: OSError) -> str:
     )
 
 
-def _folder(home: Path) -> Path:
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _folder(home: Path, *, create: bool = True) -> Path:
+    """Return the folder of the notes, which is made; the home too, if `create`. Raises OSError."""
     folder = home / "run"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    if not create and not home.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(home))
+    make_folder(folder)
     return folder
 
 
@@ -200,7 +205,7 @@ def _noted(folder: Path, about: dict[str, str]) -> ProcessNote:
     while True:
         # No name is ever used again: who clears a note away may have opened it before its process ended.
         path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.json"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        handle = opener(str(path), os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             # Until it is locked it looks like a note of a killed one, so it may be cleared away just now.
             if _lock(handle, shared=False) and _is_at(path, handle):
@@ -227,11 +232,11 @@ def _present(path: Path) -> HomeProcess | None:
     """Return the process that holds a file's lock; where it has ended, delete the file and return None."""
     pid = int(number) if (number := path.name.partition("-")[0]).isdigit() else 0
     try:
-        handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    except OSError:  # of another user
+        handle = regular_files.opener(str(path), os.O_RDONLY)
+    except PermissionError:  # of another user
         return HomeProcess(pid=pid)
+    except OSError:  # the process has ended, or this is not a regular file
+        return None
     try:
         if not _lock(handle, shared=True):
             return _read(handle) or HomeProcess(pid=pid)
@@ -257,11 +262,11 @@ def _read(handle: int) -> HomeProcess | None:
             pid=int(said["pid"]),
             what=str(said["what"]),
             space=str(said.get("space", "")),
-            since=datetime.fromisoformat(said["since"]) if "since" in said else None,
+            since=datetime.fromisoformat(said["since"]).astimezone(UTC) if "since" in said else None,
             version=str(said.get("version", "")),
             clients=tuple(map(str, said.get("clients", ()))),
         )
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, LookupError, TypeError, AttributeError, OSError, OverflowError, RecursionError):
         return None
 
 

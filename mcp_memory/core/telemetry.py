@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from mcp_memory import __version__
+from mcp_memory.core.distribution import install_hint
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ def set_up(known: Collection[str]) -> None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        logger.warning("OTEL_EXPORTER_OTLP_ENDPOINT is set, and no spans are sent: install memory-pyramid[otel]")
+        logger.warning("OTEL_EXPORTER_OTLP_ENDPOINT is set, and no spans are sent: %s", install_hint("otel"))
         return
     resource = Resource.create(
         {"service.name": os.environ.get("OTEL_SERVICE_NAME", _SCOPE), "service.version": __version__}

@@ -331,7 +331,7 @@ class Recorded:
     stored: list[str]
     duplicates: int
     emptied: int
-    """Turns that held nothing but text recalled from this memory, which is never stored again."""
+    """Given turns without anything to store: empty, private, text recalled from here, or a reply such as NO_REPLY."""
     forgotten: int = 0
     """Turns that were forgotten, and came again: they stay so."""
     masked: int = 0
@@ -706,6 +706,10 @@ class Forgotten:
     """How many they are; `ids` and `previews` have the first 200."""
     along: list[str] = field(default_factory=list[str])
     """What else goes with them, and what stays and still says the same."""
+    also: list[str] = field(default_factory=list[str])
+    """Ids of other rows with the same content, which are not forgotten; pass them as `ids` to forget them."""
+    also_previews: list[str] = field(default_factory=list[str])
+    """An excerpt of each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

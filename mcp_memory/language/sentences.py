@@ -134,11 +134,20 @@ class RuleCandidate(NamedTuple):
 
 
 _in_sentences = partial(pattern_of, "mcp_memory.language", "data/sentences.txt")
+_reported = partial(pattern_of, "mcp_memory.language", "data/reported.txt")
 
 
 def people() -> re.Pattern[str]:
     """Return a pattern of people by their relation to the speaker, in lower case: "my sister", "mein Chef"."""
-    return pattern_of("mcp_memory.language", "data/people.txt", "RELATIVES")
+    return _reported("RELATIVES")
+
+
+def is_reported(sentence: str) -> bool:
+    """Tell whether a sentence, in lower case, says what others say or do, what is imagined or what holds for once."""
+    plain = sentence.replace("’", "'")
+    return _reported("REPORTED").search(plain) is not None or (
+        _reported("ONCE").search(plain) is not None and _reported("HENCEFORTH").search(plain) is None
+    )
 
 
 def is_question(sentence: str) -> bool:

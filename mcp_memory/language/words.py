@@ -25,6 +25,7 @@ from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
+from mcp_memory.core.text import normalize
 from mcp_memory.language import blocks_of, patterns_of
 
 _ENDING_VOTE = 0.5
@@ -163,8 +164,8 @@ def fold(text: str) -> str:
     """Return the text without case, accents and width: `Café` and `ＣＡＦÉ` are both `cafe`."""
     if text.isascii():
         return text.lower()
-    bare = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return unicodedata.normalize("NFC", _PATTERNS["DROPPED"].sub("", bare).translate(_SPELLED))
+    bare = normalize("NFKD", normalize("NFKD", text).casefold())
+    return normalize("NFC", _PATTERNS["DROPPED"].sub("", bare).translate(_SPELLED))
 
 
 def normalised(text: str) -> str:
@@ -174,7 +175,7 @@ def normalised(text: str) -> str:
     """
     for typographic, plain in _TYPOGRAPHY:
         text = text.replace(typographic, plain)
-    return text if text.isascii() else ascii_digits(unicodedata.normalize("NFKC", text))
+    return text if text.isascii() else ascii_digits(normalize("NFKC", text))
 
 
 def ascii_digits(text: str) -> str:

@@ -213,7 +213,7 @@ def _unit_patterns() -> list[tuple[str, re.Pattern[str]]]:
     return [(unit, re.compile(_escaped(names), re.IGNORECASE)) for unit, names in named.items()]
 
 
-@cache
+@lru_cache(maxsize=1_024)
 def _unit(written: str) -> str:
     for unit, pattern in _unit_patterns():
         if pattern.fullmatch(written):

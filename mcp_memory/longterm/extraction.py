@@ -34,11 +34,10 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.turns import own_words, small_talk_kind
-from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Backlog, Extraction, Filters, Work
+from mcp_memory.store.values import UNJUDGED, Backlog, Extraction, Filters, Work
 
 __all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "ExtractionBasis", "SessionPart", "TurnBatch"]
 
@@ -330,14 +329,16 @@ def read_batch(
 def _read_part(store: Store, space: str, part: SessionPart, *, most: int | None, background: int) -> TurnBatch:
     back = max(0, part.start - _LOOK_BACK)
     earlier = _turns(store, space, part.session, back, part.start)
-    before = [turn for turn, held in earlier if turn.role in _TALK and not held]
+    before = [turn for turn, reasons in earlier if turn.role in _TALK and not reasons]
     said = list(before)
     new: list[Turn] = []
     read = skipped = characters = 0
     end = part.start
-    for turn, held in _turns(store, space, part.session, part.start, part.stop):
+    for turn, reasons in _turns(store, space, part.session, part.start, part.stop):
         if turn.role in _TALK:
-            noise = held or small_talk_kind(turn.content, said[-1] if said else None) is not None
+            if UNJUDGED in reasons:
+                break  # it is read once it has been judged
+            noise = bool(reasons) or small_talk_kind(turn.content, said[-1] if said else None) is not None
             size = len(_shortened(turn))
             full = most is not None and new and (len(new) == most or characters + size > MAX_CHARS)
             if full and not noise:
@@ -356,12 +357,13 @@ def _read_part(store: Store, space: str, part: SessionPart, *, most: int | None,
     return TurnBatch(turns=new, background=telling, read=read, skipped=skipped, parts=[passed])
 
 
-def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[tuple[Turn, bool]]:
-    """Yield the turns between two positions, and whether each is held for review."""
+def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[tuple[Turn, Sequence[str]]]:
+    """Yield the turns between two positions, each with the reasons for which it is quarantined."""
     while start < stop:
         page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
-        held = quarantined_ids(store, space, [turn.id for turn in page])
-        yield from ((turn, turn.id in held) for turn in page if turn.position < stop)
+        rows = store.quarantined(space, [turn.id for turn in page])
+        reasons = {row.id: row.reasons for row in rows if row.verdict != "released"}
+        yield from ((turn, reasons.get(turn.id, ())) for turn in page if turn.position < stop)
         if not page:
             return
         start = page[-1].position + 1

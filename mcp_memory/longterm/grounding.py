@@ -27,6 +27,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Source, Turn
 from mcp_memory.language.sentences import FILL, own_part, sentences
 from mcp_memory.language.words import base_terms, query_terms
+from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import USER, Names, is_person, name_words
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
@@ -268,7 +269,7 @@ def _turn_id(quoted: ExtractedStatement | Quoted) -> str:
 
 def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
     """Return where a quote stands in a turn's own words, if it says anything."""
-    own = own_words(turn.content)
+    own = own_words(typed_text(turn.content) if turn.role == "user" else turn.content)
     span = locate(quote, own)
     if span is None:
         return None

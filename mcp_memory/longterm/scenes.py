@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import count
 
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.text import normalize, one_line, safe_name
 from mcp_memory.core.types import Atom, Scene, Stage
 from mcp_memory.language.words import fold
 from mcp_memory.store.citations import cited, left_of, links
@@ -225,9 +225,9 @@ def slug_of(title: str) -> str:
     The same title always gives the same slug. A title without letters gives `scene`, a name that a system reserves gets
     that as a prefix.
     """
-    words = re.sub(r"(?<=\w)['’](?=\w)", "", unicodedata.normalize("NFKC", title).lower())
+    words = re.sub(r"(?<=\w)['’](?=\w)", "", normalize("NFKC", title).lower())
     kept = "".join(c if _is_letter(c) else " " for c in words)
-    slug = unicodedata.normalize("NFC", "-".join(re.findall(r"[^\W_]\S*", kept)))
+    slug = normalize("NFC", "-".join(re.findall(r"[^\W_]\S*", kept)))
     slug = _cut(slug) or _NAMELESS
     try:
         return safe_name(slug, what="name of a scene")

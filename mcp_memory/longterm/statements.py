@@ -19,6 +19,7 @@ from typing import Annotated, Any, TypeVar, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask_values, states_secret
 from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Kind, Source
@@ -248,8 +249,10 @@ def explicit_atom(
     cites: Sequence[str] = (),
     source: Source = "user",
 ) -> NewAtom:
-    """Return the atom that a `remember` asks for. Raises InvalidInput."""
-    parts = {"entity": entity, "relation": relation, "value": value}
+    """Return the atom that a `remember` asks for, without private passages. Raises InvalidInput."""
+    text = without_private(text)
+    asked = {"entity": entity, "relation": relation, "value": value}
+    parts = {name: part and without_private(part) for name, part in asked.items()}
     given = {name: part.strip() for name, part in parts.items() if part is not None and not is_blank(part)}
     if given and len(given) < 3:
         lacking = " and ".join(sorted(parts.keys() - given.keys()))

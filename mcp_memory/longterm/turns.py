@@ -1,7 +1,8 @@
 """L0: turns on their way in, and which of them are small talk.
 
-`admit` cuts out recalled blocks and masks secrets: recalled text that is stored again would be recalled again. Recalled
-blocks carry a tag that nothing inside can close.
+`admit` removes private passages and recalled blocks, and masks secrets: recalled text that is stored again would be
+recalled again. Recalled blocks carry a tag that nothing inside can close. A user's message with attached material
+becomes two turns: the typed words, and the material as a tool's (`attachments`).
 
 `small_talk_kind` finds turns that no model needs to read: greetings, acknowledgements, commands and texts of the host,
 symbols, copies of recalled lines. All of the turn has to be that. A short answer counts as signal wherever it may
@@ -12,20 +13,25 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask, mask_id
 from mcp_memory.core.text import is_blank, well_formed, without_blocks, zoned
 from mcp_memory.core.types import NewTurn, Role, Turn
 from mcp_memory.language import blocks_of, pattern_of
 from mcp_memory.language.words import fold
+from mcp_memory.longterm.attachments import ATTACHED, parts_of_message, without_client_blocks
 from mcp_memory.suspicion.flags import TAG, defused
 
-__all__ = ["MAX_TURN_BYTES", "SUMMARY", "admit", "bare", "own_words", "phrases_of", "recall_block", "small_talk_kind"]
+__all__ = [
+    "MAX_TURN_BYTES", "SUMMARY", "admit", "attached_id", "bare", "is_sentinel", "own_words", "phrases_of",
+    "recall_block", "small_talk_kind",
+]  # fmt: skip
 
 MAX_TURN_BYTES = 4 * 2**20
 MAX_TURNS = 5_000
@@ -44,7 +50,10 @@ def recall_block(text: str, *, part: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """The turns to store. `emptied` held nothing but recalled text; `masked` are stored turns that held a secret."""
+    """The turns to store. `emptied` counts given turns without anything to store; `masked` stored ones with a secret.
+
+    Nothing is left of a turn that is blank, private or recalled text, nor of an assistant's reply to its host program.
+    """
 
     turns: list[NewTurn]
     emptied: int
@@ -52,7 +61,7 @@ class Admitted:
 
 
 def admit(turns: Sequence[NewTurn]) -> Admitted:
-    """Return the turns to store, without recalled blocks and secrets.
+    """Return the turns to store, without private passages, recalled blocks and secrets.
 
     Raises InvalidInput, and stores nothing, when one of them cannot be stored as it is.
     """
@@ -61,17 +70,63 @@ def admit(turns: Sequence[NewTurn]) -> Admitted:
     if len(turns) > MAX_TURNS:
         raise InvalidInput(f"{len(turns)} turns at once are too many. Send at most {MAX_TURNS} in a call.")
     kept: list[NewTurn] = []
-    masked = 0
-    for place, turn in enumerate(turns, start=1):
-        _check(turn, place)
-        told = _own(turn.content)
-        if not is_blank(told):
-            content = mask(told, prose=turn.role != "tool")
-            masked += content != told
-            name = None if turn.name is None else mask(turn.name)
-            id = None if turn.client_id is None else mask_id(turn.client_id)
-            kept.append(replace(turn, content=content, name=name, client_id=id))
-    return Admitted(turns=kept, emptied=len(turns) - len(kept), masked=masked)
+    emptied = masked = 0
+    for place, turn in enumerate(turns):
+        _check(turn, place + 1)
+        parts = [] if is_sentinel(turn, turns[place - 1] if place else None) else list(_parts(turn))
+        emptied += not parts
+        for part in parts:
+            content = mask(part.content, prose=part.role != "tool")
+            masked += content != part.content
+            name = None if part.name is None else mask(part.name)
+            id = None if part.client_id is None else mask_id(part.client_id)
+            kept.append(replace(part, content=content, name=name, client_id=id))
+    return Admitted(turns=kept, emptied=emptied, masked=masked)
+
+
+def _parts(turn: NewTurn) -> Iterator[NewTurn]:
+    """Yield what is to be stored of a turn: a user's typed words, and what was attached to them as a tool's turn."""
+    if turn.role != "tool":
+        turn = replace(turn, content=without_private(turn.content), name=turn.name and without_private(turn.name))
+    turn = replace(turn, content=_own(turn.content))
+    if turn.role != "user":
+        if not is_blank(turn.content):
+            yield turn
+        return
+    message = parts_of_message(turn.content)
+    if not is_blank(message.typed):
+        yield replace(turn, content=message.typed)
+    yield from attached_turns(turn, [*message.attached, *message.notices])
+
+
+def attached_turns(turn: NewTurn, passages: Sequence[str]) -> Iterator[NewTurn]:
+    """Yield the turn of what was attached to a user's message; it follows the typed words."""
+    content = "\n\n".join(passages)
+    if not is_blank(content):
+        yield replace(
+            turn, role="tool", name=ATTACHED, content=content, client_id=turn.client_id and attached_id(turn.client_id)
+        )
+
+
+def attached_id(client_id: str) -> str:
+    """Return the client id of what was attached to the message with this id."""
+    return f"{client_id}#{ATTACHED}"
+
+
+_TOKEN = re.compile(r"\W*[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\W*")
+
+
+def is_sentinel(turn: NewTurn, before: NewTurn | None) -> bool:
+    """Tell whether an assistant's reply is nothing but a token for its host program, such as NO_REPLY.
+
+    A token such as MAX_RETRIES that answers a person's question, the turn before, is an answer.
+    """
+    if turn.role != "assistant" or len(turn.content) > _LONGEST:
+        return False
+    if _pattern("SENTINEL").fullmatch(turn.content):
+        return True
+    is_answer = before is not None and before.role == "user" and _QUESTION.search(before.content[-_ENDING:])
+    return _TOKEN.fullmatch(turn.content) is not None and not is_answer
 
 
 def _own(text: str) -> str:
@@ -81,10 +136,6 @@ def _own(text: str) -> str:
 
 
 def _check(turn: NewTurn, place: int) -> None:
-    if is_blank(turn.content):
-        raise InvalidInput(
-            f"Turn {place} is empty: it has no visible character. Leave it out; nothing of this call was stored."
-        )
     if turn.said_at is not None:
         try:
             zoned(turn.said_at)
@@ -116,7 +167,7 @@ _ENDING = 600  # where a long turn asks, if it does
 def small_talk_kind(text: str, before: Turn | None = None) -> SmallTalk | None:
     """Return what kind of noise a turn's text is, None for signal. `before` is the turn that it may answer."""
     text = text.strip()
-    if _pattern("MESSAGE").match(text) or not _without_host(text).strip():
+    if _pattern("MESSAGE").match(text) or not without_client_blocks(text).strip():
         return "host"
     if not own_words(text):
         return "recalled"
@@ -134,16 +185,10 @@ _pattern = partial(pattern_of, "mcp_memory.longterm", "words/host.txt")
 
 def own_words(text: str) -> str:
     """Return what somebody said in a text: without blocks of the host and lines that copy what this memory showed."""
-    text = _without_host(text)
+    text = without_client_blocks(text)
     return (
         _pattern("RECALLED").sub("", text).strip() if " · " in text or "- [t" in text or "<" in text else text.strip()
     )
-
-
-def _without_host(text: str) -> str:
-    if "<" not in text:
-        return text
-    return without_blocks(text, _pattern("BLOCK"), lambda found: f"</{found[1] or found[2]}>")
 
 
 def _is_command(text: str, before: Turn | None) -> bool:

@@ -62,6 +62,7 @@ _OPENERS = {"initialize", "server/discover", "ping"}
 _NEXT = {"notifications/initialized", "tools/list"}
 """What clients send right after those; it is answered before anything else is loaded."""
 _LISTENERS = {"subscriptions/listen", "resources/subscribe"}
+_LISTS = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 _NAME = 1_000  # characters of a client's name that are looked at, with each of its requests
 
 
@@ -132,6 +133,8 @@ class MemoryServer(MCPServer[None]):
                 logger.warning("updates begin when the store can be opened: %s", error)
         elif ctx.method not in _OPENERS:
             self.memory.open_soon()
+        if ctx.method in _LISTS and (ctx.params or {}).get("cursor") is not None:
+            raise MCPError(wire.INVALID_PARAMS, f"Invalid cursor. {ctx.method} has one page; leave the cursor out.")
         if not self._is_loaded and ctx.method not in _OPENERS | _NEXT:
             await anyio.to_thread.run_sync(_load)
             self._is_loaded = True
@@ -229,7 +232,7 @@ class MemoryServer(MCPServer[None]):
         from mcp_memory.server.resources import read_resource
 
         try:
-            return [await read_resource(await self._memory(), str(uri))]
+            return await read_resource(await self._memory(), str(uri))
         except (NotFound, InvalidInput) as error:
             raise ResourceNotFoundError(await _masked(str(error))) from error
         except McpMemoryError as error:

@@ -11,9 +11,9 @@ A good token is admitted whatever others do from its address. Requests without a
 after twenty wrong tokens in a minute, or too many requests, the answer is to wait. The answer is the same for an
 unknown space and another client's.
 
-A bearer token is that of the setting, one of the store, or an OAuth access token. As long as there is none of the
-three, and only this machine can reach the server, every client is the owner. Tokens are never deleted, so a server
-that once required them always does.
+A bearer token is that of the setting or of the machine (`local_token`), one of the store, or an OAuth access token. As
+long as there is none of them, and only this machine can reach the server (`serve --no-token`), every client is the
+owner. Tokens are never deleted, so a server that once required them always does.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from __future__ import annotations
 import hmac
 import logging
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from math import ceil
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import anyio
 import mcp.types as wire
@@ -41,6 +41,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.rights import Right
 from mcp_memory.core.text import one_line
 from mcp_memory.server import authorization, oauth
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 SPACE_HEADER = "mcp-memory-space"
 _PREFIX = "/space/"  # what an SSE client posts to says which space its stream is of
@@ -348,6 +347,15 @@ _MOST_KEYS = 10_000
 _SHARES = 20
 
 
+@dataclass
+class _Share:
+    """The requests that this server may still admit of one key, or until when the store has none for it."""
+
+    left: int = 0
+    empty_until: float = 0.0
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+
+
 class RateLimit:
     """Requests a minute of each key, on all servers of a memory together.
 
@@ -358,20 +366,19 @@ class RateLimit:
         """`name` distinguishes the keys of this limit from those of others."""
         self._name, self._a_minute, self._memory = name, a_minute, memory
         self._share = max(1, a_minute // _SHARES)
-        self._left: OrderedDict[str, int] = OrderedDict()
-        self._none_until: OrderedDict[str, float] = OrderedDict()
+        self._keys = LRU[str, _Share](_MOST_KEYS)
 
     async def take(self, key: str) -> None:
         """Take one. Raises Rejected when there is none, with the seconds until there will be."""
-        wait = self._none_until.get(key, 0.0) - anyio.current_time()
-        if wait <= 0:
-            left = self._left.pop(key, 0) or await self._more(key)
-            if left:
-                _keep(self._left, key, left - 1)
+        share = self._keys.get_or_put(key, _Share)
+        async with share.lock:  # requests at the same time wait for one answer of the store
+            if not share.left and share.empty_until <= anyio.current_time():
+                share.left = await self._more(key)
+                share.empty_until = 0.0 if share.left else anyio.current_time() + 60 / self._a_minute
+            if share.left:
+                share.left -= 1
                 return
-            wait = 60 / self._a_minute
-            _keep(self._none_until, key, anyio.current_time() + wait)
-        seconds = max(1, ceil(wait))
+            seconds = max(1, ceil(share.empty_until - anyio.current_time()))
         raise Rejected(429, f"Too many requests. Try again in {seconds} s.", {"Retry-After": str(seconds)})
 
     async def _more(self, key: str) -> int:
@@ -385,13 +392,6 @@ class RateLimit:
 def wrong_tokens(memory: Callable[[], Awaitable[Memory]]) -> RateLimit:
     """Return the limit on wrong tokens of an address, which all ways in share."""
     return RateLimit("wrong token", _WRONG_A_MINUTE, memory)
-
-
-def _keep(known: OrderedDict[str, T], key: str, value: T) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    while len(known) > _MOST_KEYS:
-        known.popitem(last=False)
 
 
 class ConcurrencyLimit:

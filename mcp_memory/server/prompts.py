@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import anyio.to_thread
 import mcp.types as wire
 
 from mcp_memory.core.errors import InvalidInput
@@ -54,7 +55,8 @@ async def continue_task(memory: Memory, task: str = "") -> str:
         else ""
     )
     goal = one_line(view.task_goal, 200)
-    task_named = f"of canvas {view.canvas.partition('-')[0]}" if flags(goal, "tool") else repr(goal)
+    is_suspect = await anyio.to_thread.run_sync(flags, goal, "tool")
+    task_named = f"of canvas {view.canvas.partition('-')[0]}" if is_suspect else repr(goal)
     return (
         f"Go on with the task {task_named} where it was left.\n\n"
         f"{render(view)}\n\nThe last results, newest at the end. {DATA_NOTE}\n{lines}\n\n"

@@ -2,12 +2,15 @@
 
 Two fixed pages and a status, the most recent canvases, and templates for everything that has an id. Texts come from
 Memory unchanged; a raw result that is not UTF-8 is a blob. `updates` tells clients what changed.
+
+A read returns at most MOST characters. What is longer is read page by page: a page names the address of the next one,
+in its last line (sessions) or in a second content, so that the first contents of all pages together are the whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote
 
@@ -28,7 +31,14 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
 MARKDOWN, MERMAID, JSON = "text/markdown", "text/vnd.mermaid", "application/json"
-_PAGE = 100  # turns of a session at a time
+MOST = 50_000
+"""Characters of one read: of its text, or of its blob in Base64."""
+
+_TURNS = 100  # of a session at a time
+_BATCH = 10  # turns that are read from the store at once
+_MOST_TEXT = MOST - 500  # bytes, with room for the line that names the next page
+_MOST_BLOB = _MOST_TEXT // 4 * 3
+_AT_LEAST = 1_000  # characters of a turn that are worth beginning on a page
 
 
 def _page(uri: str, name: str, title: str, description: str | None, mime_type: str) -> wire.Resource:
@@ -46,7 +56,8 @@ def _template(uri: str, title: str, description: str, mime_type: str | None = No
 
 
 _ACTIVE = "The Mermaid flowchart of the task in hand, old steps folded"
-_SESSION = f"The turns of a session, verbatim, {_PAGE} at a time; ?start=N goes on from a position"
+_IN_PAGES = f"{MOST:,} characters at a time; a longer one names the address of its next page"
+_SESSION = f"The turns of a session, verbatim, {_IN_PAGES}; ?start=N begins at a position"
 _ATOM = "What is held true, with its dates, its evidence and the outputs it rests on"
 
 FIXED = (
@@ -56,10 +67,10 @@ FIXED = (
 )
 TEMPLATES = (
     _template("scene/{slug}", "Scene", "The page of one theme of the user's life or work", MARKDOWN),
-    _template("canvas/{number}", "Canvas", "A task's Mermaid flowchart, by its number", MERMAID),
+    _template("canvas/{number}", "Canvas", f"A task's Mermaid flowchart, by its number, {_IN_PAGES}", MERMAID),
     _template("session/{session}", "Conversation", _SESSION, MARKDOWN),
     _template("atom/{id}", "Statement", _ATOM, JSON),
-    _template("ref/{id}", "Raw tool result", "An offloaded result, byte for byte"),
+    _template("ref/{id}", "Raw tool result", f"An offloaded result, byte for byte, {_IN_PAGES}"),
 )
 
 
@@ -84,11 +95,18 @@ def _canvas_entry(canvas: CanvasRow) -> wire.Resource:
     return _page(f"canvas/{canvas.number:03}", f"{canvas.number:03}-{canvas.label}.mmd", title, None, MERMAID)
 
 
-async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
-    """Return the contents at a `memory://` address. Raises NotFound, InvalidInput, Damaged."""
+async def read_resource(memory: Memory, uri: str) -> list[ReadResourceContents]:
+    """Return a page of what is at a `memory://` address, and where the next one is. Raises NotFound, InvalidInput,
+    Damaged."""
     address, _, query = uri.removeprefix("memory://").partition("?")
     kind, _, name = address.partition("/")
-    match kind, unquote(name):
+    if kind == "session" and name:
+        return [ReadResourceContents(await _session_page(memory, unquote(name), query), MARKDOWN)]
+    return _page_of(await _whole(memory, uri, kind, unquote(name)), f"memory://{address}", _position(query, "from"))
+
+
+async def _whole(memory: Memory, uri: str, kind: str, name: str) -> ReadResourceContents:
+    match kind, name:
         case "persona", "":
             return ReadResourceContents(defused((await memory.read_persona()).text) or _NO_PERSONA, MARKDOWN)
         case "status", "":
@@ -100,8 +118,6 @@ async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
             return ReadResourceContents((await memory.canvas(int(number))).text, MERMAID)
         case "scene", slug if slug:
             return ReadResourceContents(defused(await memory.scene_page(slug)), MARKDOWN)
-        case "session", session if session:
-            return ReadResourceContents(await _session_page(memory, session, query), MARKDOWN)
         case "atom", atom if atom:
             return ReadResourceContents(await _atom(memory, atom), JSON)
         case "ref", ref if ref:
@@ -131,23 +147,91 @@ async def _atom(memory: Memory, id: str) -> str:
 
 
 async def _session_page(memory: Memory, session: str, query: str) -> str:
-    start = parse_qs(query).get("start", ["0"])[-1]
-    if not _NUMBER.fullmatch(start):
-        raise InvalidInput(f"start must be a position in the session such as 100, not {one_line(start, 40)!r}.")
-    turns = await memory.session_turns(session, start=int(start), limit=_PAGE + 1)
-    if not turns:
+    start, skipped = _position(query, "start"), _position(query, "from")
+    address = f"memory://session/{quote(session, safe='')}"
+    parts = [f"# Session {session}", DATA_NOTE]
+    room = _MOST_TEXT - sum(map(len, parts))
+    position: int | None = None
+    async for turn, why in _turns_from(memory, session, start):
+        heading = _heading(turn, why, is_continued=skipped > 0)
+        left = turn.content[skipped:]
+        fitting = _fitting(left, room - len(heading))
+        if position is not None and (turn.position >= start + _TURNS or _begins_next_page(left, fitting)):
+            return _with_next("\n\n".join(parts), f"{address}?start={turn.position}")
+        parts.append(f"{heading}\n\n{quote_lines(left[:fitting])}")
+        if fitting < len(left):
+            return _with_next("\n\n".join(parts), f"{address}?start={turn.position}&from={skipped + fitting}")
+        room -= len(parts[-1]) + 2
+        position, skipped = turn.position, 0
+    if position is None:
         raise NotFound(f"Session {one_line(session, 80)!r} has no turn at position {start} or later.")
-    why = await memory.why_held([turn.id for turn in turns[:_PAGE]])
-    shown = (_turn(turn, why.get(turn.id, ())) for turn in turns[:_PAGE])
-    page = "\n\n".join([f"# Session {session}", DATA_NOTE, *shown])
-    if len(turns) > _PAGE:
-        page += f"\n\nMore: memory://session/{quote(session, safe='')}?start={turns[_PAGE].position}"
-    return page + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
-def _turn(turn: Turn, why: Sequence[str]) -> str:
+async def _turns_from(memory: Memory, session: str, start: int) -> AsyncGenerator[tuple[Turn, Sequence[str]]]:
+    """Yield the turns of a session from a position, each with the reasons why it is quarantined."""
+    while turns := await memory.session_turns(session, start=start, limit=_BATCH):
+        why = await memory.why_held([turn.id for turn in turns])
+        for turn in turns:
+            yield turn, why.get(turn.id, ())
+        start = turns[-1].position + 1
+
+
+def _begins_next_page(text: str, fitting: int) -> bool:
+    """Tell whether a turn behind others begins on the next page: it does not fit here, and little of it would."""
+    return fitting < len(text) and (len(text) <= _MOST_TEXT // 2 or fitting < _AT_LEAST)
+
+
+def _fitting(text: str, room: int) -> int:
+    """Return how many characters of a text have a quotation within `room`: all, or whole lines, or a part of one."""
+    end = min(len(text), max(1, room))
+    while end > 1 and (size := len(quote_lines(text[:end]))) > room:
+        end = max(1, min(end - 1, end * room // size))
+    if end < len(text) and (line := text.rfind("\n", end // 2, end)) >= 0:
+        return line + 1
+    return end
+
+
+def _with_next(page: str, address: str) -> str:
+    return f"{page}\n\nMore: {address}\n"
+
+
+def _heading(turn: Turn, why: Sequence[str], *, is_continued: bool) -> str:
     name = f" ({one_line(turn.name, 40)})" if turn.name else ""
-    return f"## {turn.id} · {turn.role}{name} · {minute(turn.said_at)}{held(why)}\n\n{quote_lines(turn.content)}"
+    continued = ", continued" if is_continued else ""
+    return f"## {turn.id} · {turn.role}{name}{continued} · {minute(turn.said_at)}{held(why)}"
+
+
+def _position(query: str, name: str) -> int:
+    given = parse_qs(query).get(name, ["0"])[-1]
+    if not _NUMBER.fullmatch(given):
+        example = "a position in the session such as 100" if name == "start" else "a number such as 50000"
+        raise InvalidInput(f"{name} must be {example}, not {one_line(given, 40)!r}.")
+    return int(given)
+
+
+def _page_of(whole: ReadResourceContents, address: str, start: int) -> list[ReadResourceContents]:
+    """Return the page that begins at byte `start`, and where the next one is, if there is one."""
+    is_text = isinstance(whole.content, str)
+    data = whole.content.encode("utf-8", "surrogatepass") if isinstance(whole.content, str) else whole.content
+    if start and start >= len(data):
+        raise NotFound(f"{one_line(address, 120)} has {len(data):,} bytes, and none from {start:,} on.")
+    end = start + (_MOST_TEXT if is_text else _MOST_BLOB)
+    if end >= len(data):
+        if not start:
+            return [whole]
+        end = len(data)
+    while is_text and end < len(data) and data[end] & 0xC0 == 0x80:  # in the middle of a character
+        end -= 1
+    part = data[start:end]
+    while is_text and part and part[0] & 0xC0 == 0x80:  # `start` was not an address of ours
+        part = part[1:]
+    content = part.decode("utf-8", "surrogatepass") if is_text else part
+    page = [ReadResourceContents(content, whole.mime_type)]
+    if end < len(data):
+        more = f"More: {address}?from={end} (this page has bytes {start:,} to {end:,} of {len(data):,})"
+        page.append(ReadResourceContents(more, "text/plain"))
+    return page
 
 
 def _raw(ref: Ref, data: bytes) -> ReadResourceContents:

@@ -150,8 +150,8 @@ def remember(
     """Keep one durable statement about the user, their world, or how they want you to work.
 
     Call it at once, unasked, when they state a fact, a preference, a decision, a rule or a correction, also in
-    passing. Never secrets. The answer shows similar statements: where one is outdated, call
-    again with it in supersedes.
+    passing. Never secrets. Record their words first, or it waits. The answer shows similar ones: where
+    one is outdated, call again with it in supersedes.
     """
     ...
 

@@ -1,9 +1,9 @@
 """Transports: stdio, streamable HTTP at `/mcp`, HTTP with SSE at `/sse`.
 
 On stdio standard output carries the protocol and nothing else. HTTP and SSE listen on this machine only, and turn
-away pages that reach it by DNS rebinding; on other addresses every request needs a bearer token, and without any
-token the server does not start (`auth/`). Each transport ends cleanly on SIGTERM, on SIGINT and when its client is
-gone.
+away pages that reach it by DNS rebinding. Every request needs a bearer token: on this machine the first start makes one
+(`local_token`), unless `--no-token` says that none is needed; on other addresses the server does not start without
+(`authentication`). Each transport ends cleanly on SIGTERM, on SIGINT and when its client is gone.
 
 glibc gives threads separate heaps, up to eight per processor, and each keeps the most that was ever free in it: a
 server grew by 20 MB a minute under load. With two heaps it does not, and answers as fast (`python -m bench.load`).
@@ -28,10 +28,12 @@ from mcp.shared.message import SessionMessage
 
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, unknown_variables
-from mcp_memory.core.errors import Refused
+from mcp_memory.core.errors import McpMemoryError, Refused
 from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.server import authorization
 from mcp_memory.server.app import DEFINITIONS, MemoryServer, build_server
+from mcp_memory.server.client_watch import wait_for_clients_end
+from mcp_memory.server.local_token import make_token, read_token, token_file
 from mcp_memory.service.http_server import address_of, listen, on_signal, run_http
 from mcp_memory.service.jsonrpc import error_reply, repaired_message
 
@@ -49,10 +51,18 @@ _SESSIONS = 1_000
 half an hour."""
 
 
-def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1", port: int = 8765) -> None:
+def serve(
+    settings: Settings,
+    transport: str = "stdio",
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    *,
+    needs_token: bool = True,
+) -> None:
     """Serve until the client is gone (stdio) or a signal ends it. Port 0 takes any free one; stderr names it.
 
-    Raises Refused where other machines can reach it and no token would open it, and for a port that is taken.
+    Without `needs_token` clients of this machine show none, as long as there is none. Raises Refused where other
+    machines can reach it and no token would open it, where the token cannot be stored, and for a port that is taken.
     """
     bound_heaps()
     set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)
@@ -63,19 +73,46 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
         from mcp_memory.server.prompts import PROMPTS
 
         telemetry.set_up({*(tool.name for tool in DEFINITIONS), *(prompt.name for prompt in PROMPTS)})
+    said = ""
+    if transport != "stdio":
+        reachable = authorization.is_reachable(host, settings.allowed_hosts)
+        settings, said = _with_token(settings, host, reachable=reachable, needs_token=needs_token)
     server = build_server(settings)
     server.memory.what = f"serve {transport}"
     if transport == "stdio":
         anyio.run(_serve_stdio, server)
     else:
-        if authorization.is_reachable(host, settings.allowed_hosts) and not anyio.run(_has_tokens, settings):
-            raise Refused(
-                f"{host} can be reached from other machines, so clients must prove who they are: make a token for each "
-                "with `mcp-memory token create`, or set MCP_MEMORY_TOKEN to a long random secret, or MCP_MEMORY_OAUTH_"
-                "ISSUER to an authorization server; or listen on 127.0.0.1."
-            )
         app = http_app(server, settings, transport=transport, host=host)
-        anyio.run(_serve_http, server, app, transport, host, port)
+        anyio.run(_serve_http, server, app, transport, host, port, said)
+
+
+def _with_token(settings: Settings, host: str, *, reachable: bool, needs_token: bool) -> tuple[Settings, str]:
+    """Return the settings with the token of this machine, if that is needed, and what is said about it."""
+    kept = None if settings.token or not needs_token else read_token(settings.home)
+    if kept is not None:
+        said = f"Clients show the token in {token_file(settings.home)}."
+        return settings.model_copy(update={"token": kept}), said
+    try:
+        has_tokens = _has_tokens(settings)
+    except McpMemoryError:  # a home that cannot be opened now: its clients hear that
+        has_tokens = False
+    if not needs_token and (reachable or has_tokens):
+        why = "this memory has tokens already" if has_tokens else f"{host} can be reached from other machines"
+        raise Refused(f"--no-token cannot be used: {why}, so clients must show one. Leave it out.")
+    if has_tokens or not needs_token:
+        return settings, ""
+    if reachable:
+        raise Refused(
+            f"{host} can be reached from other machines, so clients must prove who they are: make a token for each "
+            "with `mcp-memory token create`, or set MCP_MEMORY_TOKEN to a long random secret, or MCP_MEMORY_OAUTH_"
+            "ISSUER to an authorization server; or listen on 127.0.0.1."
+        )
+    made = make_token(settings.home)
+    said = (
+        f"Clients must send this token, which is shown only now and kept in {token_file(settings.home)}:\n"
+        f"Authorization: Bearer {made}"
+    )
+    return settings.model_copy(update={"token": made}), said
 
 
 def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: str) -> AuthenticationMiddleware:
@@ -105,16 +142,19 @@ def _pages(server: MemoryServer, credentials: Credentials) -> Interface:
     return Interface(server.memory.get, TokenDoor(credentials), base="/ui", host=None, has_tokens=True)
 
 
-async def _has_tokens(settings: Settings) -> bool:
+def _has_tokens(settings: Settings) -> bool:
     """Tell whether there is a token that a client can show. A home that is not there is not made."""
     if settings.token or settings.oauth_issuer:
         return True
+    if settings.store is None and not (settings.home / "memory.db").exists():
+        return False
     from mcp_memory.service.memory import open_memory
 
-    if settings.store is None and not await anyio.Path(settings.home / "memory.db").exists():
-        return False
-    async with open_memory(settings, embedder="none", llm="none", rerank=False) as memory:
-        return bool(await memory.tokens())
+    async def look() -> bool:
+        async with open_memory(settings, embedder="none", llm="none", rerank=False) as memory:
+            return bool(await memory.tokens())
+
+    return anyio.run(look)
 
 
 # --- stdio ------------------------------------------------------------------------------------------
@@ -124,11 +164,18 @@ async def _serve_stdio(server: MemoryServer) -> None:
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     async with server.running(), anyio.create_task_group() as tasks:
         tasks.start_soon(on_signal, partial(_leave, server))
+        tasks.start_soon(_leave_with_client, server, os.dup(1))  # the SDK redirects 1 itself
         async with stdio_server() as (lines, replies):
             checked, messages = anyio.create_memory_object_stream[SessionMessage]()
             tasks.start_soon(_answer_malformed, lines, checked, replies)
             await low.run(messages, replies, low.create_initialization_options())
         tasks.cancel_scope.cancel()
+
+
+async def _leave_with_client(server: MemoryServer, output: int) -> None:
+    await wait_for_clients_end(output)
+    logger.info("the client has gone, though standard input did not end")
+    await _leave(server, 0)
 
 
 async def _leave(server: MemoryServer, _signum: int) -> None:
@@ -161,13 +208,13 @@ async def _answer_malformed(
 
 
 async def _serve_http(
-    server: MemoryServer, app: AuthenticationMiddleware, transport: str, host: str, port: int
+    server: MemoryServer, app: AuthenticationMiddleware, transport: str, host: str, port: int, about_token: str
 ) -> None:
     listener = listen(host, port)
     path = "mcp" if transport == "http" else "sse"
-    said = f"mcp-memory listens on {address_of(host, listener)}/{path}"
+    lines = [f"mcp-memory listens on {address_of(host, listener)}/{path}", *([about_token] if about_token else [])]
     async with server.running():
-        await run_http(app, listener, started=partial(print, said, file=sys.stderr), stopping=app.stop)
+        await run_http(app, listener, started=partial(print, *lines, sep="\n", file=sys.stderr), stopping=app.stop)
 
 
 # --- both -------------------------------------------------------------------------------------------

@@ -156,14 +156,20 @@ class Updates:
             await feed.catch_up(memory.in_space(space))
         loop = asyncio.get_running_loop()
         await memory.on_change(partial(_call_soon, loop, self.written))
+        failure = ""
         async with anyio.create_task_group() as telling:
             task_status.started()
             while True:
                 with anyio.move_on_after(_POLL_SECONDS):
                     await self._bell.wait()
                 self._bell = anyio.Event()
-                with _warned():
+                try:
                     await self._look(memory, telling)
+                    failure = ""
+                except McpMemoryError as error:  # a full disk, a lock: the next look may do better
+                    if str(error) != failure:  # it looks twice a second
+                        logger.warning("cannot tell what changed: %s", error)
+                    failure = str(error)
 
     async def _look(self, memory: Memory, telling: TaskGroup) -> None:
         """Start to notify each space with listeners, unless it is still being notified: no space waits for another's

@@ -10,10 +10,12 @@ import asyncio
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from anyio import TASK_STATUS_IGNORED
+from anyio.abc import TaskStatus
 
 from mcp_memory.core.errors import Refused
 
@@ -88,17 +90,23 @@ async def run_http(
         http.handle_exit(signum, None)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(on_signal, stop)
+        await tasks.start(on_signal, stop)  # first: asyncio would cancel uvicorn's start, which it logs as an error
         await http.serve(sockets=[listener])
         tasks.cancel_scope.cancel()
 
 
-async def on_signal(react: Callable[[int], Awaitable[object]]) -> None:
+async def on_signal(
+    react: Callable[[int], Awaitable[object]], *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED
+) -> None:
     """React to each SIGTERM and SIGINT until cancelled."""
     # On Windows Ctrl-C raises KeyboardInterrupt, and there is no SIGTERM.
-    with suppress(NotImplementedError), anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
-        async for signum in received:
-            await react(signum)
+    try:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+            task_status.started()
+            async for signum in received:
+                await react(signum)
+    except NotImplementedError:
+        task_status.started()
 
 
 HEAD_SECONDS = 20.0

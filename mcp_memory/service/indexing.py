@@ -8,7 +8,8 @@ Until the configured model has embedded everything, the fullest other index that
 so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`Store.claim_space`): each claims the
-space that has been due longest, indexes one large tool result of it or embeds one batch of its rows, and releases it.
+space that has been due longest, judges one row of it that came in unjudged (`trust.judge_waiting`), indexes one large
+tool result or embeds one batch of its rows, and releases it.
 Rows with terms of an earlier version are indexed again, and found by the old terms until then.
 """
 
@@ -61,6 +62,9 @@ class IndexState:
 IndexResult = Callable[[str, Callable[[], bool]], bool]
 """Indexes a waiting tool result of a space and returns whether there was one; asks between batches whether to go on."""
 
+JudgeRow = Callable[[str, Callable[[], bool]], bool]
+"""Judges a row of a space that came in unjudged and returns whether there was one; asks before it writes."""
+
 
 class Indexing:
     """The background thread and its state. `open_memory` calls `start()` and `close()`."""
@@ -72,11 +76,13 @@ class Indexing:
         settings: Settings,
         *,
         index_result: IndexResult = lambda space, going_on: False,
+        judge_row: JudgeRow = lambda space, going_on: False,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._settings = settings
         self._index_result = index_result
+        self._judge_row = judge_row
         self._queue = index_queue(embedder.identity if embedder else "none")
         self._complete = embedder is None
         self._others: list[Embedder] | None = None
@@ -217,9 +223,9 @@ class Indexing:
                 self._error = self._later
                 wait = _EVERY_S
             except McpMemoryError as error:  # a model that fails, a full disk, a lock
-                self._error = str(error)
-                if not self._stop.is_set():  # else the store may be closed by now
+                if str(error) != self._error and not self._stop.is_set():  # else the store may be closed by now
                     logger.warning("indexing waits: %s", error)
+                self._error = str(error)
             except Exception:
                 self._error = "an internal error; see the log"
                 logger.exception("indexing failed")
@@ -245,7 +251,9 @@ class Indexing:
         return True
 
     def _share_of(self, space: str) -> timedelta:
-        """Index a result of a space, or embed a batch of its rows. Return after how long the space is due again."""
+        """Judge a row of a space, index a result of it, or embed a batch of its rows. Return when it is due again."""
+        if self._judge_row(space, self._goes_on):
+            return timedelta(0)
         try:
             has_more, again = self._index_result(space, self._goes_on), _AGAIN
             self._later = None

@@ -12,10 +12,14 @@ import mcp.types as wire
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from mcp_memory.core.message_ids import id_of_unparsed
 from mcp_memory.core.text import well_formed
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
+
+
+_TOO_DEEP = "The message is nested too deep. Send deeply nested data as a text."
 
 
 def repaired_message(error: Exception) -> SessionMessage:
@@ -25,7 +29,9 @@ def repaired_message(error: Exception) -> SessionMessage:
     """
     try:
         value = _refused_json(error)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return error_reply(_id_of_unparsed(error), wire.PARSE_ERROR, _TOO_DEEP)
+    except ValueError:
         return error_reply(None, wire.PARSE_ERROR, "The line is not valid JSON.")
     id_ = _id_of(value)
     try:
@@ -33,6 +39,8 @@ def repaired_message(error: Exception) -> SessionMessage:
             return SessionMessage(wire.jsonrpc_message_adapter.validate_python(_answerable(value), by_name=False))
     except ValidationError:
         pass
+    except RecursionError:
+        return error_reply(id_, wire.INVALID_REQUEST, _TOO_DEEP)
     return error_reply(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
 
 
@@ -57,6 +65,12 @@ def _id_of(message: object) -> str | int | None:
             return id_
         case _:
             return None
+
+
+def _id_of_unparsed(error: Exception) -> str | int | None:
+    """Return the id of a message that the SDK's parser refused and `json` cannot read either."""
+    line = error.errors()[0]["input"] if isinstance(error, ValidationError) else b""
+    return _id_of({"id": id_of_unparsed(line if isinstance(line, bytes) else str(line).encode(errors="replace"))})
 
 
 def _refused_json(error: Exception) -> object:

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +27,7 @@ import anyio.to_thread
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import safe_name
 from mcp_memory.service.verbs.administration import AdministrationVerbs
 from mcp_memory.service.verbs.answers import AnswerVerbs
@@ -65,13 +64,7 @@ class Memory(AdministrationVerbs, AnswerVerbs, InspectionVerbs, PyramidVerbs, St
         name, spaces = safe_name(space, what="space"), self._spaces
         if name == spaces.first.space:
             return spaces.first
-        with spaces.lock:
-            if name not in spaces.others:
-                spaces.others[name] = self._opened(name)
-            spaces.others.move_to_end(name)
-            while len(spaces.others) > MOST:
-                spaces.others.popitem(last=False)
-            return spaces.others[name]
+        return spaces.others.get_or_put(name, partial(self._opened, name))
 
     def _opened(self, space: str) -> Memory:
         from mcp_memory.service.scheduler import Scheduler
@@ -84,11 +77,10 @@ class Memory(AdministrationVerbs, AnswerVerbs, InspectionVerbs, PyramidVerbs, St
 
 @dataclass
 class _Spaces:
-    """The open spaces of a store: the first one, and the others, least recently used first."""
+    """The open spaces of a store."""
 
     first: Memory
-    others: OrderedDict[str, Memory] = field(default_factory=OrderedDict[str, "Memory"])
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    others: LRU[str, Memory] = field(default_factory=lambda: LRU[str, "Memory"](MOST))
 
 
 @asynccontextmanager
@@ -161,7 +153,13 @@ def _join(
         with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
             store.redraw_canvas(space, number)
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
-    indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, dict[str, set[str]]()))
+    indexing = Indexing(
+        store,
+        embedder,
+        settings,
+        index_result=partial(index_next, store, dict[str, set[str]]()),
+        judge_row=partial(_judge_row, store, now),
+    )
     search = Search(store, now)
 
     def scheduler_of(space: str) -> Scheduler:
@@ -189,6 +187,15 @@ def _join(
         note=held,
         recall_log=RecallLog(store),
     )
+
+
+def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: Callable[[], bool]) -> bool:
+    """Judge a turn of a space that was stored unjudged, and return whether there was one."""
+    if not store.unjudged(space, limit=1):  # most spaces have none, and then nothing heavy is loaded
+        return False
+    from mcp_memory.longterm.verification.trust import judge_waiting
+
+    return judge_waiting(store, space, going_on, now=now())
 
 
 def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:

@@ -143,7 +143,7 @@ def _recorded(answer: Recorded) -> str:
     if answer.duplicates:
         parts.append(f"{answer.duplicates} stored before.")
     if answer.emptied:
-        parts.append(f"{answer.emptied} held only text recalled from here, which is not stored again.")
+        parts.append(f"{answer.emptied} left out: empty, private, recalled from here, or a reply to the host program.")
     if answer.forgotten:
         parts.append(f"{answer.forgotten} forgotten before, and not stored again.")
     if answer.masked:
@@ -280,7 +280,14 @@ def _forgotten(answer: Forgotten) -> str:
         head = f"Brought back {ids}."
     else:
         head = f"Forgot {ids}. To bring them back: forget(undo={answer.tombstone!r})."
-    return "\n".join([head, *answer.along, *map(quote, answer.previews)])
+    return "\n".join([head, *answer.along, *map(quote, answer.previews), *_also(answer)])
+
+
+def _also(answer: Forgotten) -> Iterator[str]:
+    if answer.also:
+        others = ", ".join(answer.also)
+        yield f"Other rows with the same content stay: {others}. To forget them too, call again with their ids."
+        yield from map(quote, answer.also_previews)
 
 
 # --- pieces -----------------------------------------------------------------------------------------

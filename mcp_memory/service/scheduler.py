@@ -325,7 +325,7 @@ class SchedulerThread:
             self._thread.join(timeout=_CLOSING_S)
 
     def _run(self) -> None:
-        is_open = False
+        is_open, failure = False, ""
         while not self._stop.is_set():
             self._bell.clear()
             wait = _REFUSED_S
@@ -334,11 +334,13 @@ class SchedulerThread:
                     self._store.open_queue(DISTIL)
                     is_open = True
                 wait = 0.0 if self._serve_next() else _EVERY_S
+                failure = ""
             except Refused as refused:
                 logger.info("the scheduler waits: %s", refused)
             except McpMemoryError as error:
-                if not self._stop.is_set():
+                if str(error) != failure and not self._stop.is_set():
                     logger.warning("the scheduler waits: %s", error)
+                failure = str(error)
             except Exception:
                 if not self._stop.is_set():  # a store that closes under it is no fault
                     logger.exception("the scheduler failed")

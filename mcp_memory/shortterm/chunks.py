@@ -97,7 +97,8 @@ def chunks_of(data: bytes, *, start: int = 0) -> Iterator[NewChunk]:
     encoding = encoding_of(data)
     if encoding is None or encoding[0] != "utf-8":
         return  # no text, or one that a search could not show lines of
-    text, shown = data.decode(*encoding), decoded(data) or ""
+    text = data.decode(*encoding)
+    shown = (decoded(data) or "") if encoding[1] == "surrogateescape" else text  # else they are the same
     at = done = 0  # the same place, in bytes and in characters
     for run in runs(text):
         begin = at + _bytes(text[done : run.start], encoding[1])

@@ -130,6 +130,8 @@ def offload(
     )
     new = _new_ref(request, result, synopsis.content_type, now)
     tokens_raw = tokens_of(text if request.shown is None else request.shown, counter)
+    length = len(text)
+    del text  # of a large result there are few copies in memory
     indexed = list(chunks_of(new.data)) if len(new.data) <= AT_ONCE else None
 
     def tokens_kept(node: str) -> int:
@@ -173,7 +175,7 @@ def offload(
         notes: list[str] = []
         if kept >= tokens_raw and not agents_summary:  # a conclusion is worth a step, whatever it saves
             notes.append(f"The result is small ({tokens_raw} tokens): offloading it saved nothing.")
-        elif len(text) > COUNTED_CHARS and request.shown is None:
+        elif length > COUNTED_CHARS and request.shown is None:
             notes.append(f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters.")
         return _answer(store, routed.row, replace(stored, tokens_kept=kept), synopsis, [*notes, *_shortened(request)])
     ref = store.put_ref(space, new)

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.core.regular_files import open_regular, read_regular
+from mcp_memory.core.private_files import make_folder, open_private
+from mcp_memory.core.regular_files import open_own, read_own
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import Record, Ref, Scene, Turn
 from mcp_memory.store.write_intents import note
@@ -45,6 +46,7 @@ __all__ = [
     "remove",
     "scene_file",
     "sync_folder",
+    "with_session",
     "write_whole",
 ]
 
@@ -125,6 +127,15 @@ def read_ref_file(content: bytes) -> tuple[dict[str, Any], bytes]:
     return fields, data
 
 
+def with_session(content: bytes, session: str) -> bytes:
+    """Return the file of a ref with another session in its front matter."""
+    end = content.find(b"\n" + _FENCE, len(_FENCE))
+    head, rest = content[: max(end, 0)], content[max(end, 0) :]
+    return (
+        re.sub(rb"(?m)^session: .*$", f"session: {json.dumps(session)}".encode().replace(b"\\", rb"\\\\"), head) + rest
+    )
+
+
 def is_scene_file(content: bytes) -> bool:
     return content.startswith(_FENCE + b'created: "') and b"\natoms: [" in content.partition(b"\n" + _FENCE)[0]
 
@@ -199,11 +210,11 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write to a temporary file, flush, rename: the file has either the old or the new content."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    note(path)
+    note(path)  # first: it fails where the home has been removed, and then no folder is made again
+    make_folder(path.parent)
     beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        with beside.open("wb") as file:
+        with open_private(beside, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -220,7 +231,7 @@ _NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP
 def opened(path: Path) -> IO[bytes] | None:
     """Open a file to read; None if there is no regular file."""
     try:
-        return open_regular(path)
+        return open_own(path)
     except OSError as error:
         if error.errno in _NO_FILE:
             return None
@@ -230,7 +241,7 @@ def opened(path: Path) -> IO[bytes] | None:
 def content_of(path: Path) -> bytes | None:
     """Return the content of a file; None if there is no regular file."""
     try:
-        return read_regular(path)
+        return read_own(path)
     except OSError as error:
         if error.errno in _NO_FILE:
             return None
@@ -254,7 +265,7 @@ def remove(path: Path) -> None:
 def beyond(path: Path, committed: int) -> bytes:
     """Return the bytes after the first `committed`; empty if there are none or the file is missing."""
     try:
-        with open_regular(path) as file:
+        with open_own(path) as file:
             file.seek(committed)
             return file.read()
     except OSError as error:
@@ -268,10 +279,10 @@ def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
 
     Raises Damaged when the file is shorter than `committed`: it has lost acknowledged lines.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     note(path, whole=False, length=committed)
+    make_folder(path.parent)
     created = not path.exists()
-    with path.open("r+b" if not created else "x+b") as file:
+    with open_private(path, "x+b" if created else "r+b") as file:
         if file.seek(0, os.SEEK_END) < committed:
             raise Damaged(f"{path.name} has lost lines that were written to it")
         file.seek(committed)

@@ -63,13 +63,15 @@ class Purge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """Counts of erased rows; `texts` are the erased words, for the purge verification."""
+    """Counts of erased rows, with the erased `texts` and `names` for the purge verification."""
 
     tombstones: Sequence[str]
     turns: int
     atoms: int
     refs: int
     texts: Sequence[bytes]
+    names: Sequence[str] = ()
+    """Names of sessions, files, tools and speakers, reasons, and ids given by clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -795,6 +795,17 @@ class RetentionStore(Protocol):
         """Tell whether there are chunks of tool results, which are judged as they are shown, or quarantined rows."""
         ...
 
+    def unjudged(self, space: str, /, *, limit: int) -> list[str]:
+        """Return the ids of rows that were quarantined as `UNJUDGED` and not reviewed since, the oldest first."""
+        ...
+
+    def judge(self, space: str, /, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+        """Give rows that are `UNJUDGED` the reasons found instead; without reasons they leave quarantine.
+
+        Rows that were reviewed or forgotten meanwhile stay as they are.
+        """
+        ...
+
     def review(self, space: str, /, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
         """Review quarantined rows; a decision may be changed. NotFound names others, and nothing is done."""
         ...
@@ -852,6 +863,10 @@ class AdminStore(Protocol):
 
     def home_id(self) -> str:
         """Return the id of this memory in its exports."""
+        ...
+
+    def secret(self, purpose: str) -> bytes:
+        """Return the secret key of this home for one purpose, 32 bytes; it is for `core.keyed`, and never stored."""
         ...
 
     def export_rows(self, spaces: Sequence[str], take: Callable[[str, model.ExportedRow], None]) -> None:

@@ -4,6 +4,10 @@ A text is looked for in pieces of PIECE bytes, one from every STEP bytes, as UTF
 PIECE + STEP bytes of it is missed. Pieces that also occur in retained texts prove nothing; they are excluded and named
 (`excuse`). Texts shorter than LEAST bytes match by chance and are not searched for. Archives (.zip) are searched too.
 
+Single words of at least LEAST bytes are searched for as well, and the erased names of sessions, files and tools. Words
+that occur in retained texts prove nothing. The others are reported by file and word: they may be part of the name of
+something else, such as a space.
+
 A match means something different in each of three kinds of files. The store's own files are made of rows: a match is a
 fault and is reported. Logs and quarantined line files lose the lines that match. Any other file is a copy, such as a
 backup: it is named, and deleted only on request.
@@ -13,24 +17,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zipfile
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import open_own, read_own
 from mcp_memory.store import files
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LEAST", "PIECE", "STEP", "Proof", "Traces", "forms", "prove"]
+__all__ = ["LEAST", "PIECE", "STEP", "Matches", "Proof", "Traces", "forms", "own_words", "prove"]
 
 PIECE, STEP, LEAST = 24, 12, 8
 """Bytes."""
+_WORDS, _MOST_WORDS = 2**20, 50_000
+"""Limits of the search for single words: bytes of each text, and number of words."""
 _WHOLE = 65_536
 _PARTS, _PART = 64, 1_024
 _READ = 2**22
@@ -80,6 +87,15 @@ def _together(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], li
     yield starts, held, bytes(data)
 
 
+@dataclass(slots=True)
+class Matches:
+    """The residual matches of a file: places of longer pieces, and single words. `bytes` were read."""
+
+    places: list[str] = field(default_factory=list[str])
+    words: set[str] = field(default_factory=set[str])
+    bytes: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class _PieceIndex:
     """Pieces by their first bytes: `heads` are sorted, `marked` is a quick filter by a few bits of a head.
@@ -92,10 +108,55 @@ class _PieceIndex:
     short: dict[int, list[bytes]]
 
 
-class Traces:
-    """The pieces of erased texts to search for; those that retained texts also have can be excluded."""
+_WORD = re.compile(r"\w(?:[\w.@/-]*\w)?")
+_PART_OF_WORD = re.compile(r"[^\W_]+")
+_OWN_WORDS = (
+    b"turn session position role name content said_at learned_at client_id sha256 told held timestamp node_id tool_call"
+    b" summary result_ref tool_call_id offloaded score tokens_raw tokens_kept summary_by record step ref tool arguments"
+    b" bytes content_type masked created updated heat entities atoms canvas version label status kind detail folded"
+    b" groups tombstone reason how ids undone_at purged_at digests taskGoal createdTime updatedTime flowchart Timestamp"
+    b" application/json text/plain text/markdown assistant mcp-memory conversations offload canvases tombstones"
+    b" retention identity manifest"
+)
+"""Field names and constants in the files of every home."""
 
-    def __init__(self, texts: Iterable[bytes]) -> None:
+
+def own_words() -> tuple[str, bytes]:
+    """Return the words in the files of every home, for `Traces.excuse`."""
+    return "format", _OWN_WORDS
+
+
+def _words(texts: Iterable[bytes]) -> Iterator[str]:
+    """Yield the words of texts, and the parts of compound ones; dates and version numbers are left out."""
+    for text in texts:
+        for word in set(_WORD.findall(text[:_WORDS].decode("utf-8", "ignore"))):
+            parts = _PART_OF_WORD.findall(word)
+            for one in {word, *parts}:
+                if any(map(str.isalpha, one)) or one.isdecimal():
+                    yield one
+
+
+def _spellings(words: Iterable[str]) -> dict[bytes, str]:
+    """Return the first PIECE bytes of each word as it may be written, with the word."""
+    found = dict[bytes, str]()
+    for word in words:
+        for spelling in {word, word.lower(), word.capitalize(), word.upper()}:
+            for form in forms(spelling.encode("utf-8", "surrogatepass")):
+                if len(form) >= LEAST:
+                    found.setdefault(form[:PIECE], word.lower())
+        if len(found) > _MOST_WORDS:
+            break
+    return found
+
+
+class Traces:
+    """The pieces of erased texts to search for; those that retained texts also have can be excluded.
+
+    `words`: texts whose single words are searched for as well; `names`: also these, whole.
+    """
+
+    def __init__(self, texts: Iterable[bytes], *, words: Iterable[bytes] = (), names: Iterable[str] = ()) -> None:
+        self._words = _spellings([*names, *_words(words), *_words(name.encode() for name in names)])
         found = {
             piece
             for text in texts
@@ -104,29 +165,44 @@ class Traces:
             for piece in _pieces(form)
             if len(set(piece)) > 2  # a row of dashes identifies no text
         }
-        self._pieces = found
-        self._wanted = set(found)
-        self._index = _indexed(found)
+        self._words = {piece: word for piece, word in self._words.items() if piece not in found}
+        self._pieces = found | self._words.keys()
+        self._wanted = set(self._pieces)
+        self._index = _indexed(self._pieces)
 
     def __len__(self) -> int:
         """The number of pieces to search for, without the excluded ones."""
-        return len(self._wanted)
+        return len(self._wanted - self._words.keys())
 
-    def excuse(self, kept: Iterable[tuple[str, bytes]]) -> list[str]:
-        """Exclude pieces that occur in retained texts, given by name; return the names of the texts with any."""
-        names = dict[str, None]()
+    def excuse(self, kept: Iterable[tuple[str, bytes]], *, words: bool = True) -> list[str]:
+        """Exclude pieces that occur in retained texts, given by name; return the names of the texts with any.
+
+        Single words are only excluded with `words`, which is meant for contents, not for names.
+        """
+        names, excused = dict[str, None](), set[str]()
         for starts, held, data in _together(kept):
             for at, piece in self._hits(data, excused_too=True):
-                self._wanted.discard(piece)
-                names[held[bisect_right(starts, at) - 1]] = None
+                if piece not in self._words:
+                    self._wanted.discard(piece)
+                    names[held[bisect_right(starts, at) - 1]] = None
+                elif words:
+                    excused.add(self._words[piece])
+        self._excuse_words(excused)
         return list(names)
+
+    def _excuse_words(self, excused: set[str]) -> None:
+        """Exclude words in all their spellings."""
+        if excused:
+            self._wanted -= {piece for piece, word in self._words.items() if word in excused}
 
     def excuse_file(self, path: Path) -> bool:
         """Exclude pieces that occur in a retained file; tell whether there are any."""
         excused, carried = False, b""
-        with path.open("rb") as file:
+        with open_own(path) as file:
             while block := file.read(_READ):
                 here = {piece for _, piece in self._hits(carried + block, excused_too=True)}
+                self._excuse_words({self._words[piece] for piece in here & self._words.keys()})
+                here -= self._words.keys()
                 self._wanted -= here
                 excused = excused or bool(here)
                 carried = block[-PIECE:]
@@ -136,30 +212,36 @@ class Traces:
         """Tell whether the bytes have a residual match."""
         return next(self._hits(data), None) is not None
 
-    def in_file(self, path: Path) -> tuple[list[str], int]:
-        """Return the residual matches of a file, and the number of bytes read. Raises OSError if it cannot be read."""
-        if path.suffix == ".zip" and zipfile.is_zipfile(path):
-            found, size = list[str](), 0
-            with zipfile.ZipFile(path) as archive:
-                for member in archive.infolist():
-                    with archive.open(member) as file:
-                        places, read = self._in_stream(file)
-                    size += read
-                    found += [f"{member.filename} {place}" for place in places]
-            return found, size
-        with path.open("rb") as file:
-            return self._in_stream(file)
+    def words_in(self, data: bytes) -> set[str]:
+        """Return the single words that the bytes have, in lower case."""
+        return {self._words[piece] for _, piece in self._hits(data) if piece in self._words}
 
-    def _in_stream(self, file: IO[bytes]) -> tuple[list[str], int]:
-        places, size, carried = list[str](), 0, b""
+    def in_file(self, path: Path) -> Matches:
+        """Return the residual matches of a file. Raises OSError if it cannot be read or is not a regular file."""
+        found = Matches()
+        with open_own(path) as file:
+            if path.suffix != ".zip" or not zipfile.is_zipfile(file):
+                file.seek(0)
+                self._in_stream(file, found)
+                return found
+            with zipfile.ZipFile(file) as archive:
+                for member in archive.infolist():
+                    with archive.open(member) as stream:
+                        self._in_stream(stream, found, f"{member.filename} ")
+        return found
+
+    def _in_stream(self, file: IO[bytes], found: Matches, prefix: str = "") -> None:
+        size, carried = 0, b""
         while block := file.read(_READ):
             data = carried + block
             begins = size - len(carried)
-            found = sorted({at for at, piece in self._hits(data) if at + len(piece) > len(carried)})
-            places += [f"at byte {begins + at:,}" for at in found]
+            hits = {(at, piece) for at, piece in self._hits(data) if at + len(piece) > len(carried)}
+            places = sorted({at for at, piece in hits if piece not in self._words})
+            found.places += [f"{prefix}at byte {begins + at:,}" for at in places]
+            found.words |= {self._words[piece] for _, piece in hits if piece in self._words}
             size += len(block)
             carried = data[-PIECE:]
-        return places, size
+        found.bytes += size
 
     def _hits(self, data: bytes, *, excused_too: bool = False) -> Iterator[tuple[int, bytes]]:
         import numpy as np
@@ -231,28 +313,34 @@ class Proof:
     also_in: list[str]
     """Retained rows with some of the same words, such as `t9`; their pieces were excluded."""
     unread: list[str]
+    words: list[str] = field(default_factory=list[str])
+    """Files with single words of the erased texts that occur in no retained text, and the words."""
 
 
 def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_copies: bool) -> Proof:
     """Search every file below the home, and handle those with a residual match."""
     count = size = 0
-    found, cleared, copies, deleted, unread = (list[str]() for _ in range(5))
+    found, cleared, copies, deleted, unread, words = (list[str]() for _ in range(6))
     for path in _below(home):
         name = path.relative_to(home).as_posix()
         try:
-            places, read = traces.in_file(path)
+            matches = traces.in_file(path)
         except FileNotFoundError:
             continue  # a mark or a lock that came and went
         except OSError as error:
             unread.append(f"{name}: {error.strerror or error}")
             continue
-        count, size = count + 1, size + read
-        if not places:
-            continue
-        if _is_log(home, path):
+        count, size = count + 1, size + matches.bytes
+        places, said = matches.places, matches.words | traces.words_in(name.encode("utf-8", "surrogateescape"))
+        if (places or matches.words) and _is_log(home, path):
             _clear(path, traces)
             cleared.append(name)
-        elif _is_copy(home, path):
+            continue
+        if said and not places:
+            words.append(f"{name}: {', '.join(sorted(said)[:_SHOWN])}")
+        if not places:
+            continue
+        if _is_copy(home, path):
             if delete_copies:
                 path.unlink(missing_ok=True)
                 deleted.append(name)
@@ -272,6 +360,7 @@ def prove(home: Path, traces: Traces, *, texts: int, also_in: list[str], delete_
         deleted=deleted,
         also_in=also_in,
         unread=unread,
+        words=words,
     )
 
 
@@ -279,7 +368,9 @@ def _below(home: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(home):
         for name in sorted(names):
             path = Path(folder) / name
-            if path.is_file():
+            if path.is_symlink():
+                yield path  # reported as unreadable: its target is not part of the home
+            elif path.is_file():
                 yield path
 
 
@@ -296,5 +387,5 @@ def _is_copy(home: Path, path: Path) -> bool:
 
 
 def _clear(path: Path, traces: Traces) -> None:
-    lines = read_regular(path).splitlines(keepends=True)
+    lines = read_own(path).splitlines(keepends=True)
     files.write_whole(path, b"".join(line for line in lines if not traces.of(line)))

@@ -236,6 +236,10 @@ Verdict = Literal["released", "kept"]
 """The review decision on a quarantined row: it may be recalled, or stays quarantined."""
 
 
+UNJUDGED = "unjudged"
+"""The reason of a quarantined row that is still to be judged; such rows are the queue of the background."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """A quarantined turn or atom, left out of automatic recall: the reasons and the review decision."""

@@ -22,7 +22,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.private_files import make_folder, opener
+from mcp_memory.core.regular_files import read_own
 
 __all__ = ["Written", "left", "note", "noting", "paths_of", "take_away"]
 
@@ -64,10 +65,12 @@ def note(path: Path, *, whole: bool = True, length: int | None = None) -> None:
     kind = _WHOLE if whole else _MORE if length is None else b"%s%d:" % (_MORE, length)
     line = kind + path.relative_to(home).as_posix().encode("utf-8", "surrogateescape") + b"\n"
     try:
-        handle = os.open(mark, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        handle = opener(str(mark), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     except FileNotFoundError:
-        mark.parent.mkdir(mode=0o700, exist_ok=True)
-        handle = os.open(mark, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        if not home.is_dir():  # it was removed: nothing of it is made again
+            raise
+        make_folder(mark.parent)
+        handle = opener(str(mark), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         if os.write(handle, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -104,7 +107,7 @@ def paths_of(mark: Path) -> dict[PurePosixPath, Written]:
     A last line that was cut short is ignored: its file was not touched yet.
     """
     try:
-        lines = read_regular(mark).split(b"\n")[:-1]
+        lines = read_own(mark).split(b"\n")[:-1]
     except FileNotFoundError:
         return {}
     found: dict[PurePosixPath, Written] = {}

@@ -46,12 +46,15 @@ MEANINGS: dict[str, str] = {
     "call": "text that poses as a tool's call or answer",
     "leak": "an order to send something away",
     "order": "a sentence that means an order to a model",
+    "unjudged": "not analysed yet: it is long, and the background does it",
     "unsaid": "the user's word for it is missing: its words are a tool's",
     "secret": "a key, password or card number: forget and purge it",
 }
-"""Each flag in words for people; `longterm` sets `unsaid`, and `secret` is for rows older than masking."""
+"""Each flag in words for people. `longterm` sets `unjudged` and `unsaid`; `secret` is for rows older than masking."""
 
-_LOOKED_AT = 400_000  # characters at either end of a longer text
+_PIECE, _OVERLAP = 20_000, 1_000
+"""Characters that the patterns read at once, so that judging is linear in the text, and a single match, which holds
+the interpreter's lock, short."""
 
 
 def flags(text: str, source: Source, *, meaning: bool = True) -> tuple[Flag, ...]:
@@ -64,11 +67,10 @@ def flags(text: str, source: Source, *, meaning: bool = True) -> tuple[Flag, ...
 
 def flags_of(texts: Sequence[tuple[str, Source]], *, meaning: bool = True) -> list[tuple[Flag, ...]]:
     """Return what `flags` returns of each text; the bundled model judges all of them together, which is faster."""
-    read = [f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}" if len(text) > 2 * _LOOKED_AT else text for text, _ in texts]
     others = [at for at, (_, source) in enumerate(texts) if source != "user"]
-    wordings = dict(zip(others, _wordings([read[at] for at in others], meaning), strict=True))
+    wordings = dict(zip(others, _wordings([texts[at][0] for at in others], meaning), strict=True))
     found: list[tuple[Flag, ...]] = []
-    for at, text in enumerate(read):
+    for at, (text, _) in enumerate(texts):
         signs = wordings.get(at, set())
         if hides(text):
             signs.add("hidden")
@@ -101,6 +103,12 @@ def _read(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
 
 
 def _by_words(text: str) -> set[Flag]:
+    """Return the flags of the words of a text, which is read in pieces that overlap."""
+    starts = range(0, max(1, len(text) - _OVERLAP), _PIECE)
+    return set[Flag]().union(*(_by_words_of_piece(text[start : start + _PIECE + _OVERLAP]) for start in starts))
+
+
+def _by_words_of_piece(text: str) -> set[Flag]:
     shown = plain(text)
     signs = _signs(shown)
     if signs and shown != text and not _signs(text):
@@ -227,12 +235,15 @@ _HEX_PAIRS = re.compile(r"(?<!\w)(?:(?:0x|\\x)?[0-9a-fA-F]{2}[\s:,]{1,2}){11,}(?
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|&#x([0-9a-fA-F]{2,5});|&#(\d{2,6});")
 _PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 _COMBINING = "[\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]"
-_LETTER = rf"(?:[^\W_]{_COMBINING}*|{_COMBINING}+)"
+_LETTER = rf"(?:[^\W_]{_COMBINING}*+|{_COMBINING}++)"
+_NO_LETTER_BEFORE = rf"(?<![^\W_])(?<!{_COMBINING})"
 _SPACED = re.compile(
-    rf"(?<!\S)(?:\S{_COMBINING}*[ \t]{{1,3}}){{9,}}\S{_COMBINING}*(?!\S)"
-    rf"|(?<![^\W_])(?:{_LETTER}[.\-_*·|]){{9,}}{_LETTER}(?![^\W_])"
+    rf"(?<!\S)(?:\S{_COMBINING}*+[ \t]{{1,3}}){{9,}}\S{_COMBINING}*+(?!\S)"
+    rf"|{_NO_LETTER_BEFORE}(?:{_LETTER}[.\-_*·|]){{9,}}{_LETTER}(?![^\W_])"
 )
-_PARTED = re.compile(rf"(?<![^\W_]){_LETTER}(?P<by>[.\-_*·|]){_LETTER}(?:(?P=by)(?:{_LETTER}|[@.:/]))*(?![^\W_])")
+_PARTED = re.compile(
+    rf"{_NO_LETTER_BEFORE}{_LETTER}(?P<by>[.\-_*·|]){_LETTER}(?:(?P=by)(?:{_LETTER}|[@.:/]))*(?![^\W_])"
+)
 _GAP = re.compile(r"[ \t]{2,}| / |[.\-_*·|]{2,}")
 _SPACE, _SEPARATOR = re.compile(r"[ \t]"), re.compile(r"[.\-_*·|]")
 _ITEM = r"[ \t]*(?:(?:\d{1,3}[.)]|[-*•>#]|//)[ \t]+)?"  # the start of a line of a list or a quotation
@@ -245,18 +256,19 @@ _WORDS_APART = re.compile(
 )
 _AT_LINE = re.compile(rf"^{_ITEM}", re.MULTILINE)
 _NAMED = r"(?:[^\s_(){}=/:]|:(?!:))"
-_JOINED = re.compile(
-    rf"(?<![\w./:$@(-])(?<!def )(?<!class )[^\W\d](?:{_NAMED}*+(?:_+{_NAMED}++){{4,}}+|\w{{15,200}}+)"
-    r"(?![\w(/:=]|\.\w|\s*=)"
-)
+_NAME_BEGINS = r"(?<![\w./:$@(-])(?<!def )(?<!class )[^\W\d]"
+_NAME_ENDS = r"(?![\w(/:=]|\.\w|\s*=)"
+_UNDERSCORED = re.compile(rf"{_NAME_BEGINS}{_NAMED}*+(?:_++{_NAMED}++)*+(?P<ends>{_NAME_ENDS})?")
+"""Any run of words and underscores, so that each place is read once; `ends` is None where it is part of code."""
+_CAPITALISED = re.compile(rf"{_NAME_BEGINS}\w{{15,200}}+{_NAME_ENDS}")
 _FEWEST = 5  # words of a name that is read as a sentence
 _MARKUP = (
     r"(?:</?(?:b|i|u|s|em|a|strong|span|font|wbr|small|sub|sup|mark|tt|code)\b[^<>\n]{0,80}>|<!--[^<>]{0,80}-->"
-    r"|\*{1,3}|~~|`|&(?:shy|zwn?j|ZeroWidthSpace|#173|#820[34]|#x200[bc]|#xad);)+"
+    r"|\*|~~|`|&(?:shy|zwn?j|ZeroWidthSpace|#173|#820[34]|#x200[bc]|#xad);)++"
 )
 _WITHIN = re.compile(rf"(?:[^\W\d_]|{_COMBINING}){_MARKUP}[^\W\d_]", re.IGNORECASE)
 _ANY_MARKUP = re.compile(_MARKUP, re.IGNORECASE)
-_LEET = re.compile(r"(?<![\w@$])(?=[\w@$!]*[A-Za-z])(?=[\w@$!]*[013457@$!])[\w@$!]{3,20}(?![\w@$])")
+_LEET = re.compile(r"(?<![\w@$])(?=[\w@$!]{0,19}[A-Za-z])(?=[\w@$!]{0,19}[013457@$!])[\w@$!]{3,20}(?![\w@$])")
 _DIGITS = {one: str.maketrans("013457@$!", f"o{one}easta" + "s" + "i") for one in "il"}
 _READABLE = 0.7  # of a decoded run are letters and spaces
 _LONG = 20_000  # characters; in longer texts whole readings are tried only where common words of orders stand
@@ -276,8 +288,8 @@ def readings(text: str) -> Iterator[str]:
         yield _PARTED.sub(lambda word: word[0].replace(word["by"], ""), text)
     if _WITHIN.search(text):
         yield _ANY_MARKUP.sub("", text)
-    if any(len(_words_of(name[0])) >= _FEWEST for name in _JOINED.finditer(text)):
-        yield _JOINED.sub(lambda name: " ".join(_words_of(name[0])), text)
+    if (split := _CAPITALISED.sub(_as_sentence, _UNDERSCORED.sub(_as_sentence, text))) != text:
+        yield split
     for lines, joined in ((_CHARACTERS, _characters), (_COLUMN, _line), (_WORDS_APART, _line)):
         if lines.search(text):
             yield lines.sub(joined, text)
@@ -295,6 +307,14 @@ def _together(run: re.Match[str]) -> str:
     between = _SPACE if _SPACE.search(run[0]) else _SEPARATOR
     words = [between.sub("", word) for word in _GAP.split(run[0])]
     return " ".join(words) if len(words) > 2 else parted("".join(words))
+
+
+def _as_sentence(name: re.Match[str]) -> str:
+    """Return the words of a name with spaces between them; a name of few words, or of code, as it is."""
+    if name.re is _UNDERSCORED and (name["ends"] is None or "_" not in name[0]):
+        return name[0]
+    words = _words_of(name[0])
+    return " ".join(words) if len(words) >= _FEWEST else name[0]
 
 
 def _words_of(name: str) -> list[str]:

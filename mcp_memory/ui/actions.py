@@ -107,12 +107,10 @@ async def _remember(call: Call) -> str | Page:
             fact = {"entity": known.entity, "relation": known.relation, "value": value}
         elif text and "asked" not in call.form and not await call.memory.still_stated(text, supersedes=ids):
             return _ask_value(call, older[0], known)
+    is_owner = call.reader.allows("admin")  # who may write but not administer can be an agent
     stored = await call.memory.remember(
-        text, kind=kind, supersedes=ids, valid_from=_since(call, older), source="user", **fact
+        text, kind=kind, supersedes=ids, valid_from=_since(call, older), source="user", typed=is_owner, **fact
     )
-    if stored.atom.held and not stored.duplicate and call.reader.allows("admin"):
-        # A rule waits for the user's word, and this is it: a person typed it here.
-        await call.memory.review([stored.atom.id], "released")
     id, ended = stored.atom.id, [one.id for one in stored.replaced]
     return told(f"/{id}", "known", id) if stored.duplicate else told(f"/{id}", "stored", id, *ended)
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import ceil
 from typing import Protocol
 
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.rights import Right, includes
 
 __all__ = ["IDLE_SECONDS", "KEY_SECONDS", "Door", "OneTimeKeys", "Reader", "Session", "Sessions", "TooManyKeys"]
@@ -111,15 +112,13 @@ class Sessions:
 
     def __init__(self, *, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._open = OrderedDict[bytes, Session]()
+        self._open = LRU[bytes, Session](_MOST_SESSIONS)
 
     def start(self, reader: Reader) -> str:
         """Open a session and return its cookie. The least recently used makes room where there are very many."""
         cookie = secrets.token_urlsafe(_BYTES)
         id = _hashed(cookie)
-        self._open[id] = Session(id=id, reader=reader, form_token=_form_token(cookie), used_at=self._clock())
-        while len(self._open) > _MOST_SESSIONS:
-            self._open.popitem(last=False)
+        self._open.put(id, Session(id=id, reader=reader, form_token=_form_token(cookie), used_at=self._clock()))
         return cookie
 
     def of(self, cookie: str | None, *, by_reader: bool = True) -> Session | None:
@@ -136,8 +135,7 @@ class Sessions:
             self.end(session)
             return None
         if by_reader:
-            session = self._open[id] = replace(session, used_at=now)
-            self._open.move_to_end(id)
+            session = self._open.put(id, replace(session, used_at=now))
         return session
 
     def is_open(self, session: Session) -> bool:
@@ -146,7 +144,7 @@ class Sessions:
         return known is not None and self._clock() - known.used_at < IDLE_SECONDS
 
     def end(self, session: Session) -> None:
-        self._open.pop(session.id, None)
+        self._open.pop(session.id)
 
 
 def is_form_token(session: Session, shown: str) -> bool:

@@ -166,7 +166,7 @@ def test_the_budget_is_recalls(answered_set: Path, tmp_path: Path) -> None:
 async def test_a_pyramid_is_asked_in_the_home_that_was_kept(answered_set: Path, tmp_path: Path) -> None:
     kept = tmp_path / "homes" / "small-0"
     async with open_memory(Settings(home=kept)) as memory:
-        await memory.remember("Ana's kettle is green.", kind="persona")
+        await memory.remember("Ana's kettle is green.", kind="persona", typed=True)
     plan = Plan(systems=["recall", "pyramid:300"], questions=None, unanswerable=False, homes=kept.parent)
     asked = await collect("small", read_sets(answered_set), plan, random.Random(0))
     assert any("kettle is green" in one.brought["pyramid:300"].text for one in asked)

@@ -9,7 +9,7 @@ import pytest
 
 from bench.hooks import Run, events, replay, seed, shown, summary, table
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 MANY = {"UserPromptSubmit", "Stop"}
 

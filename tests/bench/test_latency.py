@@ -16,6 +16,7 @@ from bench.servers import HEAVY
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_every_figure_has_its_floor_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fewer = {"QUERIES": 12, "WARM_QUERIES": 1, "RECALL_QUERIES": 3, "SERVER_QUERIES": 4, "ONE_BY_ONE": 9, "MIB": 2**16}
     for name, few in fewer.items():

@@ -8,7 +8,7 @@ import pytest
 
 from bench import shared_store
 
-pytestmark = [pytest.mark.slow, pytest.mark.postgres]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.postgres]
 
 
 def test_a_small_memory_is_filled_searched_and_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

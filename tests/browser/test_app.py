@@ -82,7 +82,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The real server over HTTP, on a hostile memory."""
     folder = tmp_path_factory.mktemp("app")
     with_memory(folder / "home", partial(fill, tokens=False), log_contents=True)
-    with serving([sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0"], folder) as url:
+    with serving(
+        [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0", "--no-token"], folder
+    ) as url:
         yield url
 
 

@@ -80,7 +80,7 @@ def test_a_page_that_a_script_builds_anew_is_text_too(hostile: tuple[Interface, 
         page.set_viewport_size({"width": 900, "height": HEIGHT})
 
         async def tell(memory: Any) -> bool:
-            await memory.remember("<img src=x onerror=alert(2)> came later")
+            await memory.remember("<img src=x onerror=alert(2)> came later", typed=True)
             return True
 
         with_memory(ui.home, tell)

@@ -14,7 +14,7 @@ NEWS = "The lighthouse at Hellesund is painted red."
 
 
 async def tell(memory: Memory) -> bool:
-    await memory.remember(NEWS)
+    await memory.remember(NEWS, typed=True)
     await memory.record_turns([NewTurn(role="user", content="The keeper is called Solveig.")], session="keeper")
     return True
 

@@ -49,10 +49,9 @@ async def _fill(home: Path) -> None:
             for i, (role, text) in enumerate(said)
         ]
         await memory.record_turns(turns, session="moving")
-        await memory.remember("Tamsin is allergic to hazelnuts.")
-        await memory.remember("Tamsin lives in Bergen.", entity="user", relation="lives in", value="Bergen")
-        rule = await memory.remember("No emoji in answers.", kind="instruction")
-        await memory.review([rule.atom.id], "released")
+        await memory.remember("Tamsin is allergic to hazelnuts.", typed=True)
+        await memory.remember("Tamsin lives in Bergen.", entity="user", relation="lives in", value="Bergen", typed=True)
+        await memory.remember("No emoji in answers.", kind="instruction", typed=True)
         task = {"session": "moving", "task": "Fix the import"}
         first = await memory.offload_tool_result("shell", LOG, step="Read the log", status="done", **task)
         await memory.offload_tool_result("shell", ODD, step="Try a newer library", status="blocked", **task)
@@ -60,7 +59,7 @@ async def _fill(home: Path) -> None:
             "read_file", "def key():\n    return 1\n", step="Read the code", after=[first.node], **task
         )
     async with open_memory(home=home, space="work") as memory:
-        await memory.remember("The office is on the quay.")
+        await memory.remember("The office is on the quay.", typed=True)
 
 
 @pytest.fixture

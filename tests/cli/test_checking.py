@@ -237,10 +237,11 @@ def test_wrong_settings_are_found_and_the_rest_waits(text: str, run: Run, copy: 
     assert "config.toml" in found["settings"][0]["found"] or "tokenizer" in found["settings"][0]["found"]
 
 
-def test_a_home_under_a_file_cannot_be_written(run: Run, tmp_path: Path) -> None:
+def test_a_home_under_a_file_is_a_wrong_setting(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code, found = checks(run, tmp_path / "file" / "home")
-    assert (code, found["home"][0]["state"]) == (1, "fail")
+    assert (code, list(found), found["settings"][0]["state"]) == (1, ["python", "engine", "settings"], "fail")
+    assert "is a file, and a home is a folder" in found["settings"][0]["found"]
 
 
 def test_a_file_left_unfinished_is_found_and_one_being_written_is_not(run: Run, copy: Path) -> None:

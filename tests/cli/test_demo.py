@@ -116,7 +116,9 @@ def test_the_raw_line_that_tells_it_all_is_shown(played: Played) -> None:
 # --- the short one ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("columns", [60, 80, 200])
+@pytest.mark.parametrize(
+    "columns", [80, pytest.param(60, marks=pytest.mark.nightly), pytest.param(200, marks=pytest.mark.nightly)]
+)
 def test_the_short_demo_fits_a_screen_and_says_what_status_says(tmp_path: Path, columns: int) -> None:
     home = tmp_path / "home"
     run = [sys.executable, "-m", "mcp_memory"]

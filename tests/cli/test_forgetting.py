@@ -19,8 +19,8 @@ Run = Callable[..., Result]
 def home(tmp_path: Path) -> Path:
     async def fill() -> None:
         async with open_memory(home=tmp_path / "home", embedder="none") as memory:
-            await memory.remember("Ines keeps bees near Porto.")
-            await memory.remember("Ines takes the night boat.")
+            await memory.remember("Ines keeps bees near Porto.", typed=True)
+            await memory.remember("Ines takes the night boat.", typed=True)
 
     anyio.run(fill)
     return tmp_path / "home"
@@ -35,6 +35,17 @@ def test_what_is_forgotten_is_found_no_more_until_it_is_brought_back(run: Run, h
     assert "bees" not in run("search", "bees", home=home).stdout
     assert run("forget", "--undo", "x1", home=home).stdout.startswith("Brought back a1.\n")
     assert "keeps bees" in run("search", "bees", home=home).stdout
+
+
+def test_rows_with_the_same_content_are_listed_and_forgotten_with_also(run: Run, home: Path) -> None:
+    run("remember", "Keeps bees on the roof", home=home)
+    shown = run("forget", "a1", home=home)
+    assert "Other rows with the same content stay." in shown.stdout
+    assert "mcp-memory forget a" in shown.stdout
+    run("forget", "--undo", "x1", home=home)
+    both = run("forget", "a1", "--also", home=home)
+    assert "Other rows" not in both.stdout
+    assert len(both.stdout.splitlines()[0].split(",")) > 1
 
 
 def test_words_only_show_what_holds_all_of_them(run: Run, home: Path) -> None:

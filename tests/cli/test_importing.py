@@ -150,8 +150,8 @@ def test_a_zip_export_and_its_unpacked_folder_are_told_by_what_is_in_them(run: R
         run("import", *more) for more in (["--dry-run", str(folder)], [str(tmp_path / "export.zip")], [str(folder)])
     )
     assert "8 turns in 2 sessions, 2023-11-03 to 2026-04-11\n  0 tool results would be kept, 2 too small" in seen.stdout
-    assert "8 stored\n  0 tool results kept, 2 too small for that" in stored.stdout
-    assert "0 stored, 8 were there before" in again.stdout
+    assert "10 stored\n  0 tool results kept, 2 too small for that" in stored.stdout
+    assert "0 stored, 10 were there before" in again.stdout
     assert [one.exit_code for one in (seen, stored, again)] == [0, 0, 0]
 
 

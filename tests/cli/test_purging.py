@@ -23,7 +23,7 @@ Run = Callable[..., Result]
 def home(tmp_path: Path) -> Path:
     async def fill() -> None:
         async with open_memory(home=tmp_path / "home", embedder="none") as memory:
-            await memory.remember("Ines keeps bees near Porto.")
+            await memory.remember("Ines keeps bees near Porto.", typed=True)
             said = [NewTurn(role="user", content=f"The night boat has cabin {n}.") for n in range(14)]
             await memory.record_turns(said, session="boats")
 
@@ -77,11 +77,24 @@ def test_a_purge_is_not_done_while_a_backup_has_the_words(run: Run, home: Path) 
     run("forget", "a1", home=home)
     done = run("purge", "x1", "--yes", home=home)
     assert done.exit_code == 1
-    assert re.search(r"mcp-memory-.*\.zip has it still\. Delete it yourself", unwrapped(done.stdout))
+    assert re.search(r"mcp-memory-.*\.zip still has it\. Delete it yourself", unwrapped(done.stdout))
 
     run("backup", home=home)
     run("forget", "a2", home=home)
     assert run("purge", "--all", "--backups", "--yes", home=home).exit_code == 0
+
+
+def test_a_backup_that_an_earlier_purge_left_is_named_and_deleted(run: Run, home: Path) -> None:
+    run("backup", home=home)
+    run("forget", "a1", home=home)
+    run("purge", "x1", "--yes", home=home)
+    named = run("purge", "--all", "--yes", home=home)
+    assert (named.exit_code, "has purged rows" in unwrapped(named.stdout)) == (1, True)
+    run("backup", home=home)  # of the time after the purge
+    done = run("purge", "--all", "--backups", "--yes", home=home)
+    assert (done.exit_code, done.stdout.count("Deleted backups/")) == (0, 1)
+    assert len(list((home / "backups").glob("*.zip"))) == 1
+    assert run("purge", "--all", "--yes", home=home).exit_code == 0
 
 
 def test_a_purge_answers_programs_in_json(run: Run, home: Path) -> None:

@@ -57,7 +57,7 @@ def test_why_tells_which_output_a_memory_rests_on(tmp_path: Path, run: Run) -> N
     async def tell() -> str:
         async with open_memory(home=tmp_path / "home", embedder="none") as memory:
             done = await memory.offload_tool_result("shell", LOG, session="s", task="Look")
-            await memory.remember("The key was lost at 01:11", cites=[f"{done.ref}:61"])
+            await memory.remember("The key was lost at 01:11", cites=[f"{done.ref}:61"], typed=True)
             return done.ref
 
     ref = anyio.run(tell)
@@ -73,8 +73,10 @@ def test_why_of_a_statement_shows_its_words_who_said_them_and_what_is_based_on_i
 
     async def fill() -> None:
         async with open_memory(home=home, embedder="none") as memory:
-            old = await memory.remember("Tamsin lives in Bergen.", entity="user", relation="lives in", value="Bergen")
-            await memory.remember("Tamsin lives in Oslo.", supersedes=[old.atom.id])
+            old = await memory.remember(
+                "Tamsin lives in Bergen.", entity="user", relation="lives in", value="Bergen", typed=True
+            )
+            await memory.remember("Tamsin lives in Oslo.", supersedes=[old.atom.id], typed=True)
 
     anyio.run(fill)
     newer, older = run("why", "a2", home=home).stdout, run("why", "a1", home=home).stdout
@@ -275,7 +277,7 @@ def test_drawing_without_the_extra_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "mermaidx", None)
     result = run("show", "canvas", "--svg", str(tmp_path / "x.svg"))
     assert result.exit_code == 1
-    assert "pip install 'memory-pyramid[render]'" in result.stderr
+    assert "pip install 'memory-pyramid[render] @ git+https://" in " ".join(result.stderr.split())
 
 
 @pytest.mark.slow

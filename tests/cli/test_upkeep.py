@@ -168,7 +168,7 @@ def test_what_came_back_after_the_log_of_writes_was_lost_is_said_by_status_and_d
 
     async def tell() -> None:
         async with open_memory(home=mine.path, embedder="none") as memory:
-            await memory.remember("The ferry to Torvik sails at noon.")
+            await memory.remember("The ferry to Torvik sails at noon.", typed=True)
 
     anyio.run(tell)
     (mine.path / "memory.db").write_bytes(early)

@@ -29,7 +29,7 @@ async def test_an_export_and_a_verification_tell_how_far_they_are_to_the_end(hom
 
     async with open_memory(home=home, embedder="none") as memory:
         await memory.record_turns([NewTurn(role="user", content=f"Tide {n} is high.") for n in range(5)], session="s")
-        await memory.remember("The boat is called Dora.")
+        await memory.remember("The boat is called Dora.", typed=True)
         await memory.offload_tool_result("shell", "line\n" * 500, session="s")
         await memory.export(home / "out.zip", tell=tell)
         await memory.verify(tell=tell)

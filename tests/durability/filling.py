@@ -22,7 +22,7 @@ async def fill(home: Path) -> None:
     async with open_memory(home=home, embedder="none") as memory:
         turns = [NewTurn(role="user", content=SAID[0]), NewTurn(role="assistant", content=SAID[1])]
         await memory.record_turns(turns, session="first")
-        await memory.remember("The user lives in Porto.")
+        await memory.remember("The user lives in Porto.", typed=True)
         await memory.offload_tool_result("bash", RESULT, tool_call_id="call-1", task="look around", session="first")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.factory import make_embedder
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
+from mcp_memory.service.memory import open_memory
 from mcp_memory.service.scheduler import Scheduler
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, NewAtom, Spend
@@ -24,6 +27,35 @@ from tests.durability.filling import NOON, capture, said
 from tests.leases import pass_time
 
 YEAR = timedelta(days=365)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("moment", ["1970-01-01T00:00:00", "5000-06-01T00:00:00", "9999-12-31T23:59:59"])
+async def test_every_verb_works_at_the_ends_of_the_calendar(moment: str, home: Path, tmp_path: Path) -> None:
+    at = datetime.fromisoformat(moment).replace(tzinfo=UTC)
+    said = "I live in Oslo. I met Anna yesterday. Remind me in two weeks to call her."
+    async with open_memory(home=home, embedder="none", now=lambda: at) as memory:
+        (turn,) = (await memory.record_turns([NewTurn(role="user", content=said)], session="s")).stored
+        assert turn in (await memory.recall("where did I live last week, in Oslo?")).dynamic
+        assert [hit.turn.id for hit in (await memory.conversation_search("Anna yesterday")).hits] == [turn]
+        told = await memory.remember("I live in Oslo since last year", entity="user", relation="lives_in", value="Oslo")
+        await memory.offload_tool_result("scan", "ERROR 12:00 tomorrow\n" * 500)
+        await memory.fold_canvas()
+        await memory.read_persona()
+        await memory.distill()
+        await memory.status()
+        await memory.export(tmp_path / "export.zip")
+        await memory.back_up()
+        await memory.forget([told.atom.id], reason="private")
+
+
+def test_a_clock_that_python_cannot_represent_is_refused_in_a_sentence() -> None:
+    code = "import time\ndef late(): raise OverflowError\ntime.time = late\nimport mcp_memory.cli.main"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "The clock of this computer is past the year 2262, which Python cannot represent. Set it and start again.\n"
+    )
 
 
 @settings(max_examples=20)

@@ -90,7 +90,7 @@ async def test_what_would_write_says_why_not_and_what_to_do(home_to_read: Path) 
             with pytest.raises(StoreUnavailable, match=r"can only be read.*Nothing was written.*MCP_MEMORY_HOME"):
                 await memory.record_turns([NewTurn(role="user", content="more")])
             with pytest.raises(StoreUnavailable, match="can only be read"):
-                await memory.remember("The user keeps hens.")
+                await memory.remember("The user keeps hens.", typed=True)
             with pytest.raises(StoreUnavailable, match="can only be read"):
                 await memory.offload_tool_result("bash", RESULT * 2)
 

@@ -75,11 +75,13 @@ async def _fill(memory: Memory, words: list[str]) -> list[str]:
     said = [NewTurn(role="user", content=f"The {turn} leaves at nine, says the plan of number {n}.") for n in range(30)]
     recorded = await memory.record_turns(said, session=f"talk {session}")
     told = [
-        await memory.remember(f"Likes the {atom} best of all.", session=session),
-        await memory.remember(f"Maya works at {value}.", entity=f"Maya {entity}", relation="works at", value=value),
-        await memory.remember(f"Never mention the {atom} rule.", kind="instruction", session=session),
+        await memory.remember(f"Likes the {atom} best of all.", session=session, typed=True),
+        await memory.remember(
+            f"Maya works at {value}.", entity=f"Maya {entity}", relation="works at", value=value, typed=True
+        ),
+        await memory.remember(f"Never mention the {atom} rule.", kind="instruction", session=session, typed=True),
     ]
-    gone = await memory.remember(f"Forgotten {reason}.", session=session)
+    gone = await memory.remember(f"Forgotten {reason}.", session=session, typed=True)
     forgotten = await memory.forget([gone.atom.id], reason=reason)
     log = "\n".join(f"row {n} of {result}" for n in range(200))
     kept = await memory.offload_tool_result(

@@ -391,11 +391,11 @@ async def test_who_listens_hears_of_their_own_space_alone_not_even_that_others_w
         token = (await memory.create_token("us", spaces=[MINE], right="admin"))[1]
         heard = await stack.enter_async_context(hearing(url, token, era, transport))
         theirs, ours = memory.in_space(THEIRS), memory.in_space(MINE)
-        await theirs.remember("Written by a stranger.")
+        await theirs.remember("Written by a stranger.", typed=True)
         await theirs.record_turns([NewTurn(role="user", content="Hello.")], session="theirs")
         await theirs.offload_tool_result("run", "42 passed", task="Mend it", session="theirs")
         await until_looked(server, memory)
-        mark = f"memory://atom/{(await ours.remember('Written by us.')).atom.id}"
+        mark = f"memory://atom/{(await ours.remember('Written by us.', typed=True)).atom.id}"
         with anyio.fail_after(WAIT):
             while mark not in heard:  # noqa: ASYNC110
                 await anyio.sleep(0.01)

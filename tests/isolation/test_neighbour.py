@@ -47,7 +47,9 @@ async def fill(memory: Memory, turns: int, statements: int, *, first: int = 0) -
     ]
     await memory.record_turns(said, session=f"talk {first}")
     for n in range(first, first + statements):
-        await memory.remember(f"Maya keeps the {THINGS[n % 9]} of number {n} at the {PLACES[n % 8]}.", session="told")
+        await memory.remember(
+            f"Maya keeps the {THINGS[n % 9]} of number {n} at the {PLACES[n % 8]}.", session="told", typed=True
+        )
     log = "\n".join(f"{n} {THINGS[n % 9]} of Maya found at the {PLACES[n % 8]}" for n in range(first, first + 200))
     await memory.offload_tool_result("find_things", log, session="told", tool_call_id=f"call-{first}")
 

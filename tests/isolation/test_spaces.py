@@ -73,7 +73,7 @@ async def test_a_space_is_the_same_object_while_it_is_open_and_nothing_until_som
         for name in ("ben", "carl"):
             memory.in_space(name)
         assert memory.in_space("anna") is not anna
-        await anna.remember("A space that was pushed out still works.")
+        await anna.remember("A space that was pushed out still works.", typed=True)
         assert len(await memory.in_space("anna").atoms()) == 1
         with pytest.raises(InvalidInput, match="space"):
             memory.in_space("../up")

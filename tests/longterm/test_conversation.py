@@ -18,6 +18,7 @@ from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.longterm.turns import MAX_TURN_BYTES, admit, recall_block
 from mcp_memory.service.memory import Memory
+from mcp_memory.service.render import render
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Filters, Vectors
@@ -97,7 +98,6 @@ def test_a_text_of_openings_that_nothing_closes_is_kept_as_it_is() -> None:
     ("turns", "problem"),
     [
         ([], "no turns"),
-        ([user("fine"), user(" \n")], "Turn 2 is empty"),
         ([user("a\ud800b")], "lone surrogate"),
         ([user("x" * (MAX_TURN_BYTES + 1))], "larger than 4 MiB.*offload_tool_result"),
         ([user("x")] * 5001, "at most 5000"),
@@ -219,9 +219,15 @@ async def test_a_turn_is_stored_even_when_the_model_fails(memory: Memory, embedd
     assert (await memory.record_turns([user("kept all the same")], session="s")).stored == ["t1"]
 
 
-async def test_a_turn_of_invisible_characters_is_empty(memory: Memory) -> None:
-    with pytest.raises(InvalidInput, match="Turn 2 is empty: it has no visible character"):
-        await memory.record_turns([user("Hi"), user("\u200b\u2060\ufeff")], session="s")
+@pytest.mark.parametrize("blank", ["", " \n", "\u200b\u2060\ufeff"])
+async def test_a_turn_without_a_visible_character_is_left_out_and_the_answer_counts_it(
+    memory: Memory, blank: str
+) -> None:
+    done = await memory.record_turns([user(blank), user("Hi"), user(blank)], session="s")
+    assert (done.stored, done.emptied) == (["t1"], 2)
+    assert "2 left out" in render(done)
+    alone = await memory.record_turns([user(blank)], session="s")
+    assert (alone.stored, alone.emptied) == ([], 1)
 
 
 RANGES = [("2026-11-21", "2026-11-20"), ("last week", "2 weeks ago"), ("2026-11-20T10:00", "2026-11-20T10:00")]

@@ -22,8 +22,8 @@ SAID = [
 async def told(memory: Memory) -> Memory:
     turns = [NewTurn(role=role, content=text) for role, text in SAID]  # pyright: ignore[reportArgumentType]
     await memory.record_turns(turns, session="s")
-    await memory.remember("The user's sister keeps bees.")
-    await memory.remember("The night boat sails at 02:30.")
+    await memory.remember("The user's sister keeps bees.", typed=True)
+    await memory.remember("The night boat sails at 02:30.", typed=True)
     return memory
 
 

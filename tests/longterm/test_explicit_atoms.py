@@ -17,20 +17,20 @@ from mcp_memory.testing import FixedClock
 
 
 async def test_a_told_atom_is_certain_and_rests_on_its_own_words(memory: Memory) -> None:
-    done = await memory.remember("Allergic to peanuts", session="s")
+    done = await memory.remember("Allergic to peanuts", session="s", typed=True)
     atom = done.atom
     assert (atom.id, atom.kind, atom.confidence, atom.priority, atom.span) == ("a1", "persona", 1.0, 80, (0, 19))
     assert [turn.content for turn in await memory.session_turns("s")] == ["Allergic to peanuts"]
 
 
 async def test_an_instruction_always_applies(memory: Memory) -> None:
-    assert (await memory.remember("Answer in German", kind="instruction")).atom.priority == -1
+    assert (await memory.remember("Answer in German", kind="instruction", typed=True)).atom.priority == -1
 
 
 async def test_a_fact_of_one_value_replaces_the_one_before(memory: Memory, clock: FixedClock) -> None:
-    await memory.remember("Lives in Berlin", entity="user", relation="lives in", value="Berlin")
+    await memory.remember("Lives in Berlin", entity="user", relation="lives in", value="Berlin", typed=True)
     clock.advance(days=10)
-    done = await memory.remember("Moved to Rome", entity="User", relation="livesIn", value="Rome")
+    done = await memory.remember("Moved to Rome", entity="User", relation="livesIn", value="Rome", typed=True)
     assert [(old.id, old.superseded_by) for old in done.replaced] == [("a1", "a2")]
     now = await memory.memory_search(entity="user")
     then = await memory.memory_search(entity="user", as_of="2026-11-22")
@@ -39,10 +39,10 @@ async def test_a_fact_of_one_value_replaces_the_one_before(memory: Memory, clock
 
 
 async def test_what_may_repeat_or_contradict_is_shown_and_left(memory: Memory) -> None:
-    await memory.remember("Likes tea in the morning", entity="user", relation="likes", value="tea")
-    done = await memory.remember("Likes coffee at noon", entity="user", relation="likes", value="coffee")
+    await memory.remember("Likes tea in the morning", entity="user", relation="likes", value="tea", typed=True)
+    done = await memory.remember("Likes coffee at noon", entity="user", relation="likes", value="coffee", typed=True)
     assert (done.replaced, [atom.id for atom in done.similar]) == ([], ["a1"])
-    again = await memory.remember("likes TEA in the morning.")
+    again = await memory.remember("likes TEA in the morning.", typed=True)
     assert (again.duplicate, again.atom.id) == (True, "a1")
 
 
@@ -57,39 +57,43 @@ async def test_what_may_repeat_or_contradict_is_shown_and_left(memory: Memory) -
 )
 async def test_a_contradiction_is_named_even_in_other_words(memory: Memory, old: str, new: str) -> None:
     for text in ("The cat is called Miso", old, "Flour costs 1.20 a kilo"):
-        await memory.remember(text)
-    done = await memory.remember(new)
+        await memory.remember(text, typed=True)
+    done = await memory.remember(new, typed=True)
     assert ([atom.id for atom in done.similar], done.contradicting) == (["a2"], ["a2"])
     assert "May contradict; where it is outdated, call again with supersedes=[a2]:" in render(done)
     assert "Similar" not in render(done)
 
 
 async def test_what_is_only_similar_is_not_called_a_contradiction(memory: Memory) -> None:
-    await memory.remember("Likes tea in the morning", entity="user", relation="likes", value="tea")
-    done = await memory.remember("Likes coffee at noon", entity="user", relation="likes", value="coffee")
+    await memory.remember("Likes tea in the morning", entity="user", relation="likes", value="tea", typed=True)
+    done = await memory.remember("Likes coffee at noon", entity="user", relation="likes", value="coffee", typed=True)
     assert ([atom.id for atom in done.similar], done.contradicting) == (["a1"], [])
     assert "Similar and still held true; where one is outdated, call again with supersedes=[a1]:" in render(done)
 
 
 async def test_a_correction_is_about_what_the_corrected_ones_are_about_and_of_their_kind(memory: Memory) -> None:
-    await memory.remember("The pilot met Ines", kind="episodic", entity="Ines", relation="met", value="the pilot")
-    await memory.remember("Ben was there", kind="episodic", entity="Ben", relation="was", value="there")
-    done = await memory.remember("The pilot met Ines and Ben in Oslo", supersedes=["a1", "a2"])
+    await memory.remember(
+        "The pilot met Ines", kind="episodic", entity="Ines", relation="met", value="the pilot", typed=True
+    )
+    await memory.remember("Ben was there", kind="episodic", entity="Ben", relation="was", value="there", typed=True)
+    done = await memory.remember("The pilot met Ines and Ben in Oslo", supersedes=["a1", "a2"], typed=True)
     assert (done.atom.kind, done.atom.entities) == ("episodic", ("Ines", "Ben"))
     assert [atom.id for atom in (await memory.statements(entity="Ines")).atoms] == ["a3"]
 
 
 async def test_a_correction_with_an_entity_and_a_kind_of_its_own_has_those(memory: Memory) -> None:
-    await memory.remember("Ines met the pilot", kind="episodic", entity="Ines", relation="met", value="the pilot")
+    await memory.remember(
+        "Ines met the pilot", kind="episodic", entity="Ines", relation="met", value="the pilot", typed=True
+    )
     fact = {"entity": "Ben", "relation": "met", "value": "the pilot"}
-    done = await memory.remember("Ben met the pilot", kind="persona", supersedes=["a1"], **fact)
+    done = await memory.remember("Ben met the pilot", kind="persona", supersedes=["a1"], **fact, typed=True)
     assert (done.atom.kind, done.atom.entities) == ("persona", ("Ben",))
 
 
 async def test_a_correction_keeps_the_fact_whose_entity_and_value_stand_in_it(memory: Memory) -> None:
     fact: dict[str, Any] = {"entity": "user", "relation": "sibling", "value": "Adaeze"}
-    await memory.remember("My sister Adaeze lands on 12 November", **fact)
-    kept = (await memory.remember("My sister ADAEZE lands on 13 November", supersedes=["a1"])).atom.fact
+    await memory.remember("My sister Adaeze lands on 12 November", **fact, typed=True)
+    kept = (await memory.remember("My sister ADAEZE lands on 13 November", supersedes=["a1"], typed=True)).atom.fact
     assert kept is not None
     assert (kept.atom, kept.entity, kept.relation, kept.value) == ("a2", *fact.values())
     assert [one.atom for one in await memory.facts_about("user") if one.valid_to is None] == ["a2"]
@@ -97,31 +101,31 @@ async def test_a_correction_keeps_the_fact_whose_entity_and_value_stand_in_it(me
 
 async def test_a_correction_drops_a_fact_and_entities_that_it_does_not_name(memory: Memory) -> None:
     fact: dict[str, Any] = {"entity": "user", "relation": "lives in", "value": "Bergen"}
-    await memory.remember("Bergen is far from Ulm", entity="Bergen", relation="far from", value="Ulm")
-    await memory.remember("Lives in Bergen", supersedes=["a1"], **fact)
+    await memory.remember("Bergen is far from Ulm", entity="Bergen", relation="far from", value="Ulm", typed=True)
+    await memory.remember("Lives in Bergen", supersedes=["a1"], **fact, typed=True)
     assert (await memory.atom("a2")).entities == ("Bergen", "user")
-    done = await memory.remember("Lives in Oslo", supersedes=["a2"])
+    done = await memory.remember("Lives in Oslo", supersedes=["a2"], typed=True)
     assert (done.atom.fact, done.atom.entities) == (None, ("user",))
 
 
 async def test_the_new_value_of_a_fact_takes_the_place_of_the_older_one_among_the_entities(memory: Memory) -> None:
     fact: dict[str, Any] = {"entity": "user", "relation": "lives in"}
-    await memory.remember("Bergen rains", entity="Bergen", relation="has", value="rain")
-    await memory.remember("Lives in Bergen", supersedes=["a1"], value="Bergen", **fact)
+    await memory.remember("Bergen rains", entity="Bergen", relation="has", value="rain", typed=True)
+    await memory.remember("Lives in Bergen", supersedes=["a1"], value="Bergen", **fact, typed=True)
     assert (await memory.atom("a2")).entities == ("Bergen", "user")
-    done = await memory.remember("Lives in Oslo", supersedes=["a2"], value="Oslo", **fact)
+    done = await memory.remember("Lives in Oslo", supersedes=["a2"], value="Oslo", **fact, typed=True)
     assert sorted(done.atom.entities) == ["Oslo", "user"]
 
 
 async def test_facts_about_two_entities_do_not_contradict(memory: Memory) -> None:
-    await memory.remember("Lives in Porto", entity="Ines", relation="lives in", value="Porto")
-    done = await memory.remember("Moved to Leeds", entity="Ben", relation="lives in", value="Leeds")
+    await memory.remember("Lives in Porto", entity="Ines", relation="lives in", value="Porto", typed=True)
+    done = await memory.remember("Moved to Leeds", entity="Ben", relation="lives in", value="Leeds", typed=True)
     assert (done.replaced, done.similar, done.contradicting) == ([], [], [])
     assert "Nothing similar was known." in render(done)
 
 
 async def test_an_older_statement_can_be_told_later(memory: Memory) -> None:
-    done = await memory.remember("Studied in Leeds", kind="episodic", valid_from="2015")
+    done = await memory.remember("Studied in Leeds", kind="episodic", valid_from="2015", typed=True)
     assert done.atom.valid_from == datetime(2015, 1, 1).astimezone()
 
 
@@ -142,19 +146,19 @@ async def test_what_cannot_be_told_is_refused_and_nothing_is_stored(
     memory: Memory, arguments: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        await memory.remember(**arguments)  # pyright: ignore[reportArgumentType]
+        await memory.remember(**arguments, typed=True)  # pyright: ignore[reportArgumentType]
     assert (await memory.status())["counts"]["atoms"] == 0
 
 
 async def test_superseding_what_is_not_there_stores_nothing(memory: Memory) -> None:
     with pytest.raises(NotFound, match="no atom a7"):
-        await memory.remember("x", supersedes=["a7"])
+        await memory.remember("x", supersedes=["a7"], typed=True)
     assert (await memory.status())["counts"]["atoms"] == 0
 
 
 async def test_a_memory_search_fills_up_with_what_was_said(memory: Memory) -> None:
     await memory.record_turns([NewTurn(role="user", content="My cello teacher is Ines")], session="s")
-    await memory.remember("Plays the cello")
+    await memory.remember("Plays the cello", typed=True)
     results = await memory.memory_search("cello")
     assert [hit.atom.text for hit in results.atoms] == ["Plays the cello"]
     assert [hit.turn.content for hit in results.turns] == ["My cello teacher is Ines"]
@@ -162,13 +166,13 @@ async def test_a_memory_search_fills_up_with_what_was_said(memory: Memory) -> No
 
 async def test_filters_of_atoms_leave_turns_out(memory: Memory) -> None:
     await memory.record_turns([NewTurn(role="user", content="cello")], session="s")
-    await memory.remember("Plays the cello")
+    await memory.remember("Plays the cello", typed=True)
     assert (await memory.memory_search("cello", kind="instruction")).turns == []
 
 
 async def test_without_a_query_what_was_told_is_listed(memory: Memory) -> None:
-    await memory.remember("Plays the cello")
-    await memory.remember("Be brief", kind="instruction")
+    await memory.remember("Plays the cello", typed=True)
+    await memory.remember("Be brief", kind="instruction", typed=True)
     results = await memory.memory_search()
     assert [hit.atom.text for hit in results.atoms] == ["Be brief", "Plays the cello"]
 
@@ -182,9 +186,9 @@ async def test_an_unknown_scene_is_not_found(memory: Memory) -> None:
 async def test_the_persona_lists_what_was_told_and_nothing_else(memory: Memory, home: Path) -> None:
     assert (await memory.read_persona()).version == 0
     await memory.record_turns([NewTurn(role="user", content="Be brief, please.")], session="s")
-    await memory.remember("Plays the cello")
-    await memory.remember("Be brief", kind="instruction")
-    await memory.remember("Moved to Rome", kind="episodic", valid_from="2026-05-01")
+    await memory.remember("Plays the cello", typed=True)
+    await memory.remember("Be brief", kind="instruction", typed=True)
+    await memory.remember("Moved to Rome", kind="episodic", valid_from="2026-05-01", typed=True)
     page = await memory.read_persona()
     assert page.text == (
         "# Persona\n\n## Standing instructions\n\n- Be brief (a2)\n\n## About the user\n\n- Plays the cello (a1)\n\n"
@@ -200,14 +204,14 @@ async def test_the_persona_lists_what_was_told_and_nothing_else(memory: Memory, 
 
 async def test_a_long_life_still_fits_the_page(memory: Memory) -> None:
     for i in range(40):
-        await memory.remember(f"Fact {i} about a rather eventful life full of detail", kind="persona")
+        await memory.remember(f"Fact {i} about a rather eventful life full of detail", kind="persona", typed=True)
     text = (await memory.read_persona()).text
     assert len(text) <= 2000
     assert "more: memory_search kind=persona" in text
 
 
 async def test_forgetting_by_id_takes_it_out_of_the_persona_and_undo_brings_it_back(memory: Memory) -> None:
-    await memory.remember("Plays the cello")
+    await memory.remember("Plays the cello", typed=True)
     done = await memory.forget(["a1"], reason="asked")
     assert (done.ids, done.dry_run, done.tombstone) == (["a1"], False, "x1")
     assert "cello" not in (await memory.read_persona()).text
@@ -236,7 +240,7 @@ async def test_forgetting_wants_to_be_told_what(memory: Memory, arguments: dict[
 
 
 async def test_unknown_ids_are_named_and_nothing_is_forgotten(memory: Memory) -> None:
-    await memory.remember("Plays the cello")
+    await memory.remember("Plays the cello", typed=True)
     with pytest.raises(NotFound, match="a9"):
         await memory.forget(["a1", "a9"])
     with pytest.raises(InvalidInput, match="Ids look like"):
@@ -254,7 +258,7 @@ async def test_spaces_do_not_mix(home: Path) -> None:
         open_memory(home=home, space="mine", embedder=HashEmbedder()) as mine,
         open_memory(home=home, space="yours", embedder=HashEmbedder()) as yours,
     ):
-        await mine.remember("Plays the cello")
+        await mine.remember("Plays the cello", typed=True)
         assert (await yours.memory_search("cello")).atoms == []
         with pytest.raises(NotFound):
             await yours.atom("a1")

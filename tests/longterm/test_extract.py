@@ -25,7 +25,7 @@ from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Applied, MeteredModel
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import NewAtom, Work
+from mcp_memory.store.values import UNJUDGED, NewAtom, Work
 from mcp_memory.testing import FixedClock, ScriptedLLM
 
 NOON = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)  # a Thursday
@@ -176,6 +176,15 @@ def test_where_all_is_noise_nobody_is_asked_and_the_cursor_moves(store: Store) -
     done = EXTRACT.apply(desk, take(desk, basis), basis, None)
     assert done == Applied(outcome={"turns": 3, "skipped": 3, "atoms": 0, "refused": 0})
     assert EXTRACT.plan(desk, session="s", smaller=0) is None
+
+
+def test_a_batch_ends_before_a_turn_that_is_not_judged_yet_and_goes_on_when_it_is(store: Store) -> None:
+    say(store, "We sail to Bergen", NewTurn(role="user", content="We sail at night", said_at=NOON, held=(UNJUDGED,)))
+    assert planned(at(store)).parts == [SessionPart(session="s", start=0, stop=1)]
+    answer(at(store), notes())
+    assert EXTRACT.plan(at(store), session="s", smaller=0) is None
+    store.judge("me", {"t2": []}, now=NOON)
+    assert planned(at(store)).parts == [SessionPart(session="s", start=1, stop=2)]
 
 
 def test_nothing_is_planned_without_a_session_or_without_turns(store: Store) -> None:

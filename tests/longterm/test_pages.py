@@ -211,7 +211,7 @@ async def test_yesterday_is_the_same_day_on_every_page(memory: Memory, clock: Fi
 
 async def test_a_listing_goes_on_to_its_last_row(memory: Memory) -> None:
     for i in range(7):
-        await memory.remember(f"Fact number {i}")
+        await memory.remember(f"Fact number {i}", typed=True)
     shown: list[str] = []
     cursor = None
     while True:
@@ -220,6 +220,6 @@ async def test_a_listing_goes_on_to_its_last_row(memory: Memory) -> None:
         cursor = page.cursor
         if cursor is None:
             break
-        await memory.remember(f"Rule {len(shown)}", kind="instruction")
+        await memory.remember(f"Rule {len(shown)}", kind="instruction", typed=True)
         await memory.forget([shown[-1]])
     assert shown == [f"a{n}" for n in range(1, 8)]

@@ -61,10 +61,10 @@ def talk(hand: ByHand, *contents: str, session: str = "talk") -> list[str]:
 
 
 async def fill(memory: Memory) -> None:
-    await memory.remember("Is called Maya", entity="user", relation="name", value="Maya")
+    await memory.remember("Is called Maya", entity="user", relation="name", value="Maya", typed=True)
     await memory.record_turns([NewTurn(role="user", content="Always answer briefly.")], session="rules")
-    await memory.remember("Answer briefly", kind="instruction")
-    await memory.remember("Plays the cello in a quartet")
+    await memory.remember("Answer briefly", kind="instruction", typed=True)
+    await memory.remember("Plays the cello in a quartet", typed=True)
     await memory.record_turns(
         [
             NewTurn(role="user", content="Our quartet rehearses Dvořák on Thursdays"),

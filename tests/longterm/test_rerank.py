@@ -199,7 +199,7 @@ async def test_a_failure_is_said_on_the_first_page_and_the_next_question_tries_a
 async def test_statements_and_turns_are_ranked_together(kettles: Path) -> None:
     llm = ScriptedLLM(best_first("kettle"))
     async with open_memory(home=kettles, embedder=HashEmbedder(), llm=llm, rerank=True, distil=False) as memory:
-        await memory.remember("Owns a red kettle")
+        await memory.remember("Owns a red kettle", typed=True)
         results = await memory.memory_search("kettle", limit=FIRST)
     assert (len(results.atoms), len(results.turns), len(llm.asked)) == (1, FIRST - 1, 1)
     assert {tuple(hit.found_by)[-1] for hit in (*results.atoms, *results.turns)} == {"model"}

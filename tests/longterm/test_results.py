@@ -108,7 +108,9 @@ async def test_results_pass_the_filters(memory: Memory, filters: dict[str, Any],
 
 async def test_filters_that_only_atoms_know_leave_results_out(memory: Memory) -> None:
     await offloaded(memory)
-    await memory.remember("Anna looks after url_quote", entity="Anna", relation="looks after", value="url_quote")
+    await memory.remember(
+        "Anna looks after url_quote", entity="Anna", relation="looks after", value="url_quote", typed=True
+    )
     assert (await memory.memory_search(ERROR, kind="persona")).results == []
     assert (await memory.memory_search(ERROR, entity="Anna")).results == []
     assert (await memory.memory_search()).results == []
@@ -186,7 +188,7 @@ async def test_lines_give_way_before_turns_and_no_budget_is_passed(memory: Memor
 
 
 async def believed(memory: Memory, done: Offloaded) -> str:
-    told = await memory.remember("The project needs werkzeug below 3", cites=[f"{done.ref}:63-64"])
+    told = await memory.remember("The project needs werkzeug below 3", cites=[f"{done.ref}:63-64"], typed=True)
     return told.atom.id
 
 
@@ -239,7 +241,7 @@ async def test_a_search_and_the_resource_of_an_atom_name_what_it_rests_on(memory
 
 async def test_what_is_not_there_cannot_be_cited_or_asked_for(memory: Memory) -> None:
     with pytest.raises(NotFound, match="no result 'r-000000000000:3' to cite"):
-        await memory.remember("Something", cites=["r-000000000000:3"])
+        await memory.remember("Something", cites=["r-000000000000:3"], typed=True)
     assert await memory.atoms() == []
     for id in ("a5", "t5", "r-000000000000", "003-N4", "nonsense", "a", "t"):
         with pytest.raises(NotFound):

@@ -14,7 +14,10 @@ KEPT = [
     ("For the newsletter, never use more than one picture.", "Never use more than one picture in the newsletter."),
     ("Im Projekt Adler immer die langsamen Tests überspringen.", "Im Projekt Adler langsame Tests immer überspringen."),
     ("Dans le projet Aigle, saute toujours les tests lents.", "Toujours sauter les tests lents dans le projet Aigle."),
-    ("En el proyecto Garza, omite siempre las pruebas lentas.", "Omitir siempre las pruebas lentas en el proyecto Garza."),
+    (
+        "En el proyecto Garza, omite siempre las pruebas lentas.",
+        "Omitir siempre las pruebas lentas en el proyecto Garza.",
+    ),
     ("From now on, always answer in English.", "Always answer in English."),
     ("In future, never send mails in my name.", "Never send mails in the user's name."),
 ]

@@ -32,4 +32,4 @@ def build_with_fixtures(settings: Settings) -> MemoryServer:
 if __name__ == "__main__":
     warnings.simplefilter("ignore", MCPDeprecationWarning)  # the suites test what is deprecated, too
     transports.build_server = build_with_fixtures
-    transports.serve(load_settings(), *sys.argv[1:2] or ["http"], port=0)
+    transports.serve(load_settings(), *sys.argv[1:2] or ["http"], port=0, needs_token=False)

@@ -75,6 +75,7 @@ def client(peer: Peer, *arguments: str, home: Path, extra: Mapping[str, str] | N
     return done.stdout or done.stderr
 
 
+@pytest.mark.smoke
 def test_claude_code_is_connected(memory: Run, tmp_path: Path) -> None:
     config = tmp_path / ".claude.json"
     config.write_text(CLAUDE_JSON)

@@ -59,9 +59,9 @@ async def fill(held: Memory) -> None:
         session="talk",
     )
     await held.record_turns([NewTurn(role="user", content="The boat leaves at nine.")], session="Talk")
-    first = await held.remember("I work at Acme", entity="user", relation="works_at", value="Acme")
-    await held.remember("I work at Umbrella", entity="user", relation="works_at", value="Umbrella")
-    await held.remember("Answer in French", kind="instruction", supersedes=[])
+    first = await held.remember("I work at Acme", entity="user", relation="works_at", value="Acme", typed=True)
+    await held.remember("I work at Umbrella", entity="user", relation="works_at", value="Umbrella", typed=True)
+    await held.remember("Answer in French", kind="instruction", supersedes=[], typed=True)
     out = await held.offload_tool_result("scan", BIG, arguments={"host": "h"}, task="Open ports", step="scan the host")
     await held.offload_tool_result("scan", BIG + "\nmore", task="Open ports", step="scan again", status="done")
     await held.record_turns([NewTurn(role="assistant", content=f"As {out.ref}:3-4 says, port 21.")], session="talk")

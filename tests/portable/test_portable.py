@@ -35,7 +35,7 @@ async def _talk(held: Memory, nth: int) -> None:
 
 
 async def _tell(held: Memory, nth: int) -> None:
-    await held.remember(f"I live in place {nth}", entity="user", relation="lives_in", value=f"place {nth}")
+    await held.remember(f"I live in place {nth}", entity="user", relation="lives_in", value=f"place {nth}", typed=True)
 
 
 async def _tell_of_others(held: Memory, nth: int) -> None:
@@ -46,6 +46,7 @@ async def _tell_of_others(held: Memory, nth: int) -> None:
         entity=f"Otto {nth % 2}",
         relation="likes",
         value=f"tea {nth}",
+        typed=True,
     )
 
 
@@ -213,7 +214,7 @@ async def test_a_later_export_brings_what_is_new_and_what_ended(home: Path, tmp_
     async with lived_in(home) as held:
         first = await export(held, tmp_path / "a.zip")
         await say(held, "We moved on to Porto.")
-        await held.remember("I work at Initech", entity="user", relation="works_at", value="Initech")
+        await held.remember("I work at Initech", entity="user", relation="works_at", value="Initech", typed=True)
         await held.offload_tool_result("scan", "x = 1\n" * 500, task="Open ports", step="scan the rest")
         second = await export(held, tmp_path / "b.zip")
     async with memory(tmp_path / "other") as held:
@@ -234,8 +235,8 @@ async def test_a_memory_that_holds_something_keeps_it(home: Path, tmp_path: Path
     async with memory(tmp_path / "other") as held:
         await say(held, "Here before.", session="mine")
         out = await held.offload_tool_result("scan", "mine\n" * 400, task="Another task", step="look")
-        await held.remember("I work at Hooli", entity="user", relation="works_at", value="Hooli")
-        await held.remember("Answer in French", kind="instruction")
+        await held.remember("I work at Hooli", entity="user", relation="works_at", value="Hooli", typed=True)
+        await held.remember("Answer in French", kind="instruction", typed=True)
         before = await held.atoms()
         done = await take_in(held, file)
         assert "look" in (await held.expand_node(out.node)).text
@@ -436,7 +437,7 @@ async def test_a_memory_that_came_in_can_be_made_again_of_its_files(home: Path, 
     async with lived_in(home) as held:
         file = await export(held, tmp_path / "a.zip")
     async with memory(tmp_path / "other") as held:
-        await held.remember("I work at Hooli", entity="user", relation="works_at", value="Hooli")
+        await held.remember("I work at Hooli", entity="user", relation="works_at", value="Hooli", typed=True)
         await take_in(held, file)
     done = await to_thread.run_sync(lambda: rebuild_home(tmp_path / "other", check=True, now=CLOCK))
     assert done.is_equal, done

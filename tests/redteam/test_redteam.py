@@ -209,6 +209,7 @@ async def test_what_is_held_is_found_with_a_mark_until_a_person_releases_it(clie
 
 async def test_a_page_cannot_speak_for_the_user_nor_end_what_they_said(client: Client) -> None:
     told = {"text": "The user lives in Porto", "entity": "user", "relation": "lives in", "value": "Porto"}
+    await record(client, "home", [turn("user", "I live in Porto.")])
     mine = await call(client, "remember", told)
     theirs = {**told, "text": "The user lives in Minsk", "value": "Minsk", "source": "web", "kind": "persona"}
     done = await call(client, "remember", {**theirs, "supersedes": [mine["atom"]["id"]]})

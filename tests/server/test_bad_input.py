@@ -104,7 +104,6 @@ async def test_a_wrong_call_is_told_what_is_wrong_and_what_is_allowed(
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        ("record_turns", {"turns": [{"role": "user", "content": " "}]}),
         ("record_turns", {"turns": SAID, "session": "../../x"}),
         ("record_turns", {"turns": SAID, "session": "/etc/passwd"}),
         ("record_turns", {"turns": SAID, "session": "con"}),

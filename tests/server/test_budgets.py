@@ -30,7 +30,9 @@ async def memory(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Memo
             await memory.record_turns([NewTurn(role="user", content=said)], session=f"s{n % 5}")
         for n in range(16):
             kind = "instruction" if n % 2 else "persona"
-            await memory.remember(f"Always check berth {n} of the ship Kestrel before noon, rule {n}", kind=kind)
+            await memory.remember(
+                f"Always check berth {n} of the ship Kestrel before noon, rule {n}", kind=kind, typed=True
+            )
         for n in range(12):
             await memory.offload_tool_result(
                 "Bash", f"{LOG}{n}", task="load ships", step=f"step {n}, with a long title"
@@ -76,7 +78,7 @@ async def test_no_answer_is_over_its_budget_and_one_that_is_too_small_is_told_of
 async def test_recall_that_has_no_room_says_how_much_is_enough(memory: Memory) -> None:
     long = "The keeper of Skerryvore's lighthouse noted " + " ".join(f"{n * 7919:x}#{n}" for n in range(60))
     async with open_memory(memory.settings.model_copy(update={"space": "lighthouse"})) as other:
-        await other.remember(long[:400], kind="persona")
+        await other.remember(long[:400], kind="persona", typed=True)
         with pytest.raises(InvalidInput, match=r"budget_tokens=100 holds nothing .* budget_tokens=\d+\.") as refused:
             await other.recall_answer("What did the lighthouse keeper note?", budget_tokens=100)
         enough = int(str(refused.value).rpartition("=")[2].rstrip("."))

@@ -25,8 +25,8 @@ async def team(home: Path) -> AsyncGenerator[tuple[str, Memory]]:
     """A server with two spaces, and its memory."""
     async with served(load_settings({}, home=home, embedder="none")) as (url, server):
         memory = await server.memory.get()
-        await memory.remember("Tamsin lives in Bergen.")
-        await memory.in_space("work").remember("The office is on the quay.")
+        await memory.remember("Tamsin lives in Bergen.", typed=True)
+        await memory.in_space("work").remember("The office is on the quay.", typed=True)
         await memory.create_token("first", spaces=["default"])  # from now on the server asks for tokens
         yield url, memory
 

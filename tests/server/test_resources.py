@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from inline_snapshot import snapshot
 from mcp import Client, MCPError
 from mcp.types import (
+    INVALID_PARAMS,
     BlobResourceContents,
     PromptReference,
     ResourceTemplateReference,
@@ -22,6 +26,7 @@ from mcp_memory.core.config import load_settings
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.resources import MOST
 
 FIXED = ["memory://persona", "memory://canvas/active", "memory://status"]
 
@@ -31,7 +36,7 @@ async def filled(server: MemoryServer) -> MemoryServer:
     memory = await server.memory.get()
     turns = [NewTurn(role="user", content=f"turn number {n}") for n in range(130)]
     await memory.record_turns(turns, session="a/b".replace("/", "-"))
-    await memory.remember("Anna lives in Porto", entity="Anna", relation="lives in", value="Porto")
+    await memory.remember("Anna lives in Porto", entity="Anna", relation="lives in", value="Porto", typed=True)
     for task in ("Fix the build", "Write the report"):
         await memory.offload_tool_result("bash", f"{task}: no output\n", task=task, session="a-b", step="look")
     return server
@@ -104,6 +109,82 @@ async def test_a_long_session_is_read_page_by_page(client: Client) -> None:
     assert "turn number 100" not in first
     assert first.endswith("More: memory://session/a-b?start=100\n")
     assert "turn number 129" in second
+
+
+def said_in(page: str, turn: str) -> str:
+    """The words of a turn that a page of its session quotes, without their line breaks."""
+    _, found, rest = page.partition(f"## {turn} ")
+    quoted = rest.partition("\n## ")[0].splitlines()
+    return "".join(line[2:] for line in quoted if line.startswith("> ")) if found else ""
+
+
+async def pages_of(client: Client, uri: str) -> list[Any]:
+    """The first contents of a resource's pages, each read from the address that the one before it names."""
+    pages = list[Any]()
+    while uri:
+        contents = (await client.read_resource(uri)).contents
+        pages.append(contents[0])
+        said = getattr(contents[-1], "text", "")
+        found = re.search(r"^More: (memory://\S+)[^\n]*\n?\Z", said, re.MULTILINE)
+        uri = found[1] if found else ""
+        assert len(pages) < 100
+    return pages
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["word " * 12_000, "line\n" * 10_000, "a" + "\n" * 20_000, "a\r\nb" * 10_000],
+    ids=["words", "lines", "empty lines", "line breaks of two characters"],
+)
+async def test_all_pages_of_a_session_together_have_every_word_and_none_is_longer_than_stated(
+    client: Client, filled: MemoryServer, words: str
+) -> None:
+    session = f"of {len(words)} characters like {ord(words[0])}"
+    memory = await filled.memory.get()
+    contents = [f"before {session}", words, f"{words}!", f"after {session}"]
+    turns = [NewTurn(role="user", content=content, client_id=str(n)) for n, content in enumerate(contents)]
+    await memory.record_turns(turns, session=session)
+    known = [turn.id for turn in await memory.session_turns(session)]
+    pages = [page.text for page in await pages_of(client, f"memory://session/{quote(session, safe='')}")]
+    assert max(map(len, pages)) <= MOST
+    for id, content in zip(known, contents, strict=True):
+        is_whole = "".join(said_in(page, id) for page in pages) == "".join(content.splitlines())
+        assert is_whole, id  # pytest would compare the texts for minutes
+
+
+@pytest.mark.parametrize(
+    "data", ["ä𝄞 text\r\n" * 20_000, "x" * 120_000, "half \ud83d" * 20_000], ids=["text", "x", "blob"]
+)
+async def test_all_pages_of_a_raw_result_together_are_its_bytes(
+    client: Client, filled: MemoryServer, data: str
+) -> None:
+    kept = await (await filled.memory.get()).offload_tool_result("bash", data, session="a-b", task="Fix the build")
+    pages = await pages_of(client, f"memory://ref/{kept.ref}")
+    assert len(pages) > 2
+    if isinstance(pages[0], BlobResourceContents):
+        assert max(len(page.blob) for page in pages) <= MOST
+        whole = b"".join(base64.b64decode(page.blob) for page in pages)
+    else:
+        assert max(len(page.text) for page in pages) <= MOST
+        whole = "".join(page.text for page in pages).encode()
+    is_whole = whole == data.encode("utf-8", "surrogatepass")
+    assert is_whole
+
+
+async def test_a_page_behind_the_end_is_not_found(client: Client, filled: MemoryServer) -> None:
+    kept = await (await filled.memory.get()).offload_tool_result("bash", "short", session="a-b", task="Fix the build")
+    with pytest.raises(MCPError, match="has 5 bytes, and none from 50,000 on"):
+        await client.read_resource(f"memory://ref/{kept.ref}?from=50000")
+    with pytest.raises(MCPError, match="from must be a number such as 50000, not 'x'"):
+        await client.read_resource("memory://persona?from=x")
+
+
+@pytest.mark.parametrize("cursor", ["2", "", "eyJvZmZzZXQiOjEwMH0=", "null"])
+@pytest.mark.parametrize("listing", ["list_tools", "list_prompts", "list_resources", "list_resource_templates"])
+async def test_a_listing_refuses_a_cursor_that_it_never_gave(client: Client, listing: str, cursor: str) -> None:
+    with pytest.raises(MCPError, match="Invalid cursor") as caught:
+        await getattr(client, listing)(cursor=cursor)
+    assert caught.value.error.code == INVALID_PARAMS
 
 
 async def test_a_raw_result_is_text_where_it_is_utf8_and_a_blob_where_not(client: Client, filled: MemoryServer) -> None:

@@ -88,6 +88,8 @@ async def told(stream: MemoryObjectReceiveStream[str], expected: set[str]) -> li
 async def test_a_write_through_another_client_reaches_a_subscriber(server: MemoryServer, era: Any) -> None:
     watched = ["memory://persona", "memory://status", f"memory://session/s-{era}"]
     async with listening(server, era, watched) as updates, Client(server) as other:
+        said = [{"role": "user", "content": f"I like tea in the {era} era."}]
+        answer_of(await other.call_tool("record_turns", {"turns": said, "session": "said"}))
         answer_of(await other.call_tool("remember", {"text": f"Likes tea in the {era} era"}))
         await told(updates, {"memory://persona", "memory://status"})
         turns = [{"role": "user", "content": "hello"}]
@@ -112,6 +114,8 @@ async def test_a_new_canvas_changes_the_list_and_a_further_step_only_the_canvas(
         await told(updates, {"memory://canvas/active", LIST})
         answer_of(await other.call_tool("offload_tool_result", {**call, "result": "more", "step": "next"}))
         await told(updates, {"memory://canvas/active"})
+        said = [{"role": "user", "content": f"I watch canvases of {era}."}]
+        answer_of(await other.call_tool("record_turns", {"turns": said, "session": "said"}))
         answer_of(await other.call_tool("remember", {"text": f"Watches canvases of {era}"}))
         assert LIST not in await told(updates, {"memory://persona"})
 
@@ -198,11 +202,11 @@ async def test_a_client_that_stopped_reading_holds_up_no_other_space(
             await updates.begin_to_listen(memory.in_space("other"))
         async with send, heard, anyio.create_task_group() as tasks:
             await tasks.start(updates.watch, memory)
-            await memory.remember("The first space has news.")
+            await memory.remember("The first space has news.", typed=True)
             updates.written()
             with anyio.fail_after(WAIT / 2):
                 await begun.wait()
-                await memory.in_space("other").remember("So has the other.")
+                await memory.in_space("other").remember("So has the other.", typed=True)
                 updates.written()
                 while "memory://atom/a1" not in await heard.receive():
                     pass

@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,6 +28,7 @@ from mcp.types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import Refused
 from mcp_memory.server.app import build_server
+from mcp_memory.server.local_token import make_token, read_token
 from mcp_memory.server.transports import MAX_BODY, http_app, serve
 from mcp_memory.service.jsonrpc import repaired_message
 from tests.server.answers import WAIT, answer_of
@@ -159,6 +162,52 @@ def test_stdio_ends_with_its_input(piped: subprocess.Popen[str]) -> None:
     assert (output, log, piped.returncode) == ("", "", 0)
 
 
+CLIENT = """
+import os, subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+# A process that inherits both ends of the pipes, and outlives its parent.
+os.set_inheritable(server.stdin.fileno(), True)
+os.set_inheritable(server.stdout.fileno(), True)
+other = subprocess.Popen([sys.executable, "-c", "input()"], close_fds=False)
+server.stdin.write(os.environ["INITIALIZE"].encode() + b"\\n")
+server.stdin.flush()
+server.stdout.readline()
+print(server.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are inherited otherwise on Windows")
+def test_stdio_ends_with_its_client_though_another_process_holds_the_pipe_open(tmp_path: Path) -> None:
+    set_up = {**environment(tmp_path / "home"), "INITIALIZE": json.dumps(INITIALIZE)}
+    log = tmp_path / "log"
+    with log.open("wb") as stderr, subprocess.Popen(
+        [sys.executable, "-c", CLIENT, *command()], env=set_up, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=stderr, text=True,
+    ) as client:  # fmt: skip
+        assert client.stdout is not None
+        server = int(client.stdout.readline())
+        assert client.wait(WAIT) == -9
+        until = time.monotonic() + WAIT
+        while _is_running(server) and time.monotonic() < until:
+            threading.Event().wait(0.05)
+        is_left = _is_running(server)
+        if is_left:
+            os.kill(server, 9)
+    assert not is_left
+    assert log.read_text() == ""
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+        # One that has ended, and whose new parent has not asked for its result, still has its number.
+        return not Path(f"/proc/{process}/stat").exists() or ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
 @pytest.mark.slow
 def test_a_server_warns_of_a_variable_that_sets_nothing_and_serves(tmp_path: Path) -> None:
     done = subprocess.run(
@@ -211,14 +260,27 @@ def test_what_the_parser_refuses_is_understood_at_a_second_look_or_answered() ->
     assert [answer.error.code for answer in answers] == [-32700, -32600, -32600, -32700]
 
 
+@pytest.mark.parametrize("depth", [300, 950, 5_000])
+@pytest.mark.parametrize("member", ["arguments", "_meta"])
+def test_a_request_nested_too_deep_to_be_parsed_is_answered_under_its_id(depth: int, member: str) -> None:
+    deep = "[" * depth + "]" * depth
+    line = f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","{member}":{{"a":{deep}}}}}}}'
+    with pytest.raises(ValueError) as caught:
+        jsonrpc_message_adapter.validate_json(line, by_name=False)
+    message = repaired_message(caught.value).message
+    assert isinstance(message, JSONRPCRequest | JSONRPCError)
+    assert message.id == 7
+
+
 # --- HTTP and SSE -----------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def listening(home: Path, transport: str, **extra: str) -> AsyncIterator[tuple[str, int]]:
-    """Run the command and yield the address that it names, and its process id."""
+    """Run the command, by default without a token, and yield the address that it names, and its process id."""
+    open_to_all = () if "MCP_MEMORY_TOKEN" in extra else ("--no-token",)
     process = await anyio.open_process(
-        command("--transport", transport, "--port", "0"), env={**environment(home), **extra}, stdout=None
+        command("--transport", transport, "--port", "0", *open_to_all), env={**environment(home), **extra}, stdout=None
     )
     async with process:
         try:
@@ -281,6 +343,73 @@ async def test_sse_serves_both_generations_at_once(tmp_path: Path) -> None:
     ):
         await use(modern)
         await use(legacy)
+
+
+async def started(home: Path, transport: str) -> tuple[str, int, int]:
+    """Run the command, and return what it prints at its start, and the answers to requests without and with the token
+    that its home has then."""
+    async with await anyio.open_process(
+        command("--transport", transport, "--port", "0"), env=environment(home), stdout=None
+    ) as process:
+        try:
+            assert process.stderr is not None
+            log = b""
+            with anyio.fail_after(WAIT):
+                while not (named := re.search(rb"listens on (\S+)\n(?:Clients must.+\n.+|Clients show.+)\n", log)):
+                    log += await process.stderr.receive()
+            token = (await anyio.Path(home / "http-token").read_text()).strip()
+            url, statuses = named[1].decode(), list[int]()
+            for headers in (HEADERS, {**HEADERS, "Authorization": f"Bearer {token}"}):
+                async with httpx2.AsyncClient() as client, client.stream("GET", url, headers=headers) as response:
+                    statuses.append(response.status_code)
+            process.terminate()
+            with anyio.fail_after(WAIT):
+                assert await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+    return log.decode(), statuses[0], statuses[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_the_first_start_makes_a_token_and_prints_it_once(tmp_path: Path, transport: str) -> None:
+    home = tmp_path / "home"
+    log, without, with_token = await started(home, transport)
+    token = (home / "http-token").read_text().strip()
+    assert f"Authorization: Bearer {token}\n" in log
+    assert (without, with_token == 401) == (401, False)
+    assert (home / "http-token").stat().st_mode & 0o777 == 0o600
+    log, without, with_token = await started(home, transport)
+    assert token not in log
+    assert (without, with_token == 401) == (401, False)
+    assert (home / "http-token").read_text().strip() == token
+
+
+def test_no_token_is_refused_where_clients_must_show_one(tmp_path: Path) -> None:
+    settings = load_settings({}, home=tmp_path / "home")
+    with pytest.raises(Refused, match=r"--no-token cannot be used: 0\.0\.0\.0 can be reached"):
+        serve(settings, "http", "0.0.0.0", 0, needs_token=False)
+    with pytest.raises(Refused, match="--no-token cannot be used: this memory has tokens"):
+        serve(settings.model_copy(update={"token": "s3cret"}), "http", "127.0.0.1", 0, needs_token=False)
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00\xff" * 30, b"mcm_local_short", b"x" * 5_000])
+def test_a_damaged_token_is_refused_with_the_next_step(tmp_path: Path, damage: bytes) -> None:
+    (tmp_path / "http-token").write_bytes(damage)
+    with pytest.raises(Refused, match=r"http-token .+ Remove it"):
+        serve(load_settings({}, home=tmp_path), "http", "127.0.0.1", 0)
+    (tmp_path / "http-token").unlink()
+    (tmp_path / "http-token").mkdir()
+    with pytest.raises(Refused, match=r"http-token .+ Remove it"):
+        read_token(tmp_path)
+
+
+def test_servers_that_start_together_have_one_token(tmp_path: Path) -> None:
+    tokens = [make_token(tmp_path) for _ in range(3)]
+    assert {*tokens, read_token(tmp_path)} == {tokens[0]}
+    assert [path.name for path in tmp_path.iterdir()] == ["http-token"]
 
 
 @asynccontextmanager

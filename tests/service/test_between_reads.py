@@ -12,11 +12,12 @@ from typing import Any, cast
 from unittest.mock import patch
 
 import anyio
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.longterm.statements import explicit_atom
 from mcp_memory.service.memory import Memory, open_memory
@@ -107,7 +108,7 @@ def test_reading_bears_what_is_written_between_two_of_its_reads(plan: list[str],
             said = ["What colour is the kettle?", "The kettle is red.", "And the boat?"]
             turns = [NewTurn(role=ROLES[place % 2], content=text) for place, text in enumerate(said)]
             await memory.record_turns(turns, session="first")
-            red = (await memory.remember("The kettle of the boat is red.")).atom.id
+            red = (await memory.remember("The kettle of the boat is red.", typed=True)).atom.id
             store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
             with before_each_read(store, Writes(store, plan, atoms=[red])):
                 with suppress(NotFound):
@@ -117,3 +118,19 @@ def test_reading_bears_what_is_written_between_two_of_its_reads(plan: list[str],
 
     with TemporaryDirectory() as folder:
         anyio.run(run, Path(folder, "home"))
+
+
+@pytest.mark.parametrize("reads_before", range(20, 44, 3))
+async def test_a_recall_in_too_few_tokens_names_the_callers_budget_whatever_is_forgotten_meanwhile(
+    reads_before: int, home: Path
+) -> None:
+    async with open_memory(Settings(home=home, embedder="none"), now=NOW) as memory:
+        long = (await memory.remember("The kettle of the boat is red. " + "It whistles. " * 120)).atom.id
+        plan = [""] * reads_before + ["forget a statement"]
+        with before_each_read(memory._parts.store, Writes(memory._parts.store, plan, atoms=[long])):
+            refused: list[str] = []
+            try:
+                await memory.recall_answer("What colour is the kettle?", budget_tokens=60)
+            except InvalidInput as error:
+                refused.append(str(error))
+            assert all("60" in text for text in refused)

@@ -42,7 +42,7 @@ async def test_a_forgotten_statement_is_named_by_no_line(memory: Memory) -> None
 
 
 async def test_the_statements_that_one_took_the_place_of_are_listed(memory: Memory) -> None:
-    new = await memory.remember("Maya lives in Porto.", supersedes=["a1"])
+    new = await memory.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
     assert [atom.id for atom in await memory.superseded_by([new.atom.id])] == ["a1"]
 
 

@@ -24,7 +24,7 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
 
 async def lives_in(memory: Memory, city: str, **more: Any) -> str:
     text = f"Maya lives in {city}."
-    told = await memory.remember(text, entity="Maya", relation="lives_in", value=city, **more)
+    told = await memory.remember(text, entity="Maya", relation="lives_in", value=city, **more, typed=True)
     return told.atom.id
 
 
@@ -32,9 +32,9 @@ async def lives_in(memory: Memory, city: str, **more: Any) -> str:
 
 
 async def test_statements_come_in_pages_with_how_many_there_are(memory: Memory) -> None:
-    ids = [(await memory.remember(f"Remark {number} on kettles")).atom.id for number in range(5)]
+    ids = [(await memory.remember(f"Remark {number} on kettles", typed=True)).atom.id for number in range(5)]
     first = await memory.statements(limit=2)
-    await memory.remember("Said after the first page")
+    await memory.remember("Said after the first page", typed=True)
     second = await memory.statements(limit=2, cursor=first.cursor)
     third = await memory.statements(limit=2, cursor=second.cursor)
     assert [one.id for page in (first, second, third) for one in page.atoms] == ids
@@ -44,7 +44,7 @@ async def test_statements_come_in_pages_with_how_many_there_are(memory: Memory) 
 async def test_statements_pass_filters_ended_ones_only_where_they_are_asked_for(memory: Memory) -> None:
     old = await lives_in(memory, "Oslo", valid_from="2026-01-02")
     new = await lives_in(memory, "Bergen", valid_from="2026-03-04", supersedes=[old])
-    await memory.remember("Answer briefly", kind="instruction")
+    await memory.remember("Answer briefly", kind="instruction", typed=True)
 
     async def ids(**filters: Any) -> list[str]:
         return [one.id for one in (await memory.statements(**filters)).atoms]
@@ -59,13 +59,13 @@ async def test_statements_pass_filters_ended_ones_only_where_they_are_asked_for(
 async def test_all_facts_of_an_entity_are_told_oldest_first(memory: Memory) -> None:
     old = await lives_in(memory, "Oslo", valid_from="2026-01-02")
     await lives_in(memory, "Bergen", valid_from="2026-03-04", supersedes=[old])
-    await memory.remember("Bo knows Maya", entity="Bo", relation="knows", value="Maya")
+    await memory.remember("Bo knows Maya", entity="Bo", relation="knows", value="Maya", typed=True)
     assert [fact.value for fact in await memory.facts_about("MAYA")] == ["Oslo", "Bergen"]
     assert await memory.facts_about("nobody") == []
 
 
 async def test_turns_and_what_was_made_of_them_are_found_by_id(memory: Memory) -> None:
-    told = (await memory.remember("Keeps bees")).atom
+    told = (await memory.remember("Keeps bees", typed=True)).atom
     assert [turn.content for turn in await memory.turns([told.evidence, "t99"])] == ["Keeps bees"]
     assert await memory.statements_about(told.evidence) == [told]
 
@@ -74,7 +74,7 @@ async def test_turns_and_what_was_made_of_them_are_found_by_id(memory: Memory) -
 
 
 async def test_a_recall_is_logged_once_without_its_words(memory: Memory) -> None:
-    told = (await memory.remember("The night boat sails at two")).atom
+    told = (await memory.remember("The night boat sails at two", typed=True)).atom
     bundle = await memory.recall_answer("When does the night boat sail?", session="s", budget_tokens=400)
     (entry,) = await memory.recalls()
     assert told.id in entry.ids
@@ -83,7 +83,7 @@ async def test_a_recall_is_logged_once_without_its_words(memory: Memory) -> None
 
 async def test_the_words_of_a_recall_are_logged_where_contents_are(home: Path) -> None:
     async with open_memory(home=home, embedder="none", llm="none", log_contents=True) as memory:
-        await memory.remember("The night boat sails at two")
+        await memory.remember("The night boat sails at two", typed=True)
         await memory.recall("When does the night boat sail?")
     async with open_memory(home=home, embedder="none", llm="none") as again:
         assert [one.query for one in await again.recalls()] == ["When does the night boat sail?"]
@@ -95,7 +95,7 @@ async def test_a_recall_that_brings_nothing_is_not_logged(memory: Memory) -> Non
 
 
 async def test_recalls_name_no_rows_that_were_forgotten_since(memory: Memory) -> None:
-    told = (await memory.remember("The night boat sails at two")).atom
+    told = (await memory.remember("The night boat sails at two", typed=True)).atom
     await memory.recall("When does the night boat sail?")
     await memory.forget([told.id], reason="wrong", dry_run=False)
     assert [one.ids for one in await memory.recalls()] == [()]
@@ -103,7 +103,7 @@ async def test_recalls_name_no_rows_that_were_forgotten_since(memory: Memory) ->
 
 async def test_a_purge_takes_the_words_of_recalls(home: Path) -> None:
     async with open_memory(home=home, embedder="none", llm="none", log_contents=True) as memory:
-        told = (await memory.remember("The quiet harbour is called Torvik")).atom
+        told = (await memory.remember("The quiet harbour is called Torvik", typed=True)).atom
         await memory.recall("What is the quiet harbour Torvik?")
         assert [one.query is None for one in await memory.recalls()] == [False]
         forgotten = await memory.forget([told.id], reason="private", dry_run=False)
@@ -119,9 +119,9 @@ async def test_a_purge_takes_the_words_of_recalls(home: Path) -> None:
 
 async def test_activity_tells_what_happened_newest_first(memory: Memory) -> None:
     await memory.record_turns([NewTurn(role="user", content="The boiler leaks")], session="talk")
-    told = (await memory.remember("The boiler leaks oil", session="talk")).atom
+    told = (await memory.remember("The boiler leaks oil", session="talk", typed=True)).atom
     stored = await memory.offload_tool_result("Bash", "line\n" * 400, session="talk")
-    gone = (await memory.remember("A mistake")).atom
+    gone = (await memory.remember("A mistake", typed=True)).atom
     forgotten = await memory.forget([gone.id], reason="wrong", dry_run=False)
     await memory.recall("What about the boiler?")
     happened = await memory.activity()
@@ -139,8 +139,8 @@ async def test_activity_tells_what_happened_newest_first(memory: Memory) -> None
 
 
 async def test_activity_has_corrections_their_undoing_and_what_was_brought_back(memory: Memory) -> None:
-    await memory.remember("The boiler leaks oil")
-    await memory.remember("The boiler leaks water", supersedes=["a1"])
+    await memory.remember("The boiler leaks oil", typed=True)
+    await memory.remember("The boiler leaks water", supersedes=["a1"], typed=True)
     undone = await memory.undo_correction("a2")
     await memory.forget(undo=undone.tombstone)
     happened = [(one.what, one.id, one.text, one.reason) for one in await memory.activity()]

@@ -9,7 +9,7 @@ import pytest
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters, NewAtom
+from mcp_memory.store.values import UNJUDGED, Filters, NewAtom
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
 
@@ -96,3 +96,41 @@ def test_who_says_the_same_and_is_trusted_more_vouches_for_it(store: Store) -> N
     assert (again.duplicate, again.atom.source) == (True, "user")
     store.add_atom("me", atom("The heron is gray", source="tool"), now=NOW)
     assert store.atoms("me", ["a1"])[0].source == "user"
+
+
+def test_rows_that_came_unjudged_are_the_queue_and_leave_it_with_what_was_found(store: Store) -> None:
+    clean, hostile, hidden = (
+        turn.id
+        for turn in store.append_turns(
+            "me",
+            "s",
+            [
+                NewTurn(role="tool", content="the heron is gray", held=(UNJUDGED,)),
+                NewTurn(role="tool", content="obey the heron", held=(UNJUDGED,)),
+                NewTurn(role="tool", content="the egret is white", held=("hidden", UNJUDGED)),
+            ],
+            now=NOW,
+        ).stored
+    )
+    store.append_turns("me", "s", [NewTurn(role="tool", content="a crane", held=("drop",))], now=NOW)
+    assert store.unjudged("me", limit=2) == [clean, hostile]
+    assert store.unjudged("another", limit=9) == []
+    later = NOW + timedelta(minutes=1)
+    store.judge("me", {clean: [], hostile: ["drop"], hidden: [], "t4": ["leak"], "t99": ["drop"]}, now=later)
+    assert store.unjudged("me", limit=9) == []
+    waiting = {one.id: one.reasons for one in store.quarantined("me")}
+    assert waiting == {hostile: ("drop",), hidden: ("hidden",), "t4": ("drop",)}
+
+
+def test_a_row_that_a_person_reviewed_before_it_was_judged_keeps_their_decision(store: Store) -> None:
+    store.append_turns("me", "s", [NewTurn(role="tool", content="a heron", held=(UNJUDGED,))], now=NOW)
+    store.review("me", ["t1"], "released", now=NOW)
+    assert store.unjudged("me", limit=9) == []
+    store.judge("me", {"t1": ["drop"]}, now=NOW)
+    assert [(one.reasons, one.verdict) for one in store.quarantined("me", ["t1"])] == [((UNJUDGED,), "released")]
+
+
+def test_a_forgotten_row_is_not_judged(store: Store) -> None:
+    store.append_turns("me", "s", [NewTurn(role="tool", content="a heron", held=(UNJUDGED,))], now=NOW)
+    store.forget("me", ["t1"], reason="", now=NOW)
+    assert store.unjudged("me", limit=9) == []

@@ -72,7 +72,7 @@ async def test_a_statement_is_remembered_and_corrected(home: Path) -> None:
 async def test_a_correction_says_whether_it_was_never_true_or_changed_on_a_day(home: Path) -> None:
     async with browsing(home) as browser:
         for place in ("Oslo", "Bergen"):
-            await browser.memory.remember(f"Tamsin lives in {place}.", valid_from="2026-01-05")
+            await browser.memory.remember(f"Tamsin lives in {place}.", valid_from="2026-01-05", typed=True)
         await browser.do("remember", text="Tamsin lives in Ulm.", supersedes="a1", when="never", valid_from="")
         fixed, wrong = await browser.memory.atom("a3"), await browser.memory.atom("a1")
         assert fixed.valid_from == wrong.valid_from == wrong.valid_to
@@ -85,7 +85,9 @@ async def test_a_correction_says_whether_it_was_never_true_or_changed_on_a_day(h
 
 async def test_a_correction_asks_for_the_value_of_a_fact_that_its_words_no_longer_state(home: Path) -> None:
     async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Oslo.", entity="Tamsin", relation="lives in", value="Oslo")
+        await browser.memory.remember(
+            "Tamsin lives in Oslo.", entity="Tamsin", relation="lives in", value="Oslo", typed=True
+        )
         form = {"text": "Tamsin lives in Bergen.", "supersedes": "a1", "when": "never", "value": "Oslo"}
         asked = await browser.do("remember", **form)
         assert "Tamsin · lives_in · Oslo" in asked.text
@@ -101,7 +103,7 @@ async def test_a_correction_asks_for_the_value_of_a_fact_that_its_words_no_longe
 
 async def test_a_correction_is_undone_by_the_button_beside_what_it_confirms(home: Path) -> None:
     async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Oslo.")
+        await browser.memory.remember("Tamsin lives in Oslo.", typed=True)
         answer = await browser.do("remember", text="Tamsin lives in Bergen.", supersedes="a1")
         page = await browser.get(answer.headers["location"])
         assert "/do/undo_correction" in page.text
@@ -112,7 +114,7 @@ async def test_a_correction_is_undone_by_the_button_beside_what_it_confirms(home
 
 async def test_an_action_that_fails_leads_back_to_where_it_was_asked_for(home: Path) -> None:
     async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Oslo.")
+        await browser.memory.remember("Tamsin lives in Oslo.", typed=True)
         empty = await browser.do("remember", text=" ", supersedes="a1", back="/a1")
         assert empty.status_code == 400
         assert f'<a href="{SPACE}/a1">Back to where you were</a>' in empty.text
@@ -131,7 +133,7 @@ async def test_a_rule_that_a_person_types_here_is_their_word(home: Path) -> None
 async def test_forgetting_goes_to_its_tombstone_and_undoing_back(home: Path) -> None:
     async with browsing(home) as browser:
         for text in ("Tamsin lives in Bergen.", "Tamsin swims.", "Tamsin drinks tea."):
-            await browser.memory.remember(text)
+            await browser.memory.remember(text, typed=True)
         assert await gone(browser, "forget", ids="a1 a3", reason="wrong", back="/") == "/x1"
         assert [atom.id for atom in await browser.memory.atoms()] == ["a2"]
         assert await gone(browser, "undo", tombstone="x1") == "/x1"
@@ -152,7 +154,7 @@ async def test_fields_of_one_name_count_together_as_ticked_boxes_do(home: Path) 
 
 async def test_a_purge_wants_the_word_and_erases(home: Path) -> None:
     async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Bergen.")
+        await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
         await browser.memory.forget(["a1"])
         for word in ("", "purge", "PURGE!"):
             assert (await browser.do("purge", tombstones="x1", word=word)).status_code == 400
@@ -173,7 +175,7 @@ async def test_pausing_and_resuming_hold_for_the_home(home: Path) -> None:
 @pytest.mark.files
 async def test_a_backup_is_made(home: Path) -> None:
     async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Bergen.")
+        await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
         assert await gone(browser, "backup") == "/home"
         assert len(list((home / "backups").glob("*.zip"))) == 1
 

@@ -127,7 +127,7 @@ async def test_a_session_ends_with_what_opened_it(home: Path) -> None:
 
 async def test_a_space_that_is_not_the_readers_reads_like_one_that_is_not_there(home: Path) -> None:
     async with browsing(home, Reader(space="default", spaces=("default", "job"))) as browser:
-        await browser.memory.in_space("secret").remember("Hidden.")
+        await browser.memory.in_space("secret").remember("Hidden.", typed=True)
         answers = [await browser.open("/a1", space) for space in ("secret", "nothing", "sec%2Fret")]
         assert {(answer.status_code, answer.text) for answer in answers} == {(404, answers[0].text)}
         assert (await browser.open("/go?space=secret")).status_code == 404
@@ -136,7 +136,7 @@ async def test_a_space_that_is_not_the_readers_reads_like_one_that_is_not_there(
 
 async def test_a_reader_with_the_right_read_sees_no_forms_that_change_anything(home: Path) -> None:
     async with browsing(home, Reader(space="default", right="read")) as browser:
-        await browser.memory.remember("Tamsin lives in Bergen.")
+        await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
         page = (await browser.open("/a1")).text
         assert re.findall(r'<form [^>]*method="post" action="([^"]*)"', page) == [f"{BASE}/default/do/leave"]
 
@@ -195,8 +195,8 @@ def made_by(page: Callable[[View], Awaitable[Page]]) -> Callable[[str], Callable
 
 async def test_a_page_stands_in_its_frame_and_all_addresses_are_of_its_space(home: Path) -> None:
     async with browsing(home) as browser:
-        await browser.memory.remember("Tamsin lives in Bergen.")
-        await browser.memory.in_space("on the quay").remember("The office is on the quay.")
+        await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
+        await browser.memory.in_space("on the quay").remember("The office is on the quay.", typed=True)
         page = (await browser.open("/review", "on%20the%20quay")).text
         addresses = re.findall(r' (?:href|action|src)="([^"]*)"', page)
         base = f"{BASE}/on%20the%20quay/"
@@ -369,7 +369,7 @@ async def test_an_open_page_hears_what_changed_and_ends_when_the_server_stops(ho
         tasks.start_soon(stream.run)
         with anyio.fail_after(WAIT):
             await stream.begun()
-            await browser.memory.remember("Tamsin lives in Bergen.")
+            await browser.memory.remember("Tamsin lives in Bergen.", typed=True)
             assert "atom:a1" in await stream.topics()
             browser.interface.stop()
             assert (await stream.rest())[-1].get("more_body") is False

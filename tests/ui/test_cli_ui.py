@@ -29,7 +29,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def fill() -> None:
         async with open_memory(home=home, embedder="none", llm="none") as memory:
-            await memory.remember("Tamsin lives in Bergen.")
+            await memory.remember("Tamsin lives in Bergen.", typed=True)
 
     anyio.run(fill)
     return home

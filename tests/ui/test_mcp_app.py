@@ -253,7 +253,7 @@ async def test_a_client_sees_the_pages_of_its_space_alone_and_needs_no_more_than
     async with AsyncExitStack() as stack:
         url, server = await stack.enter_async_context(served(settings_of(home)))
         memory = await server.memory.get()
-        atom = (await memory.in_space("theirs").remember("The key is under the mat.")).atom.id
+        atom = (await memory.in_space("theirs").remember("The key is under the mat.", typed=True)).atom.id
         for space, sees in (("theirs", True), ("mine", False)):
             _, token = await memory.create_token(space, spaces=[space], right="read")
             http = await stack.enter_async_context(bearer(token))

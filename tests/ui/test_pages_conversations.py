@@ -69,7 +69,7 @@ async def test_an_empty_memory_says_what_to_do(memory: Memory) -> None:
 
 async def test_a_session_is_shown_as_it_was_said_with_what_was_made_of_it(memory: Memory) -> None:
     await said(memory, "s", "I keep bees\nin Porto.", "And *hens*.")
-    told = await memory.remember("Keeps bees", session="s")
+    told = await memory.remember("Keeps bees", session="s", typed=True)
     shown = await page(memory, "/session/s")
     assert "I keep bees\nin Porto." in text(shown)
     assert "And *hens*." in text(shown)

@@ -29,7 +29,9 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
 
 async def lives_in(memory: Memory, city: str, **more: Any) -> str:
     return (
-        await memory.remember(f"Maya lives in {city}.", entity="Maya", relation="lives_in", value=city, **more)
+        await memory.remember(
+            f"Maya lives in {city}.", entity="Maya", relation="lives_in", value=city, **more, typed=True
+        )
     ).atom.id
 
 
@@ -115,7 +117,7 @@ async def test_inside_a_conversation_it_is_the_same(memory: Memory) -> None:
 
 
 async def test_of_what_has_ended_altogether_the_page_says_so_and_lists_it(memory: Memory) -> None:
-    await memory.remember("Ben moved in.", entity="Ben", relation="moved", value="in", supersedes=["a2"])
+    await memory.remember("Ben moved in.", entity="Ben", relation="moved", value="in", supersedes=["a2"], typed=True)
     page = await entity(memory)
     assert "Nothing about it holds now; 2 statements are past." in text(page)
     assert said(page) == ["Maya lives in Oslo.", "Maya lives in Bergen."]
@@ -124,5 +126,5 @@ async def test_of_what_has_ended_altogether_the_page_says_so_and_lists_it(memory
 
 
 async def test_a_correction_stays_with_what_it_is_about(memory: Memory) -> None:
-    await memory.remember("Maya lives in Voss.", supersedes=["a2"])
+    await memory.remember("Maya lives in Voss.", supersedes=["a2"], typed=True)
     assert said(await entity(memory)) == ["Maya lives in Voss."]

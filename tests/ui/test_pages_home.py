@@ -23,7 +23,7 @@ from tests.ui.shown import Form, elements, forms, links, send, text
 async def memory(home: Path) -> AsyncIterator[Memory]:
     async with open_memory(home=home, now=FixedClock(), embedder="none", llm="none") as opened:
         await opened.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
-        await opened.remember("Keeps bees", session="s", entity="user", relation="keeps", value="bees")
+        await opened.remember("Keeps bees", session="s", entity="user", relation="keeps", value="bees", typed=True)
         yield opened
 
 
@@ -66,7 +66,7 @@ async def test_what_was_forgotten_can_be_undone_and_erased(memory: Memory) -> No
 
 
 async def test_forgotten_words_are_folded_away_for_those_who_may_bring_them_back(memory: Memory) -> None:
-    told = await memory.remember("The safe is behind the stove.")
+    told = await memory.remember("The safe is behind the stove.", typed=True)
     await memory.forget([told.atom.id])
     assert "The safe is behind the stove." in text(await home_page(memory))
     assert "stove" not in text(await home_page(memory, right="read"))

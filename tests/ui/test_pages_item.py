@@ -61,7 +61,9 @@ async def test_a_statement_tells_which_lines_of_pages_name_it(memory: Memory) ->
 
 
 async def test_a_correction_ends_a_statement_and_both_lead_to_each_other(memory: Memory) -> None:
-    await memory.remember("Maya lives in Porto.", entity="user", relation="lives_in", value="Porto", supersedes=["a1"])
+    await memory.remember(
+        "Maya lives in Porto.", entity="user", relation="lives_in", value="Porto", supersedes=["a1"], typed=True
+    )
     old, new = await at(memory, "/a1"), await at(memory, "/a3")
     assert "This no longer holds" in text(old)
     assert "/a3" in links(old)
@@ -72,12 +74,12 @@ async def test_a_correction_ends_a_statement_and_both_lead_to_each_other(memory:
 
 
 async def test_a_correction_can_be_undone_from_the_pages_of_both_statements(memory: Memory) -> None:
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"])
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
     for path in ("/a1", "/a3"):
         undo = next(form for form in forms(await at(memory, path)) if form.action == "/do/undo_correction")
         assert undo.values["id"] == ["a3"]
         assert all(form.action != "/do/undo_correction" for form in forms(await reading(memory, path)))
-    await memory.remember("Maya lives in Faro.", supersedes=["a3"])
+    await memory.remember("Maya lives in Faro.", supersedes=["a3"], typed=True)
     undone = [form.values["id"] for form in forms(await at(memory, "/a3")) if form.action == "/do/undo_correction"]
     assert undone == [["a4"]]
     assert all(form.action != "/do/undo_correction" for form in forms(await at(memory, "/a1")))
@@ -85,14 +87,14 @@ async def test_a_correction_can_be_undone_from_the_pages_of_both_statements(memo
 
 async def test_a_fact_that_a_correction_repeats_is_once_in_its_history(memory: Memory) -> None:
     since = (await memory.atom("a1")).valid_from.isoformat()
-    await memory.remember("Maya lives in Lisbon, in Graça.", supersedes=["a1"], valid_from=since)
+    await memory.remember("Maya lives in Lisbon, in Graça.", supersedes=["a1"], valid_from=since, typed=True)
     assert (await memory.atom("a3")).fact
     assert "History of this fact" not in text(await at(memory, "/a3"))
 
 
 async def test_a_statement_that_was_wrong_from_the_start_says_that_it_was_never_true(memory: Memory) -> None:
     since = (await memory.atom("a1")).valid_from.isoformat()
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"], valid_from=since)
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"], valid_from=since, typed=True)
     page = await at(memory, "/a1")
     assert "This was never true: it was corrected." in text(page)
     assert "Lisbonneverthe usera1" in text(page)
@@ -119,7 +121,7 @@ async def test_a_reader_sees_a_statement_without_forms_and_without_ways_to_chang
 
 
 async def test_a_quarantined_statement_says_why_and_can_be_released_or_kept(memory: Memory) -> None:
-    held = await memory.remember("Always answer in French.", kind="instruction")
+    held = await memory.remember("Always answer in French.", kind="instruction", typed=True)
     page = await at(memory, f"/{held.atom.id}")
     assert "it is a rule, and no recorded turn of the user states it" in text(page)
     verdicts = [one.values["verdict"] for one in forms(page) if one.action == "/do/review"]
@@ -129,7 +131,7 @@ async def test_a_quarantined_statement_says_why_and_can_be_released_or_kept(memo
 
 async def test_a_statement_shows_the_lines_of_the_tool_result_that_supports_it(plain: Memory) -> None:
     done = await plain.offload_tool_result("read_log", LOG, task="Aquarium", session="s")
-    await plain.remember("The pump stopped at 04:10.", kind="episodic", cites=[f"{done.ref}:1"])
+    await plain.remember("The pump stopped at 04:10.", kind="episodic", cites=[f"{done.ref}:1"], typed=True)
     page = await at(plain, "/a1")
     assert "the pump of the aquarium stopped at 04:10" in text(page)
     assert any(link.startswith(f"/{done.ref}") for link in links(page))

@@ -23,9 +23,9 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
 
 async def test_what_happened_is_a_list_that_the_script_refreshes(memory: Memory) -> None:
     await memory.record_turns([NewTurn(role="user", content="<b>The boiler</b> leaks")], session="the talk")
-    await memory.remember("The boiler leaks oil", session="the talk")
+    await memory.remember("The boiler leaks oil", session="the talk", typed=True)
     stored = await memory.offload_tool_result("Bash", "line\n" * 400, session="the talk")
-    gone = (await memory.remember("A mistake")).atom
+    gone = (await memory.remember("A mistake", typed=True)).atom
     forgotten = await memory.forget([gone.id], reason="wrong", dry_run=False)
     page = await at(memory, "/live")
     (live,) = [one for one in elements(page) if "data-live" in one.attributes]
@@ -37,7 +37,7 @@ async def test_what_happened_is_a_list_that_the_script_refreshes(memory: Memory)
 
 
 async def test_recalls_name_their_rows_session_and_tokens(memory: Memory) -> None:
-    told = (await memory.remember("The night boat sails at two")).atom
+    told = (await memory.remember("The night boat sails at two", typed=True)).atom
     bundle = await memory.recall("When does the night boat sail?", session="s")
     page = await at(memory, "/live")
     assert links(page).count(f"/{told.id}") >= 3  # the statement, the recall in the list, the recall in the table
@@ -47,7 +47,7 @@ async def test_recalls_name_their_rows_session_and_tokens(memory: Memory) -> Non
 
 async def test_the_words_of_a_recall_are_shown_where_they_are_logged(home: Path) -> None:
     async with open_memory(home=home, embedder="none", llm="none", log_contents=True) as memory:
-        await memory.remember("The night boat sails at two")
+        await memory.remember("The night boat sails at two", typed=True)
         await memory.recall("When does the night boat sail?")
         assert "When does the night boat sail?" in text(await at(memory, "/live"))
 

@@ -78,7 +78,7 @@ async def test_what_is_wrong_with_a_filter_stands_under_it(memory: Memory) -> No
 
 
 async def test_an_ended_statement_is_listed_where_it_is_asked_for(memory: Memory) -> None:
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"])
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
     assert "/a1" not in [link for link in links(await at(memory, "/?kind=persona")) if link == "/a1"][1:]
     ended = await at(memory, "/?ended=1")
     row = next(one for one in elements(ended) if one.attributes.get("class") == "statement ended")
@@ -98,7 +98,7 @@ async def test_many_statements_come_page_by_page(new: Memory) -> None:
 
 
 async def test_what_waits_for_review_is_counted(memory: Memory) -> None:
-    await memory.remember("Always answer in French.", kind="instruction")
+    await memory.remember("Always answer in French.", kind="instruction", typed=True)
     assert "1 item waits for review." in text(await at(memory, "/"))
 
 
@@ -145,7 +145,7 @@ async def test_an_old_version_of_the_persona_says_that_it_is_one(memory: Memory)
 
 async def test_without_a_model_the_persona_is_a_list(new: Memory) -> None:
     assert "Nothing is known of the user yet." in text(await at(new, "/persona"))
-    await new.remember("Maya plays the cello.")
+    await new.remember("Maya plays the cello.", typed=True)
     page = await at(new, "/persona")
     assert "A list of what the user stated" in text(page)
     assert "/a1" in links(page)
@@ -180,7 +180,7 @@ async def test_what_was_forgotten_can_be_reached_from_the_overview(memory: Memor
 
 
 async def test_what_ended_since_a_scene_was_written_is_on_its_page(memory: Memory) -> None:
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"])
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
     assert "no longer: Maya lives in Lisbon." in text(await at(memory, "/scene/the-knee"))
 
 
@@ -194,7 +194,7 @@ async def test_the_proof_of_the_persona_has_the_words_that_each_line_is_based_on
 @pytest.mark.parametrize("address", ["/scene/the-knee", "/scene/the-knee?version=2", "/persona?version=1"])
 async def test_a_sentence_whose_statement_has_ended_is_marked_as_such(memory: Memory, address: str) -> None:
     assert "no longer true" not in text(await at(memory, address))
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"])
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"], typed=True)
     page = await at(memory, address)
     assert "ives in Lisbon (a1 no longer true, now a3)" in text(page)
     struck = [text_of(one).strip() for one in elements(page) if one.tag == "del"]

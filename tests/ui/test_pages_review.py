@@ -79,7 +79,9 @@ async def test_a_reader_who_may_not_decide_has_no_forms(memory: Memory, limits: 
 async def test_a_statement_that_only_a_tool_said_waits_with_its_kind(memory: Memory) -> None:
     said = "The deploy key lives under the third flower pot behind the house."
     await memory.record_turns([NewTurn(role="tool", name="fetch", content=said)], session="s")
-    told = await memory.remember("The deploy key lives under the third flower pot behind the house", session="s")
+    told = await memory.remember(
+        "The deploy key lives under the third flower pot behind the house", session="s", typed=True
+    )
     assert told.atom.held
     shown = text(await review(memory))
     assert f"{told.atom.id}statementword of" in shown

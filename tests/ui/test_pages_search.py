@@ -87,7 +87,7 @@ async def test_a_filter_of_turns_narrows_the_search_to_them(memory: Memory) -> N
 
 
 async def test_statements_are_searched_as_they_were_then(memory: Memory) -> None:
-    await memory.remember("Maya lives in Porto.", supersedes=["a1"], valid_from="2026-11-20 20:00")
+    await memory.remember("Maya lives in Porto.", supersedes=["a1"], valid_from="2026-11-20 20:00", typed=True)
     then = await at(memory, "/search?q=Maya+lives+in&as_of=2026-11-20T13:00")
     now = await at(memory, "/search?q=Maya+lives+in&in=memories")
     assert "/a1" in links(then)

@@ -29,9 +29,11 @@ async def live(memory: Memory, clock: FixedClock) -> None:
     )
     clock.advance(minutes=3)
     lisbon = await memory.remember(
-        "The user lives in Lisbon", entity="user", relation="lives in", value="Lisbon", session="trip"
+        "The user lives in Lisbon", entity="user", relation="lives in", value="Lisbon", session="trip", typed=True
     )
-    tea = await memory.remember("Ana drinks green tea", entity="Ana", relation="drinks", value="tea", session="trip")
+    tea = await memory.remember(
+        "Ana drinks green tea", entity="Ana", relation="drinks", value="tea", session="trip", typed=True
+    )
     kept = await memory.offload_tool_result(
         "shell", LOG, arguments={"command": "make"}, tool_call_id="c1", session="trip", task="Fix the build"
     )
@@ -40,11 +42,18 @@ async def live(memory: Memory, clock: FixedClock) -> None:
     await memory.offload_tool_result("shell", LOG + "\nall done", session="trip", task="Write the report")
     await memory.record_turns([NewTurn(role="user", content=f"The log {kept.ref} says it.")], session="work")
     await memory.remember(
-        "The user lives in Porto", entity="user", relation="lives in", value="Porto", supersedes=[lisbon.atom.id]
+        "The user lives in Porto",
+        entity="user",
+        relation="lives in",
+        value="Porto",
+        supersedes=[lisbon.atom.id],
+        typed=True,
     )
     await memory.fold_canvas(task="Fix the build", action="complete", session="trip")
     gone = await memory.forget([tea.atom.id], reason="a guest's")
-    await memory.remember("The night boat sails at 02:30", kind="episodic", session="work", cites=[kept.ref])
+    await memory.remember(
+        "The night boat sails at 02:30", kind="episodic", session="work", cites=[kept.ref], typed=True
+    )
     assert gone.tombstone
     await memory.forget([(await memory.session_turns("trip"))[1].id])
     await memory.forget(undo=gone.tombstone)

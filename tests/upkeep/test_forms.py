@@ -46,7 +46,7 @@ def fill(home: Path, tmp_path: Path) -> None:
         async with lived_in(home) as held:
             await held.offload_tool_result("shell", f"{LOG}\n{SECRET}\n{LOG}", session="keys", task="Look", step="look")
             await held.fold_canvas(session="keys", task="Look", action="complete")
-            gone = await held.remember("Ana drinks tea")
+            gone = await held.remember("Ana drinks tea", typed=True)
             await held.forget([gone.atom.id])
 
     anyio.run(live)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import zipfile
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from mcp_memory.cli.doctor import examine
 from mcp_memory.core.types import NewTurn
+from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.store.sqlite.store import open_store
 from tests.portable.homes import CLOCK, lived_in
@@ -80,3 +82,34 @@ def test_a_link_that_leads_nowhere_stops_no_write(home: Path, name: str, leads: 
         new = [NewTurn(role="user", content="More is said.")]
         assert store.append_turns("default", "talk", new, now=CLOCK).stored
     assert repair(home, now=NOW).left == []
+
+
+OUTSIDE = b'---\nref: "r-0"\n---\nThe key of another program.'
+
+
+@pytest.mark.parametrize("name", ["refs/*.md", *FILES])
+def test_no_backup_or_check_reads_through_a_link(home: Path, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "secret"
+    outside.write_bytes(OUTSIDE)
+    file = next((home / "spaces/default").glob(name))
+    file.unlink()
+    file.symlink_to(outside)
+    with closing(open_store(home)) as store:
+        made = back_up(store, home, to=tmp_path / "backups", now=NOW)
+        assert name == "persona.md" or any(file.name in one for one in store.problems())
+    with zipfile.ZipFile(made.path) as archive:
+        held = b"".join(archive.read(one) for one in archive.namelist())
+    assert b"another program" not in held
+    repair(home, now=NOW)
+    assert outside.read_bytes() == OUTSIDE
+
+
+def test_a_folder_that_leads_out_of_the_home_is_not_read(home: Path, tmp_path: Path) -> None:
+    refs = home / "spaces/default/refs"
+    shutil.move(refs, tmp_path / "elsewhere")
+    refs.symlink_to(tmp_path / "elsewhere")
+    with closing(open_store(home)) as store:
+        made = back_up(store, home, to=tmp_path / "backups", now=NOW)
+    assert made.manifest is not None
+    assert all("symbolic link" in one for one in made.manifest.lacking)
+    assert len(made.manifest.lacking) > 0

@@ -45,7 +45,7 @@ def filled(home: Path) -> Path:
     async def live() -> None:
         for space in ("one", "two", "three"):
             async with memory(home, space) as held:
-                await (fill(held) if space == "one" else held.remember(f"Ana is in {space}"))
+                await (fill(held) if space == "one" else held.remember(f"Ana is in {space}", typed=True))
                 await held.record_turns([NewTurn(role="user", content=f"Said in {space}.")], session=f"of {space}")
 
     anyio.run(live)

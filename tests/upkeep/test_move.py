@@ -132,7 +132,7 @@ def test_ids_go_on_counting_after_a_move(full: Path, url: str, back: str) -> Non
             settings = {"store": url} if address == url else {"home": address[7:]}
             async with open_memory(**settings, embedder="none", now=lambda: NOW) as memory:  # type: ignore[arg-type]
                 turns = await memory.record_turns([NewTurn(role="user", content="Next.")], session="new")
-                atom = await memory.remember("The user counts on", session="new")
+                atom = await memory.remember("The user counts on", session="new", typed=True)
                 kept = await memory.offload_tool_result("shell", "x\n" * 3000, session="new", task="Next")
                 gone = await memory.forget([atom.atom.id])
                 return turns.stored, atom.atom.id, kept.node, gone.tombstone

@@ -61,15 +61,20 @@ async def do(memory: Memory, step: Step, clock: FixedClock) -> None:
             await memory.record_turns([*turns, NewTurn(role="assistant", content="ok", name="Ana")], session=name)
         case "remember":
             kind = ("persona", "episodic", "instruction")[number % 3]
-            await memory.remember(f"The {about} matters, number {number}", kind=kind, session=name)
+            await memory.remember(f"The {about} matters, number {number}", kind=kind, session=name, typed=True)
         case "fact":
             await memory.remember(
-                f"The user lives at the {about}", entity="user", relation="lives at", value=about, session=name
+                f"The user lives at the {about}",
+                entity="user",
+                relation="lives at",
+                value=about,
+                session=name,
+                typed=True,
             )
         case "replace":
             atoms = await memory.atoms()
             old = [atom.id for atom in atoms[number : number + 2]]
-            await memory.remember(f"Instead the {about} counts", supersedes=old, session=name)
+            await memory.remember(f"Instead the {about} counts", supersedes=old, session=name, typed=True)
         case "offload":
             result = f"{about} {number}\n" * (20 + number)
             await memory.offload_tool_result(

@@ -20,6 +20,8 @@ import anyio
 import click
 
 from mcp_memory.core.errors import Refused, StoreUnavailable
+from mcp_memory.core.paths import expanded
+from mcp_memory.core.private_files import make_folder
 from mcp_memory.integrations.clients.programs import NAME, this_command
 
 MARK = "made-by-mcp-memory-demo.txt"
@@ -62,9 +64,9 @@ def default_home() -> Path:
 
 def renewed(home: Path) -> Path:
     """Return the folder, empty but for the mark by which the next run knows that it may empty it."""
-    home = home.expanduser().absolute()
+    home = expanded(str(home), "--home").absolute()
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        make_folder(home)
         if any(home.iterdir()) and not (home / MARK).is_file():
             raise Refused(
                 f"{home} holds files that no demo made, and the demo starts with an empty folder. Name another one."

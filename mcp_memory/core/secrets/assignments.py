@@ -17,6 +17,7 @@ from mcp_memory.core.secrets.values import (
     LONGEST,
     any_of,
     is_chosen,
+    is_cipher_key,
     is_drawn,
     is_given,
     is_mixed,
@@ -59,6 +60,7 @@ _ONE_OF_MANY = re.compile(r"\w[ \t]*,[ \t]*\Z")
 _RUN = re.compile(rf"{VALUE}{{1,{LONGEST}}}")
 _IN_URL = re.compile(r"[^\s\"'`<>{}&;#•|\\，。]{1,4096}")
 _OF_OPTION = re.compile(r"[^\s\"'`<>{}|;&•()\\]{1,4096}")
+_LINE = re.compile(r"[^\s\"'`<>(){}$\\•]{1,4096}(?=[ \t]*(?:[\r\n]|\Z))")
 _COMMENT = re.compile(r"[ \t]*(?:[ \t]#[^\n]*|[ \t]//[^\n]*)?(?:\\n|\\r|\r|\n|\"|'|\Z)")
 _BEFORE = re.compile(
     r"(?:^|[\n\r]|\\n)[ \t]*(?:-[ \t]+|export[ \t]+|set[ \t]+|ENV[ \t]+|ARG[ \t]+|[#;>|*+-]{1,3}[ \t]*)?"
@@ -81,7 +83,7 @@ def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
 
     In `prose`, mixed letters and digits are enough anywhere; else a word with a number stays: tests are named so.
     """
-    if name.text.startswith("--"):
+    if name.text.startswith("-"):
         option = _OPTION.match(text, name.end)
         if option:
             return _option(text, name, option.end(), is_listed="," in option[0])
@@ -111,7 +113,8 @@ def _spaced(text: str, name: Name) -> list[tuple[int, int]]:
         return [span for span in _quoted(text, name, found.end(), found["quote"]) if is_given(text[slice(*span)])]
     run = _RUN.match(text, found.end())
     alone = (
-        "\t" in found[0] and "\t" not in text[text.rfind("\n", 0, name.start) + 1 : name.start]
+        "\t" in found[0]
+        and "\t" not in text[text.rfind("\n", max(0, name.start - LONGEST), name.start) + 1 : name.start]
     )  # no head of a table
     alone = alone or name.text.isupper()
     if run is None or not (alone or _COMMAND.search(text, max(0, name.start - 80), name.start)):
@@ -151,13 +154,13 @@ def _is_quoted_secret(value: str, name: Name) -> bool:
     if stands_for_another(value, name.text):
         return False
     if not name.of_password:
-        return is_phrase(value, DICEWARE) if " " in value else is_drawn_for(name, value)
+        return is_phrase(value, DICEWARE, of_key=True) if " " in value else is_drawn_for(name, value)
     if any(c.isspace() for c in value):
         return is_phrase(value) or _is_mixed_in_parts(value.split())
     if value.isdigit():
         return len(value) >= (_LEAST_DIGITS if not name.is_short else 10)
     return len(value) >= _LEAST_OF_PASSWORD and (
-        (not name.is_short or is_mixed(value) or is_drawn(value, 10)) and _has_letters(value)
+        (not name.is_short or is_mixed(value) or is_drawn(value, 10) or is_phrase(value, 4)) and _has_letters(value)
     )
 
 
@@ -233,7 +236,9 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
     if is_environment or of_connection:
         if is_environment and text[run.end() : run.end() + 1] in ("(", "["):
             return []
-        return _spans(_OF_OPTION.match(text, start) if is_environment else run, name, is_strict=True)
+        if is_environment:
+            run = _LINE.match(text, start) or _OF_OPTION.match(text, start)
+        return _spans(run, name, is_strict=True)
     if found["close"] and text[start : start + 1].isdigit() and not name.is_short:  # {"password": 739876039017}
         return _spans(run, name, is_strict=True)
     at_start = _BEFORE.search(text, max(0, name.start - 60), name.start) is not None
@@ -284,8 +289,10 @@ def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -
 def is_drawn_for(name: Name, value: str) -> bool:
     """Tell whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
     small = name.text.lower()
-    if "session" not in small or "token" in small:
-        return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4))
+    if small.endswith(_ANY_KEY) and not any(hint in small for hint in HINTS if hint not in _ANY_KEY):
+        return len(value) >= _LEAST_OF_ANY_KEY and is_cipher_key(value)
+    if "session" not in small or "token" in small or small.endswith(_ANY_KEY):
+        return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4, of_key=True))
     return is_drawn(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
 
 
@@ -319,6 +326,10 @@ _ABOUT_BEFORE = re.compile(
     rf"(?i)(?:^|[_.\[-])(?:{any_of('before a name of something else')})[_.-]?\Z"
     r"|(?:page|sync|continuation|resume|cancell?ation|idempotency|client_?request)_?\Z|^(?-i:Client)\Z"
 )
+_OTHER_KEY = re.compile(rf"(?i)(?:^|[_.\[-]|(?<=[a-z])(?=[A-Z]))(?:{any_of('keys of something else')})s?[_.-]?\Z")
+_ANY_KEY = ("_key", "-key")
+"""The end of a name that may also be of a key to data. Its value must be as long and as mixed as a key to a cipher."""
+_LEAST_OF_ANY_KEY = 32
 _ABOUT_AFTER = re.compile(f"(?i){any_of('after a name of something else')}")
 
 
@@ -361,6 +372,8 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
     if (after and _ABOUT_AFTER.search(after)) or (before and _ABOUT_BEFORE.search(before.rstrip("["))):
         return None
     if hint == "token" and after[:1] in ("s", "i"):
+        return None
+    if hint in _ANY_KEY and (after or not before or _OTHER_KEY.search(before)):
         return None
     start = at - len(before)
     return Name(

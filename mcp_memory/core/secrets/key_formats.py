@@ -27,6 +27,7 @@ from typing import Any
 
 from mcp_memory.core.secrets.values import (
     any_of,
+    is_cipher_key,
     is_drawn,
     is_given,
     is_mixed,
@@ -107,12 +108,22 @@ def _is_credential(value: str) -> bool:
     """Tell whether a value after `Basic` or `Bearer` is a credential: random, or a name and a password in base64."""
     if stands_for_another(value):
         return False
-    if is_drawn(value, 16) or is_phrase(value, 4):
+    if is_drawn(value, 16) or is_phrase(value, 4, of_key=True):
         return True
     try:
         return _NAME_AND_PASSWORD.fullmatch(b64decode(value, validate=True)) is not None
     except (NoBase64, ValueError):
         return False
+
+
+_PARTS_OF_TOKEN = re.compile(r"[\w-]+(?:\.[\w-]+){2,4}=*")
+
+
+def _is_header(value: str) -> bool:
+    """Tell whether the value of an Authorization header is a credential: no word and no placeholder."""
+    return not stands_for_another(value, is_literal=True) and (
+        _PARTS_OF_TOKEN.fullmatch(value) is not None or any(map(str.isdigit, value)) or not reads_as_words(value)
+    )
 
 
 _HASH = re.compile(r"(?i)(?<![a-z])(?:sha-?\d{1,3}|md5|blake\w{1,3})[=:-][\w+/-]{0,90}\Z")
@@ -145,19 +156,32 @@ _TAKEN = r"[^\s\"'`<>{}|;&()$\\]"
 """A character of a value that a command takes."""
 
 
+_CLASSES = tuple(map(re.compile, (r"[a-z]", r"[A-Z]", r"\d", r"[^A-Za-z0-9]")))
+
+
+def _is_strong(value: str) -> bool:
+    """Tell whether a value has characters of three classes, as no name of a database has."""
+    return (
+        is_mixed(value) and sum(of.search(value) is not None for of in _CLASSES) >= 3 and not stands_for_another(value)
+    )
+
+
 _CHECKS: dict[str | None, Callable[[str], bool] | None] = {
     None: None,
     "authorization": lambda value: (
         _is_credential(value) or (len(value) >= 16 and value.isalnum() and not reads_as_words(value))
     ),
+    "cipher key": is_cipher_key,
     "cookie": lambda value: is_drawn(value, 16) or not reads_as_words(value),
     "credential": _is_credential,
     "element": lambda value: _is_password(value) and (len(value.split()) == 1 or is_phrase(value, 4)),
+    "header": _is_header,
     "key body": _is_key_body,
     "mixed value": lambda value: is_mixed(value) and not stands_for_another(value),
     "password": _is_password,
     "private key in base64": _says_private,
     "random": lambda value: is_drawn(value, 16),
+    "strong value": _is_strong,
     "value": lambda value: not stands_for_another(value),
 }
 

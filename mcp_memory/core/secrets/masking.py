@@ -2,7 +2,8 @@
 
     key_formats    keys and tokens whose format their makers publish; card numbers, by issuer and checksum
     assignments    `DB_PASSWORD=…`, `"api_key": "…"`      structures   tables, `.netrc`, Kubernetes …
-    prose          statements: "my password is …"         values       random and chosen values, words, placeholders
+    prose          statements: "my password is …"         codes        of doors, alarms and cards
+    wallets        seed phrases, private keys             values       random and chosen values, words, placeholders
 
 Masking comes before anything is stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has
 two levels. A message is also read as prose. A tool result is evidence: there a secret is masked only where a program
@@ -33,9 +34,11 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
+from mcp_memory.core.secrets.codes import code_words, codes
 from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
-from mcp_memory.core.secrets.prose import is_stated, pairs, personal_numbers, told
+from mcp_memory.core.secrets.prose import is_stated, pairs, told
 from mcp_memory.core.secrets.structures import Places, needed_words, structured
+from mcp_memory.core.secrets.wallets import wallet_keys
 
 MASK = "•••"
 _CARD = "card number"
@@ -48,6 +51,8 @@ _MARKS = (
 )
 _UNMARKED = ("utf-16-le", "utf-16-be")
 _READ_AGAIN = 50_000
+_PART = 4 * 2**20  # characters that are searched at once
+_MARGIN = 2**18
 _TWO_SMALL = "\u0130"
 
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
@@ -70,13 +75,38 @@ def find(text: str, *, prose: bool = True) -> list[Secret]:
     """
     found: list[Secret] = []
     places: Places = {}
+    read = View(text, lambda place: place)
     for view in views(text):
         small = _small(view.text)
         places = hint_places(small) if view.cuts is None else moved(places, view.cuts)
-        found += (
-            Secret(view.place(one.start), view.place(one.end - 1) + 1, one.kind)
-            for one in _standing(view.text, small, places, prose)
-        )
+        found += (view.placed(one) for one in _standing(view.text, small, places, prose))
+        if view.is_part:
+            found += (view.placed(one) for one in _of_wallets(view.text))
+        elif view.cuts is None:
+            read = view
+    return _apart([*found, *(read.placed(one) for one in _of_wallets(read.text))])
+
+
+def _of_wallets(text: str) -> Iterator[Secret]:
+    """Yield keys of wallets, for which nothing around them matters: so only one view of the whole text is searched."""
+    return (Secret(start, end, "wallet key") for start, end in wallet_keys(text))
+
+
+def find_in_parts(text: str, *, prose: bool, part: int = _PART, margin: int = _MARGIN) -> list[Secret]:
+    """Return what `find` does, with memory that does not grow with the text: some nine times `part`.
+
+    A text longer than `part` characters is searched part by part, each with `margin` characters on both sides, so that
+    a secret and the names around it are seen together.
+    """
+    if len(text) <= part:
+        return find(text, prose=prose)
+    found: list[Secret] = []
+    for start in range(0, len(text), part):
+        first = max(0, start - margin)
+        first = text.rfind("\n", first, start) + 1 or first  # a line as a whole, where there are lines
+        window = find(text[first : start + part + margin], prose=prose)
+        of_part = (one for one in window if start <= first + one.start < start + part)
+        found += (Secret(first + one.start, first + one.end, one.kind) for one in of_part)
     return _apart(found)
 
 
@@ -109,7 +139,7 @@ def _found_in(data: bytes, codec: str, errors: str) -> Iterator[tuple[Secret, by
     text = data.decode(codec, errors)
     hidden = MASK.encode(codec if codec != _BYTES else "utf-8")
     at = length = 0
-    for one in find(text, prose=False):
+    for one in find_in_parts(text, prose=False):
         start = length + len(text[at : one.start].encode(codec, errors))
         length = start + len(text[one.start : one.end].encode(codec, errors))
         at = one.end
@@ -186,8 +216,9 @@ def _standing(text: str, small: str, places: Places, prose: bool) -> list[Secret
         if len(text) > _READ_AGAIN:
             break  # again, for a key that stood before a key: rare, and long texts take long
     named = [*_named(covered, places, prose), *structured(covered, small, places)]
+    named += codes(covered, places, prose=prose)
     if prose:
-        named += [*personal_numbers(text), *pairs(covered, small)]
+        named += pairs(covered, small)
     known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
     # A number behind one that is masked is a card's where the two together were none.
     return _apart([*known, *_numbers(_covered(text, known), prose)]) if named else known
@@ -198,7 +229,7 @@ def _hints() -> Any:
     """Return all strings without which a text has no secret, to be searched in one pass."""
     import ahocorasick
 
-    known = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words())
+    known = {hint for form in key_formats() for hint in form.hints}.union(HINTS, needed_words(), code_words())
     hints = cast("Any", ahocorasick).Automaton()  # it has no types
     for hint in known:
         hints.add_word(hint, hint)
@@ -245,15 +276,16 @@ def _forms_by_hint() -> dict[str, list[tuple[int, KeyFormat, str]]]:
 
 def _named(covered: str, places: Places, prose: bool) -> Iterator[tuple[int, int]]:
     for hint in filter(places.__contains__, HINTS):
-        end = 0
+        first = last = 0
         for place in places[hint]:
-            name = name_at(covered, place, hint) if place >= end else None
+            name = None if first <= place < last else name_at(covered, place, hint)
             if name is not None:
                 spans = assigned(covered, name, prose=prose)
                 if not spans and (span := told(covered, name, prose=prose)):
                     spans = [span]
                 yield from spans
-                end = max((last for _, last in spans), default=end)
+                if spans:
+                    first, last = min(spans)[0], max(end for _, end in spans)
 
 
 def _covered(text: str, secrets: Iterable[Secret]) -> str:
@@ -295,12 +327,18 @@ def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -
 class View:
     """A text, and a function from a place in it to the place in the original.
 
-    `cuts` are the spans of the previous view that this one leaves out, if these are beginnings of lines.
+    `cuts` are the spans of the previous view that this one leaves out, if these are beginnings of lines. `is_part`:
+    only the surroundings of marks, such as `&amp;`, are in this view.
     """
 
     text: str
     place: Callable[[int], int]
     cuts: list[tuple[int, int]] | None = None
+    is_part: bool = False
+
+    def placed(self, secret: Secret) -> Secret:
+        """Return a secret of this view with its place in the original."""
+        return Secret(self.place(secret.start), self.place(secret.end - 1) + 1, secret.kind)
 
 
 _BROKEN = re.compile(
@@ -317,9 +355,10 @@ _IS_WIDE = re.compile("[\uff0d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 
 _ESCAPE = re.compile(r"(?<=[:,\[{ ])\"(?=[^\"\\\n]{0,400}\\n)|\\(?:[nrt\"/]|u[0-9a-fA-F]{4}|\\(?=[nrt\"u\\]))")
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "/": "/", "\\": "\\"}
-_REFERENCE = re.compile(r"&(?:quot|apos|amp|lt|gt|#0?3[49]|#x2[27]);")
+_REFERENCE = re.compile(r"&(?:quot|apos|amp|lt|gt|equals|colon|num|commat|#\d{2,3}|#x[0-9A-Fa-f]{2});")
 _OF_ADDRESS = re.compile(r"%[2-7][0-9A-Fa-f]")
-"""How pages and addresses write a quotation mark in JSON."""
+"""How pages and addresses write marks, such as those around a value."""
+_AROUND = 400  # characters beside such a mark that are read with it
 _DEEPEST_ESCAPES = 2  # of JSON in JSON
 _BEFORE_LINE = re.compile(
     r"(?m)^(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ ]{1,2}"
@@ -349,9 +388,23 @@ def views(text: str) -> Iterator[View]:
         read = _over(read, _unescaped(read.text))
         yield read
     yield from _without_prefixes(read)
-    for sign, written, shown in (("&quot;", _REFERENCE, html.unescape), ("%22", _OF_ADDRESS, unquote)):
-        if sign in read.text:
-            yield _over(read, _cut(read.text, [(*one.span(), shown(one[0])) for one in written.finditer(read.text)]))
+    for sign, written, shown in (("&", _REFERENCE, html.unescape), ("%", _OF_ADDRESS, unquote)):
+        found = [(*one.span(), shown(one[0])) for one in written.finditer(read.text)] if sign in read.text else []
+        if found:
+            yield replace(_over(read, _cut(read.text, _with_gaps(found, len(read.text)))), is_part=True)
+
+
+def _with_gaps(cuts: list[tuple[int, int, str]], length: int) -> list[tuple[int, int, str]]:
+    """Return cuts, and between those that are far apart all text, which the first view has as it is."""
+    more: list[tuple[int, int, str]] = []
+    last = -_AROUND
+    for start, end, shown in [*cuts, (length + _AROUND, length, "")]:
+        if start - last > 2 * _AROUND + 1:
+            more.append((last + _AROUND, start - _AROUND, "\n"))
+        if start < length:
+            more.append((start, end, shown))
+        last = end
+    return more
 
 
 def _is_escaped(text: str) -> bool:

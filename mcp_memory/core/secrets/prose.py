@@ -29,7 +29,7 @@ _IS = any_of("joints of statements")
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")
 _NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!#-~]{7,255}")
 _OTHER = re.compile(
-    r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|@"
+    r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|[\w.-]@[\w-]+\.[a-z]{2}|^@|@v?\d|@[\w-]+/"
 )
 _FOR = any_of("joints of purposes")
 _JOINT = re.compile(
@@ -38,6 +38,7 @@ _JOINT = re.compile(
     | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
     | [ ](?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
     | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
+    | (?:[ ][\w-]{1, 12})?,?[ ]c['’]est[ ]
     | (?:['’]s|[ ]will[ ]be|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
     | [ ](?:was|is|got)?[ ]?(?:set|changed|reset|updated)[ ](?:from|to)[ ]
     | [ ](?:{_FOR})[ ](?:[\w'’.-]{{1,20}}[ ]){{0,3}}?[\w'’.-]{{1,20}}(?:[ ](?:{_IS})(?:[ ]now)?|[ ]?:)[ ]
@@ -48,20 +49,18 @@ _BEFORE_BARE = re.compile(
     r"(?i)(?:\b(?:with|using|and|mit|und|avec|et|con|y|e|com|met|en|med|och|og|z|с|и)[ ]"
     r"(?:(?:the|my|dem|le|la|o|a|het)[ ])?|[,/][ ]?)\Z"
 )
+_BEFORE_USED = re.compile(
+    r"(?i)\b(?:use|using|enter|try|type|with|nimm|benutze|utilise|usa|użyj"
+    r"|my|our|mein|unser|mi|mon|minha|мой|наш)[ ](?:(?:the|my|as)[ ])?\Z"
+)
 _BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
 """A value may follow its name at once where an account is told as well: "log in as ann with password …"."""
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
-_PHRASE = re.compile(r"[a-z]{3,9}(?:[ -][a-z]{3,9}){3,23}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
+_PHRASE = re.compile(r"[a-z]{3,12}(?:[ -][a-z]{3,12}){3,32}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MARKS = ".:!?*_,"
-_PIN = re.compile(
-    r"(?i:\b(?:my|our|your|his|her|their|card|bank|door|sim|phone|alarm|safe|mein|mon|mi|mio|meu)(?:['’]s)? )"
-    r"(?:[\w-]{1,12} )?"
-    r"(?:PIN|Pin|pin)(?: (?:code|number))?(?: (?:for|of|to) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
-    r"(?: is(?: now)?|:| ist| est| es| è| é) (?P<value>\d{4})\b(?![-.,/:]\d)"
-)
 _MINE = any_of("possessives")
 _AHEAD = re.compile(
-    r"(?:^|(?<=[\s\"'`:(]))(?P<value>[A-Za-z0-9!-/:-@_]{6,64}?)[\"'`]?"
+    r"(?:^|(?<=[\s\"'`:(]))(?P<value>[!-~]{6,64}?)[\"'`]?"
     r"(?:,| -| –| —| is| as| als| ist| es| est| è| é| como| come| comme)"
     rf"[ ](?:{_MINE})[ ](?:[\w'’-]{{1,20}}[ ]){{0,2}}\Z",
     re.IGNORECASE,
@@ -79,25 +78,55 @@ _PAIR = re.compile(
     [\w.@+-]{1,64}(?P<joint>[ ][/|][ ]|[ ]?/[ ]?(?=\S)|:)(?P<value>[!-~]{6,64})"""
 )
 _ACCOUNT = re.compile(r"(?i)\b(?:user(?:name)?|login|log in|account|e-?mail|ssid|wi-?fi|network|host|ssh|admin|id)\b|@")
+_WORD_AND_NUMBER = re.compile(r"(?=.*[A-Z])(?:[A-Za-zÄÖÜ][a-zäöüß]{2,14}[!#-/:-@^_~]?){1,3}\d{2,6}\W?")
+_PLAIN_IS = ("is", "ist", "was", "es", "est", "è", "é")
 _CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
+_SAID = re.compile(
+    rf"(?i)(?:[:：=]|[ ](?:{_IS})|[是为為はがえ이가은는を]|คือ|['’](?:s|est)|[ ]هي|[ ]है)"
+    r"(?:[ ](?:now|currently|still|jetzt))?[ \t]{0,3}[\"'`“„«「『*(]{0,2}\Z"
+)
+"""What says that a name has the value behind it."""
+_ENDED = re.compile(r"[*_`\"'”»」)]{0,3}[ \t]*(?:[.,;!?)|<\n]|\Z|[^\x00-\x7f])")
 _STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
 
 
 def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     """Return the span of a value that a sentence gives for a name; None for talk about passwords.
 
-    Without `prose` (programs say it too: "your initial password is …") it must be more mixed than any name or word.
+    Without `prose` (mails and notes are results, too: "your initial password is …") the name must be said to be the
+    value, or a colon stand between, and the value must be mixed.
     """
     span = _direct(text, name) or (_near(text, name) if prose or name.of_password else None)
-    if span is None and prose:
-        return _ahead(text, name)
-    if span and not prose and not text[: span[0]].endswith((": ", " is ", "= ", ":\t")):
-        return None
-    return span if span and (prose or COVER in text[slice(*span)] or _is_strong(text[slice(*span)])) else None
+    span = span or _ahead(text, name)
+    if span is None or prose:
+        return span
+    value = text[slice(*span)]
+    if COVER in value:
+        return span
+    if _is_strong(value) or (name.of_password and not name.is_short and _is_password(value)):
+        return span if _is_said(text, name, span) else None
+    return None
+
+
+def _is_said(text: str, name: Name, span: tuple[int, int]) -> bool:
+    """Tell whether a name is said to be a value: "is" stands between, or a colon and nothing follows in the clause."""
+    start, end = span
+    said = _SAID.search(text, max(0, start - 24), start) if start > name.start else None
+    if said is None:
+        return start < name.start
+    return ":" not in said[0] or _is_strong(text[start:end]) or _ENDED.match(text, end) is not None
 
 
 def _is_strong(value: str) -> bool:
     return sum(c.isdigit() for c in value) >= 2 and is_drawn(value, 10) and not reads_as_words(value)
+
+
+def _is_password(value: str) -> bool:
+    """Tell whether a value mixes letters with digits as no name of code does, or is a phrase."""
+    if _OTHER.search(value):
+        return False
+    is_of_person = _WORD_AND_NUMBER.fullmatch(value) is not None or not reads_as_words(value)
+    return (len(value) >= 8 and is_mixed(value) and is_of_person) or is_phrase(value, 4)
 
 
 def _near(text: str, name: Name) -> tuple[int, int] | None:
@@ -123,9 +152,15 @@ def _ahead(text: str, name: Name) -> tuple[int, int] | None:
         return None
     found = _AHEAD.search(text, max(0, name.start - 120), name.start)
     value = found["value"] if found else ""
-    if found is None or not is_mixed(value) or stands_for_another(value, name.text) or _OTHER.search(value):
+    if (
+        found is None
+        or not (is_mixed(value) or is_phrase(value, 4))
+        or stands_for_another(value, name.text)
+        or _OTHER.search(value)
+    ):
         return None
-    return found.span("value")
+    start, end = found.span("value")
+    return (start + (value[0] in "\"'`"), end)
 
 
 def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
@@ -144,6 +179,8 @@ def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
 def _direct(text: str, name: Name) -> tuple[int, int] | None:
     beside_account = _is_beside_account(text, name)
     joint = _JOINT.match(text, name.end) or (_BARE.match(text, name.end) if beside_account else None)
+    if joint is None and name.of_password and not name.is_short:
+        return _used(text, name)
     if joint is None or (name.is_short and not (beside_account or _is_of_account(text, name, joint))):
         return None
     start = joint.end()
@@ -154,7 +191,11 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
             return (start, end) if is_phrase(value) and not stands_for_another(value) else None
     least = 4 if name.of_password and joint[0].strip() else DICEWARE
     is_short = name.is_short and not beside_account
-    if not is_short and (phrase := _PHRASE.match(text, start)) and is_phrase(phrase[0], least):
+    if (
+        not is_short
+        and (phrase := _PHRASE.match(text, start))
+        and is_phrase(phrase[0], least, of_key=not name.of_password)
+    ):
         return phrase.span()
     found = _TOKEN.match(text, start)
     if found is None:
@@ -165,6 +206,16 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
     if COVER in value or (not stands_for_another(value, name.text) and _is_no_word(value, name, is_short=is_short)):
         return start, start + len(value)
     return None
+
+
+def _used(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a mixed value at once behind a name: "use password … for the staging box"."""
+    bare = _BARE.match(text, name.end) if _BEFORE_USED.search(text, max(0, name.start - 24), name.start) else None
+    found = _TOKEN.match(text, bare.end()) if bare else None
+    value = without_sentence(found[0]) if found else ""
+    if found is None or not (_is_password(value) and is_mixed(value)) or stands_for_another(value, name.text):
+        return None
+    return found.start(), found.start() + len(value)
 
 
 def _is_beside_account(text: str, name: Name) -> bool:
@@ -179,6 +230,8 @@ def _is_beside_account(text: str, name: Name) -> bool:
 
 def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
     """Tell whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
+    if name.text.lower() == "pw" and f"{joint[0].strip()}" in _PLAIN_IS:
+        return True
     if not joint[0].strip().startswith((":", "=", "：")) or name.text == "PASS":
         return False
     return name.text.lower() != "pass" or _ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
@@ -186,7 +239,7 @@ def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
 
 def _is_no_word(value: str, name: Name, *, is_short: bool) -> bool:
     if not name.of_password:
-        return is_drawn_for(name, value) or is_phrase(value, DICEWARE)
+        return is_drawn_for(name, value) or is_phrase(value, DICEWARE, of_key=True)
     if is_mixed(value):
         return True
     if is_short:
@@ -227,9 +280,3 @@ def is_stated(text: str, name: Name) -> bool:
         and not stands_for_another(value, name.text)
         and not may_describe(value)
     )
-
-
-def personal_numbers(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of four-digit PINs."""
-    for found in _PIN.finditer(text):
-        yield found.span("value")

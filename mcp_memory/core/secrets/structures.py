@@ -7,6 +7,7 @@ tables.
 
 from __future__ import annotations
 
+import html
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -146,10 +147,23 @@ _TABLE_ROW = re.compile(r"(?i)<tr\b")
 _CELL = re.compile(r"(?i)<t[hd]\b[^<>]{0,300}>([^<]*(?:<(?!/?t[hdr]\b)[^<]*)*)</t[hd]>")
 _TAG = re.compile(r"<[^<>]{0,300}>")
 _KEYED_BY = re.compile(r"(?i:(?:api|access|auth|bearer|refresh|session)_?-?(?:keys|tokens)|secrets|passwords|passwds)")
+_LONGEST_KEYED = 24
 _KEYED_WORDS = ("keys", "tokens", "secrets", "passwords", "passwds")
 _KEYED = re.compile(rf"[\"'](?P<name>{_KEYED_BY.pattern})[\"']\s{{0,3}}:\s{{0,3}}\{{")
 _PART_OF_JSON = re.compile(r"\"(?P<name>[^\"\\\n]{6,300})\"(?=\s{0,3}:)|\"(?:[^\"\\\n]|\\.){0,4000}\"|[{}\[\]]")
 _LONGEST_OBJECT, _MOST_OBJECTS = 20_000, 200
+_LONGEST_WEB_KEY = 8_000  # characters: an RSA key of 4096 bits has 3,300
+_PRIVATE_MEMBER = re.compile(
+    r"(?<![\w-])[\"']?(?:d|p|q|dp|dq|qi|k)[\"']?\s{0,3}:\s{0,3}[\"']?(?P<value>[\w-]{16,1600})(?![\w-])"
+)
+_MARKS_OF_CELL = "\"'`*"
+_MARKS_OF_LABEL = "\"'`*_:： "
+_REMARK = re.compile(r"\([^()]{0,40}\)|<[^<>]{0,40}>")
+_LONGEST_LABEL = 40
+_BEHIND_TAGS = re.compile(
+    r"(?P<label>[\w -]{1,30}(?:\s?\([^()<>]{0,30}\))?)\s{0,3}[:：]?\s{0,3}"
+    r"(?:</?[A-Za-z][^<>]{0,200}>\s{0,40}[:：]?\s{0,3}){1,6}(?P<value>[^<>\n]{4,200}?)\s{0,40}<"
+)
 
 
 def structured(text: str, small: str, places: Places) -> Iterator[tuple[int, int]]:
@@ -165,7 +179,7 @@ def structured(text: str, small: str, places: Places) -> Iterator[tuple[int, int
     if "<input" in places:
         yield from _fields(text)
     if ": |" in text or ": >" in text:
-        yield from _blocks(text)
+        yield from _blocks(text, places)
     if "secret" in places and "kind:" in places:
         yield from _of_kubernetes(text)
     if "insert into" in places:
@@ -174,15 +188,21 @@ def structured(text: str, small: str, places: Places) -> Iterator[tuple[int, int
         yield from _columns(text, places)
         if "</tr" in places:
             yield from _of_html(text, small)
+        if "</" in text:
+            yield from _in_tags(text, places)
+    if "kty" in places:
+        yield from _web_keys(text, places["kty"])
     if any(word in places for word in _KEYED_WORDS):
-        yield from _members(text)
+        yield from _members(text, places)
 
 
 @cache
 def needed_words() -> frozenset[str]:
     """Return the strings whose places `structured` asks for."""
     needs = (need for structures in _structures_by_need().values() for one in structures for need in one.needs)
-    return frozenset((*needs, *_WORDS_OF_NAMES, *_KEYED_WORDS, "<input", "secret", "kind:", "insert into", "</tr"))
+    return frozenset(
+        (*needs, *_WORDS_OF_NAMES, *_KEYED_WORDS, "<input", "secret", "kind:", "insert into", "</tr", "kty")
+    )
 
 
 @cache
@@ -204,7 +224,7 @@ def _is_secret(value: str, name: str) -> bool:
     if kind is None or stands_for_another(value, name):
         return False
     if kind == "key":
-        return is_drawn(value) or is_phrase(value, DICEWARE)
+        return is_drawn(value) or is_phrase(value, DICEWARE, of_key=True)
     return len(value) >= 4 and (not value.isdigit() or len(value) >= 6) and (" " not in value or is_phrase(value))
 
 
@@ -241,9 +261,12 @@ def _fields(text: str) -> Iterator[tuple[int, int]]:
             yield start, start + len(value["value"])
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    for block in _BLOCK.finditer(text):
-        if _kind_of(block["name"]) is None:
+def _blocks(text: str, places: Places) -> Iterator[tuple[int, int]]:
+    """Yield the lines of YAML blocks that are named as secrets."""
+    starts = {_line_start(text, place) for word in (*_WORDS_OF_NAMES, *HINTS) for place in places.get(word, ())}
+    for start in sorted(starts - {-1}):
+        block = _BLOCK.match(text, start)
+        if block is None or _kind_of(block["name"]) is None:
             continue
         for line in re.finditer(r"[^\s].*", block["value"]):
             if _is_secret(line[0].rstrip(), block["name"]) or is_drawn(line[0].rstrip()):
@@ -267,8 +290,61 @@ def _columns(text: str, places: Places) -> Iterator[tuple[int, int]]:
     for start in sorted({_line_start(text, place) for word in _WORDS_OF_NAMES for place in places.get(word, ())}):
         line = _line_at(text, start)
         if start >= 0 and len(line) <= _LONGEST_LINE:
+            if "|" in line:
+                yield from _labelled(start, line)
             for cut in ("|", "\t", ",", ";", "  "):
                 yield from _of_table(text, start, line, cut)
+
+
+def _labelled(start: int, line: str) -> Iterator[tuple[int, int]]:
+    """Yield the cell behind the name of a secret, in a table with names at the left: `| Password | … |`."""
+    for (label, _), (cell, at) in pairwise(_cells(line, "|")):
+        kind = _kind_of_label(label)
+        value = cell.strip(_MARKS_OF_CELL)
+        if kind and value and _is_cell(value, kind):
+            begin = start + at + cell.index(value)
+            yield begin, begin + len(value)
+
+
+def _kind_of_label(label: str) -> str | None:
+    """Return the kind of secret that a label names; words may stand before the name, and a remark behind it."""
+    bare = _REMARK.sub("", label).strip(_MARKS_OF_LABEL).replace(" ", "_")
+    if len(bare) > _LONGEST_LABEL:
+        return None
+    if kind := _kind_of(bare):
+        return kind
+    if bare.isascii():
+        return None
+    small = bare.lower()
+    hint = next((hint for hint in HINTS if not hint.isascii() and small.endswith(hint)), None)
+    return None if hint is None else "password" if hint in PASSWORD_HINTS else "key"
+
+
+def _in_tags(text: str, places: Places) -> Iterator[tuple[int, int]]:
+    """Yield values that tags separate from their names: `<dt>Password</dt><dd>…</dd>`, `<b>Password:</b> …`."""
+    for word in _WORDS_OF_NAMES:
+        for place in places.get(word, ()):
+            found = _BEHIND_TAGS.match(text, place)
+            if found is None:
+                continue
+            label = text[max(text.rfind(">", max(0, place - 40), place) + 1, place - 40) : found.end("label")]
+            kind = _kind_of_label(label)
+            value = html.unescape(found["value"]).strip(_MARKS_OF_CELL) if kind else ""
+            if kind and _is_cell(value, kind):
+                yield found.span("value")
+
+
+def _web_keys(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the private members of JSON web keys (RFC 7518), which their type `kty` makes known."""
+    end = 0
+    for place in places:
+        begin = text.rfind("{", max(end, place - _LONGEST_WEB_KEY), place)
+        if place < end or begin < 0:
+            continue
+        end = text.find("}", place, place + _LONGEST_WEB_KEY)
+        end = end if end >= 0 else min(len(text), place + _LONGEST_WEB_KEY)
+        for member in _PRIVATE_MEMBER.finditer(text, begin, end):
+            yield member.span("value")
 
 
 def _line_start(text: str, place: int) -> int:
@@ -361,9 +437,11 @@ def _is_resource(value: str) -> bool:
     return _RESOURCE.fullmatch(value) is not None and is_word(value.partition("-")[0])
 
 
-def _members(text: str) -> Iterator[tuple[int, int]]:
+def _members(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """Yield the names of the members of an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
-    for found in islice(_KEYED.finditer(text), _MOST_OBJECTS):
+    starts = sorted({place for word in _KEYED_WORDS for place in places.get(word, ())})
+    objects = (_KEYED.search(text, max(0, place - _LONGEST_KEYED), place + _LONGEST_KEYED) for place in starts)
+    for found in islice({found.start(): found for found in objects if found}.values(), _MOST_OBJECTS):
         depth, at = 1, found.end()
         for part in _PART_OF_JSON.finditer(text, at, at + _LONGEST_OBJECT):
             depth += (part[0] in "{[") - (part[0] in "}]")

@@ -59,12 +59,16 @@ _DEFAULTS = frozenset(word_list("placeholders"))
 """What is written for a value and is none: defaults of programs, types, states."""
 
 _CODE_EXPRESSION = re.compile(
-    r"^0x[0-9a-fA-F]{2,}$|^\{|^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
+    r"^0x[0-9a-fA-F]{2,40}$|^\{|^\$\w+(?:$|[/.:,;>\[\\-])|\$[{(]|^%(?:[A-Za-z]$|\w+%|[({])|^#\{|\{\{|^<|>$|^[@&!*][A-Za-z_.]+\d?$|^&(?:mut|str)\b|^!Ref\b|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
     rf"|^(?:{any_of('owners of values')})[._:\[(]|^base64[.(]"
     r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
+    r"|^\[?[A-Za-z_$][\w$]*(?:\.[\w$]+)+@[0-9a-f]{1,16}$|^[A-Z][A-Za-z]*@(?=\d*[a-f])[0-9a-f]{5,8}$"  # objects of Java
+    r"|^pk_(?:live|test)_|^pk\.ey|^pk-lf-|^-----BEGIN (?:[A-Z]+ )?PUBLIC|^(?:ssh-|ecdsa-)"  # public keys
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
-_CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[]|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
+_CALL = re.compile(
+    r"^[A-Za-z_][\w.]*[(\[][^@#%^*]*$|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$"
+)
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _OF_CODE = re.compile(r"[A-Za-z]+\d{0,4}|[A-Za-z]\w*_\w*")
 """A name of code with digits in it: at its end, or among parts joined by underscores."""
@@ -81,8 +85,11 @@ _TALK = frozenset(word_list("sentence words"))
 _SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
 
 
-def stands_for_another(value: str, name: str = "") -> bool:
-    """Tell whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it."""
+def stands_for_another(value: str, name: str = "", *, is_literal: bool = False) -> bool:
+    """Tell whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it.
+
+    A literal, such as part of a header, is no name of code: `a.b.c` is a token there and no attribute.
+    """
     value = value[:_JUDGED]
     small = value.lower().strip("_-.!?")
     first = _PART_OF_RULE.split(small, maxsplit=1)[0]
@@ -95,7 +102,7 @@ def stands_for_another(value: str, name: str = "") -> bool:
         or _PLACEHOLDER.search(value) is not None
         or (_SHORT_PLACEHOLDER.search(value) is not None and (len(value) < _LONG or reads_as_words(value)))
         or _CODE_EXPRESSION.search(value) is not None
-        or _CALL.search(value) is not None
+        or (not is_literal and _CALL.search(value) is not None)
         or _DATE.match(value) is not None
     )
 
@@ -148,6 +155,19 @@ def _is_scrambled(value: str) -> bool:
     return clusters >= few * len(bare) or switches >= 0.38 * len(bare)
 
 
+_HEX_KEY = re.compile(r"(?:0x)?(?:[0-9a-fA-F]{64}|[0-9a-fA-F]{128})")
+_BASE64_KEY = re.compile(r"[A-Za-z0-9+/_-]{32,}={0,2}")
+
+
+def is_cipher_key(value: str) -> bool:
+    """Tell whether a value is as long and mixed as a key of 256 bits in hexadecimal, or of 192 or more in base64."""
+    return _HEX_KEY.fullmatch(value) is not None or (
+        _BASE64_KEY.fullmatch(value) is not None
+        and all(any(map(of, value[:_JUDGED])) for of in (str.islower, str.isupper, str.isdigit))
+        and not reads_as_words(value[:_JUDGED])
+    )
+
+
 def is_chosen(value: str) -> bool:
     """Tell whether one token is what somebody chose: mixed, or no word and no name of code."""
     return is_mixed(value) or (
@@ -178,19 +198,24 @@ def may_describe(value: str) -> bool:
     return _DESCRIBES.search(value) is not None
 
 
-def is_phrase(value: str, least: int = 3) -> bool:
-    """Tell whether words in a row are a passphrase: bare words, joined alike, and no sentence."""
+def is_phrase(value: str, least: int = 3, *, of_key: bool = False) -> bool:
+    """Tell whether words in a row are a passphrase: bare words, joined alike, and no sentence.
+
+    Of four words or more of a password, one may also be a placeholder, and where marks join them a word of sentences.
+    """
     for joint in (" ", "-", ".", "_"):
         words = value.split(joint)
-        if least <= len(words) <= 24:
+        if least <= len(words) <= 33:
             break
     else:
         return False
     small = [word.lower() for word in words]
+    talk, other = sum(word in _TALK for word in small), sum(word in _DEFAULTS and word not in _TALK for word in small)
     return (
         all(_PART_OF_PHRASE.match(word) for word in words)
         and not _SENTENCE.search(value)
-        and not any(word in _TALK or word in _DEFAULTS for word in small)
+        and (talk == 0 or joint == "-")
+        and talk + other <= (len(words) >= 4 and joint in " -" and not of_key)
         and (value == value.lower() or all(word[:1].isupper() for word in words))
     )
 
@@ -234,11 +259,16 @@ def words_of(text: str) -> list[str]:
     return _PART.findall(text)
 
 
+_READ_FOR_WORDS = 300
+"""Characters of a value that tell whether it is made of words. Values overlap: `a=b=c` is one, and so is `b=c`."""
+
+
 def reads_as_words(text: str) -> bool:
-    """Tell whether most letters of a text are in words, as in names that people give.
+    """Tell whether most letters of a text are in words, as in names that people give; of a long one, its beginning.
 
     Parts that are joined by marks need fewer: drawn letters are not cut into small ones of a word's length.
     """
+    text = text[:_READ_FOR_WORDS]
     parts = [part for part in words_of(text) if not part.isdigit()]
     letters = sum(map(len, parts))
     known = sum(len(part) for part in parts if len(part) > 2 and is_word(part))

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, cast, get_args
 
+from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, SOURCE, uvx_arguments
 from mcp_memory.core.errors import InvalidInput, Refused
 from mcp_memory.integrations.clients.config_text import Dialect
 
@@ -168,9 +169,6 @@ def found(candidates: Sequence[PurePath]) -> Path:
 
 
 NAME = "mcp-memory"
-DISTRIBUTION = "memory-pyramid"
-"""What package indexes call it; it brings a command of this name too, for runners."""
-
 _PASSING = (
     ("uvx", "/archive-v"),
     ("uvx", "/.cache/uv/"),
@@ -179,6 +177,12 @@ _PASSING = (
     ("pipx", "/.cache/pipx/"),
 )
 """Runner → what the path of an environment holds that it made for one run."""
+
+
+def _runs_us(runner: str) -> tuple[str, ...]:
+    if runner == "uvx":
+        return uvx_arguments()
+    return ("run", DISTRIBUTION) if RELEASED else ("run", "--spec", SOURCE, NAME)
 
 
 def this_command() -> list[str]:
@@ -190,7 +194,7 @@ def command(python: Path, environment: Path, which: Callable[[str], str | None])
     """Return the program and its first arguments: the installed script, a runner, or `python -m mcp_memory`."""
     for runner, mark in _PASSING:
         if mark in f"{environment.as_posix()}/" and (path := which(runner)):
-            return [os.path.abspath(path), *(["run"] if runner == "pipx" else []), DISTRIBUTION]  # noqa: PTH100 links stay
+            return [os.path.abspath(path), *_runs_us(runner)]  # noqa: PTH100 links stay
     script = python.with_name(f"{NAME}.exe" if os.name == "nt" else NAME)
     if not script.is_file():
         return [str(python), "-m", "mcp_memory"]

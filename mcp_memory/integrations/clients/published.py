@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from mcp_memory.core.distribution import REPOSITORY, uvx_arguments
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.clients.programs import DISTRIBUTION, NAME, ClientProgram, client_named, server_entry
+from mcp_memory.integrations.clients.programs import NAME, ClientProgram, client_named, server_entry
 
-REPOSITORY = "https://github.com/mcp-memory/mcp-memory"
 PLUGIN = f"{NAME}@{NAME}"
 PLUGIN_COMMANDS = (
     f"claude plugin marketplace add {REPOSITORY.removeprefix('https://github.com/')}",
     f"claude plugin install {PLUGIN}",
 )
-COMMAND = ("uvx", DISTRIBUTION, "serve")
-"""Starts the published program where uv is installed, as server.json says."""
+COMMAND = ("uvx", *uvx_arguments(), "serve")
+"""Starts the published program where uv is installed: from the repository until the package is released."""
 
 _CURSOR_APP = "cursor://anysphere.cursor-deeplink/mcp/install?"
 _CURSOR_WEB = "https://cursor.com/install-mcp?"

@@ -19,6 +19,7 @@ from io import BufferedRWPair
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mcp_memory.core.private_files import touch
 from mcp_memory.integrations.hooks import Kind, kind_of
 from mcp_memory.integrations.hooks.endpoint import (
     ACKNOWLEDGED,
@@ -78,8 +79,9 @@ def answer(event: str, client: str, given: bytes, *, home: Path | None = None, s
 
 
 def _leave_note(place: DaemonFiles, client: str, given: bytes, *, flushed: bool) -> None:
-    from mcp_memory.integrations.hooks.endpoint import PendingLog
+    from mcp_memory.integrations.hooks.endpoint import PendingLog, make_folders
 
+    make_folders(place)
     told = json.loads(given)
     log, conversation = str(told["transcript_path"]), str(told["session_id"])
     PendingLog(log=log, client=client, conversation=conversation, flushed=flushed).leave(place)
@@ -159,7 +161,7 @@ def _ask_new(place: DaemonFiles, question: bytes, deadline: float) -> bytes | No
         if told is not None:
             return told
     if place.folder.is_dir():
-        place.failed.touch()
+        touch(place.failed)
     return None
 
 

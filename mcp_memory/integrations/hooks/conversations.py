@@ -19,13 +19,16 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 import anyio.to_thread
 
 from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.lru import LRU
+from mcp_memory.core.private import without_private
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.hooks import Kind, kind_of, tool_outputs
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
-from mcp_memory.integrations.importers.agent_logs import summary_id, summary_of, without_tags
+from mcp_memory.integrations.importers.agent_logs import summary_id, summary_of
 from mcp_memory.integrations.importers.records import Agent, agent_named, session_name
+from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
 from mcp_memory.suspicion.flags import sifted
@@ -59,7 +62,7 @@ class HookEvent:
     source: str = ""
     """How a conversation starts: `startup`, `resume`, `clear`, `compact`, `fork`."""
     text: str = ""
-    """The prompt, or the summary of a compaction."""
+    """The prompt as the client reported it, or the summary of a compaction; without private passages."""
     call: ToolResponse | None = None
 
     @property
@@ -92,7 +95,7 @@ def read(client: str, name: str, given: object) -> HookEvent | None:
         conversation=conversation,
         log=Path(log) if isinstance(log, str) and log else None,
         source=str(told.get("source") or ""),
-        text=without_tags(text) if isinstance(text, str) else "",
+        text=without_private(text) if isinstance(text, str) else "",
         call=_call(of, told) if kind == "tool" else None,
     )
 
@@ -131,6 +134,7 @@ NEEDED_TOKENS = 395
 MAX_CHARS = 9_500
 """Claude Code puts what is longer than 10,000 characters into a file, and the model sees its beginning alone."""
 _PROMPT_CHARS = 4_000
+_MOST_SESSIONS = 256  # whose recalled texts are remembered; of others they are read from the log again
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
@@ -147,7 +151,8 @@ async def opening(memory: Memory, session: str, *, source: str, recorded: bool, 
     parts += [stable] if stable else []
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
-        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{sifted(view.text)}", part="canvas")
+        shown = await anyio.to_thread.run_sync(sifted, view.text)
+        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{shown}", part="canvas")
         parts += [canvas] if sum(map(len, [*parts, canvas])) <= MAX_CHARS else []
     told = "\n".join(known)
     return "\n\n".join(part for part in parts if part not in told)
@@ -219,7 +224,7 @@ class Conversations:
 
     def __init__(self, memory: Callable[[], Awaitable[Memory]], place: DaemonFiles) -> None:
         self._memory = memory
-        self._known: dict[str, list[str]] = {}
+        self._known = LRU[str, list[str]](_MOST_SESSIONS)
         self._warming: asyncio.Task[None] | None = None
         self._live: set[str] = set()
         self._some_ended = False
@@ -238,11 +243,13 @@ class Conversations:
             case "start":
                 return await self._start(event)
             case "prompt":
+                self.following.note_prompt(event.session, event.text)
                 await self._follow(event, _WHILE_WORKING)
-                if not event.text:
+                typed = (await anyio.to_thread.run_sync(typed_text, event.text)).strip()
+                if not typed:
                     return HookAnswer()
                 known = list(await self._told(event))
-                text = await recall_beyond_context(await self._memory(), event.session, event.text, known=known)
+                text = await recall_beyond_context(await self._memory(), event.session, typed, known=known)
                 return _before_the_model(event, text)
             case "tool":
                 if event.call is None:
@@ -263,7 +270,7 @@ class Conversations:
                 self._some_ended = True
                 await self._follow(event, AT_THE_END, flushed=True)
                 self._live.discard(event.session)
-                self._known.pop(event.session, None)
+                self._known.pop(event.session)
             case _:
                 assert_never(event.kind)
         return HookAnswer()
@@ -276,12 +283,12 @@ class Conversations:
     def was_answered(self, event: HookEvent, answer: HookAnswer) -> None:
         """Remember what has been put before the model, once the answer has arrived."""
         if answer.told:
-            self._known.setdefault(event.session, []).append(answer.told)
+            self._known.get_or_put(event.session, list[str]).append(answer.told)
 
     async def _start(self, event: HookEvent) -> HookAnswer:
         memory = await self._memory()
         if event.source not in ("resume", "fork"):
-            self._known[event.session] = []
+            self._known.put(event.session, [])
         known = list(await self._told(event))
         text = await opening(memory, event.session, source=event.source, recorded=event.log is not None, known=known)
         if self._warming is None:
@@ -299,9 +306,11 @@ class Conversations:
             logger.exception("at the start, by a fault of this program")
 
     async def _told(self, event: HookEvent) -> list[str]:
-        if event.session not in self._known:
-            self._known[event.session] = await anyio.to_thread.run_sync(recalled_before, event.log)
-        return self._known[event.session]
+        known = self._known.get(event.session)
+        if known is None:
+            recalled = await anyio.to_thread.run_sync(recalled_before, event.log)
+            known = self._known.get_or_put(event.session, lambda: recalled)  # another event may have been faster
+        return known
 
     async def _follow(self, event: HookEvent, delays: tuple[float, ...], *, flushed: bool = False) -> None:
         if event.log is not None:

@@ -29,9 +29,10 @@ import anyio.to_thread
 
 from mcp_memory import __version__
 from mcp_memory.core.config import load_settings
-from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
+from mcp_memory.core.errors import HomeGone, McpMemoryError, StoreUnavailable
 from mcp_memory.core.logs import SafeText, set_up
-from mcp_memory.core.regular_files import opener
+from mcp_memory.core.opened_folder import OpenedFolder
+from mcp_memory.core.private_files import open_private, opener
 from mcp_memory.integrations.hooks import Kind
 from mcp_memory.integrations.hooks.conversations import Conversations, HookAnswer, HookEvent, read
 from mcp_memory.integrations.hooks.endpoint import (
@@ -59,12 +60,20 @@ class DaemonMemory:
 
     def __init__(self, place: DaemonFiles, stack: AsyncExitStack) -> None:
         self._place = place
+        self._home = OpenedFolder(place.home)
         self._stack = stack
+        stack.callback(self._home.close)
         self._opening: asyncio.Task[Memory] | None = None
         self._rests_until = 0.0
 
     async def memory(self) -> Memory:
-        """Return the open memory. Raises what opening it raised, and StoreUnavailable for a while after that."""
+        """Return the open memory. Raises what opening it raised, and StoreUnavailable for a while after that.
+
+        Raises HomeGone if the home that this process was started for is gone: logs that wait would be read into a new
+        one.
+        """
+        if not self._home.is_current():
+            raise HomeGone(self._place.home)
         if self._opening is None:
             if asyncio.get_running_loop().time() < self._rests_until:
                 raise StoreUnavailable("The store could not be opened a moment ago; it is tried again in a minute.")
@@ -121,7 +130,12 @@ def _handler_of(log: Path) -> logging.Handler:
     """Return the log's handler; none for a pipe or device in its place, which `health` reports."""
     if log.exists() and not (log.is_file() or log.is_dir()):
         return logging.NullHandler()
-    return logging.handlers.RotatingFileHandler(log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
+    return _PrivateLog(log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
+
+
+class _PrivateLog(logging.handlers.RotatingFileHandler):
+    def _open(self) -> io.TextIOWrapper:
+        return io.TextIOWrapper(open_private(Path(self.baseFilename), "ab"), encoding=self.encoding)
 
 
 def _locked(place: DaemonFiles) -> IO[bytes] | None:
@@ -238,7 +252,7 @@ class HookDaemon:
 
     async def _answer(self, question: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._heard = time.monotonic()
-        event = _event_of(question)
+        event = await anyio.to_thread.run_sync(_event_of, question)
         answer = HookAnswer() if event is None else await self._in_time(event)
         told = json.dumps(answer.json).encode() if answer.json else b""
         writer.write(b"%d\n" % len(told) + told)

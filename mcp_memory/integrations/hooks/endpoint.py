@@ -14,12 +14,16 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 
 from mcp_memory import __version__
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.paths import HOME_VARIABLE, expanded, home_of_environment
+from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.regular_files import read_regular
 
 PROTOCOL = b"mcp-memory-hook/1"
@@ -82,9 +86,8 @@ def endpoint_files(home: Path) -> list[Path]:
 
 
 def make_folders(place: DaemonFiles) -> None:
-    """Make the folders of a place that are not there, for this user alone. Raises OSError."""
-    for folder in (place.home, place.folder, place.waiting):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Make the folders of a place that are not there, the home too. Raises OSError."""
+    make_folder(place.waiting)
 
 
 def is_older(version: str, than: str) -> bool:
@@ -94,11 +97,12 @@ def is_older(version: str, than: str) -> bool:
 
 
 def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | None:
-    """Return the place that the command line and the environment name; None where there is no home folder at all."""
-    named = os.path.expanduser(home or os.environ.get(f"{_PREFIX}HOME") or "~/.mcp-memory")  # noqa: PTH111 never raises
-    if str(named).startswith("~"):
+    """Return the place that the command line and the environment name; None if that is no path for a home."""
+    try:
+        named = expanded(str(home), "--home") if home else home_of_environment(os.environ.get(HOME_VARIABLE))
+    except InvalidInput:
         return None
-    folder, space = Path(named).absolute(), space or os.environ.get(f"{_PREFIX}SPACE") or None
+    folder, space = named.absolute(), space or os.environ.get(f"{_PREFIX}SPACE") or None
     try:
         config = read_regular(folder / "config.toml", _LARGEST_CONFIG)
     except OSError:
@@ -131,8 +135,8 @@ class DaemonEndpoint:
         """Write the file whole, for this user alone."""
         beside = file.with_name(f".{file.name}.{self.pid}.tmp")
         told = {"pid": self.pid, "port": self.port, "token": self.token, "version": self.version}
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as opened:
-            json.dump(told, opened)
+        with open_private(beside, "wb") as opened:
+            opened.write(json.dumps(told).encode())
         beside.replace(file)
 
 
@@ -157,11 +161,14 @@ class PendingLog:
     flushed: bool = False
 
     def leave(self, place: DaemonFiles) -> None:
-        """Write it down for the place's space; a later note of the same log takes its place. Raises OSError."""
-        make_folders(place)
+        """Write it down for the place's space; a later note of the same log takes its place.
+
+        Raises OSError, also if the folders of the place are gone: a running daemon must not make a deleted home again.
+        """
         file = self._file(place)
         beside = file.with_suffix(f".{os.getpid()}.tmp")
-        beside.write_bytes(self._told(place))
+        with open_private(beside, "wb") as opened:
+            opened.write(self._told(place))
         beside.replace(file)
 
     def withdraw(self, place: DaemonFiles) -> None:
@@ -191,7 +198,8 @@ def pending_logs(place: DaemonFiles) -> list[PendingLog]:
             note = PendingLog(log=log, client=client, conversation=conversation, flushed=held["flushed"] is True)
             found += [note] if held["space"] == place.space else []
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
-            file.unlink(missing_ok=True)
+            with suppress(OSError):  # a folder of that name stays
+                file.unlink(missing_ok=True)
     return found
 
 

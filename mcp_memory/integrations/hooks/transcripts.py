@@ -14,6 +14,7 @@ import asyncio
 import json
 import logging
 import os
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -104,6 +105,8 @@ AFTER_A_TURN = (0.0, 0.5, 2.0)
 AT_THE_END = (0.0, 0.7)
 """Seconds after an event at which a log is read."""
 _AGAIN_S, _ATTEMPTS = 20.0, 6
+_PROMPTS, _LONGEST_PROMPT = 50, 200_000
+"""Prompts of a conversation that are remembered, and the characters of the longest."""
 _PASS_S = 5.0
 """After so many seconds with one log it is the turn of the others."""
 
@@ -128,6 +131,12 @@ class LogFollower:
         """Held while turns are stored: what is known is looked up before, so that none is stored twice."""
         self._finishing = False
         self._passed = set[str]()
+        self._prompts: dict[str, deque[str]] = {}
+
+    def note_prompt(self, session: str, prompt: str) -> None:
+        """Remember what the user typed, to tell it from what the client attaches in its log. It is never stored."""
+        if len(prompt) <= _LONGEST_PROMPT:
+            self._prompts.setdefault(session, deque(maxlen=_PROMPTS)).append(prompt)
 
     async def soon(self, note: PendingLog, delays: Sequence[float] = AFTER_A_TURN) -> None:
         """Schedule readings of a log after each of the delays, in place of those scheduled before."""
@@ -192,8 +201,11 @@ class LogFollower:
         if client is None:
             return True
         try:
+            prompts = [*self._prompts.get(session_name(client, note.conversation), ())]
             async with self.storing:
-                read = await follow_log(memory, Path(note.log), live=True, client=client, within_s=_PASS_S)
+                read = await follow_log(
+                    memory, Path(note.log), live=True, client=client, within_s=_PASS_S, prompts=prompts
+                )
         except InvalidInput as unfit:
             if not isinstance(unfit.__cause__, FileNotFoundError):  # not written yet, or gone
                 self._pass_over(note, unfit.__cause__ or unfit)
@@ -206,6 +218,7 @@ class LogFollower:
             self._pass_over(note, InvalidInput("so far it tells of no conversation"))
         if note.flushed:
             await memory.flush(session_name(client, note.conversation))
+            self._prompts.pop(session_name(client, note.conversation), None)  # all of their messages are stored
         return True
 
     def _pass_over(self, note: PendingLog, why: BaseException) -> None:

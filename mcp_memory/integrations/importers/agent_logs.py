@@ -24,13 +24,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.core.text import is_blank, well_formed, without_blocks
+from mcp_memory.core.private import without_private
+from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Role
+from mcp_memory.integrations.importers.messages import message_of
 from mcp_memory.integrations.importers.records import (
     LONGEST_ID,
     Agent,
@@ -46,7 +48,8 @@ from mcp_memory.integrations.importers.records import (
     object_of,
     part_of,
 )
-from mcp_memory.longterm.turns import SUMMARY
+from mcp_memory.longterm.attachments import ATTACHED, parts_of_message
+from mcp_memory.longterm.turns import SUMMARY, attached_id
 
 OWN_TOOLS = frozenset(
     {"memory_search", "conversation_search", "read_persona", "offload_tool_result", "expand_node", "fold_canvas"}
@@ -76,6 +79,8 @@ class LogState:
     turn: str = ""
     count: int = 0
     """Messages since that turn began, for formats whose messages have no ids."""
+    prompts: Sequence[str] = ()
+    """What the client's prompt hook reported as typed, if it runs. Not kept between readings."""
 
     def called(self, id: object, tool: object, arguments: Any) -> None:
         if isinstance(id, str) and isinstance(tool, str):
@@ -110,6 +115,7 @@ class _Line:
 
     def turn(self, role: Role, text: str, *, id: str | None, name: str | None = None) -> Iterator[ImportedTurn]:
         """Yield the turn, unless it has no text."""
+        text = text if role == "tool" else without_private(text)
         if not is_blank(text):
             yield ImportedTurn(
                 where=self.where,
@@ -120,6 +126,15 @@ class _Line:
                 id=id,
                 session=self.state.conversation,
             )
+
+    def message(self, parts: Iterable[str], *, id: str | None) -> Iterator[ImportedTurn]:
+        """Yield a user's message: the words that were typed, then what the client attached to them."""
+        message = message_of(map(without_private, parts), self.state.prompts)
+        if any(notice.startswith("<command-name>") for notice in message.notices):  # it steers the client
+            return
+        yield from self.turn("user", message.typed, id=id)
+        beside = None if id is None else log_id(attached_id(id))
+        yield from self.turn("tool", _said(message.attached), id=beside, name=ATTACHED)
 
     def summary(self, text: str) -> Iterator[ImportedTurn]:
         """Yield the summary that a compaction left."""
@@ -174,24 +189,7 @@ def _not_an_object(value: Any, where: str) -> ImportProblem:
     return ImportProblem(where=where, what=f"is {kind_of(value)}, and has to be an object.")
 
 
-_WRAPPERS = (
-    "system-reminder|local-command-[a-z]+|command-(?:name|message|args)|bash-(?:input|stdout|stderr)|user-memory-input"
-    "|task-notification|ide_[a-z_]+|[a-z-]+-hook|hook_context|session_context|environment_context|user_instructions"
-    "|turn_aborted|subagent_notification|user_shell_command|user_action|permissions instructions|skills?_instructions"
-    "|skill|recommended_plugins|collaboration_mode|agent_message_board_notification|total_tokens"
-    "|channel(?= source=)|teammate-message|cross-session-message|mcp-resource|pasted-text"
-)
-_NEVER_CLOSED = re.compile(r"^<system-reminder>\s*\n.*\Z", re.MULTILINE | re.DOTALL)
-_WRAPPED = re.compile(rf"<({_WRAPPERS})\b[^<>]*>")
 _STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
-
-
-def without_tags(text: str) -> str:
-    """Return a person's words, without the client's additions in tags."""
-    if "<" not in text:
-        return text.strip()
-    left = without_blocks(text, _WRAPPED, lambda found: f"</{found[1]}>", after=r"\s*")
-    return _NEVER_CLOSED.sub("", left).strip()
 
 
 def is_own(tool: str) -> bool:
@@ -220,14 +218,10 @@ def summary_id(text: str) -> str:
 _MARK = "[Request interrupted by user"
 _NOT_SAID = {"repeatsCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isMeta"}
 _PERSISTED = re.compile(r"\s*<persisted-output>\n.*?saved to: ([^\n]+)\n", re.DOTALL)
-_SUMMARY = re.compile(r"<summary>\n?(.*?)\s*</summary>", re.DOTALL)
-_CLAUDE_BEFORE_SUMMARY = re.compile(
-    r"This session is being continued from .*?(?:\n<system-reminder>.*?</system-reminder>)?\s*"
-    r"(?:\nSummary:|summari[sz]ed below:)\s*",
-    re.DOTALL,
-)
+_CLAUDE_BEFORE_SUMMARY = re.compile("This session is being continued from ")
+_CLAUDE_BEFORE_SUMMARY_ENDS = re.compile(r"(?:\nSummary:|summari[sz]ed below:)\s*")
 _CLAUDE_AFTER_SUMMARY = re.compile(
-    r"\n+(?:If you need specific details from before|Please continue the conversation|Continue the "
+    r"(?<!\n)\n+(?:If you need specific details from before|Please continue the conversation|Continue the "
     r"conversation from where).*",
     re.DOTALL,
 )
@@ -256,15 +250,20 @@ def claude_code_records(value: Any, where: str, state: LogState, passed: Skipped
     elif kind == "attachment":
         sent = part_of(fields, "attachment")
         if sent.get("type") == "queued_command" and _is_by_person(sent):
-            text = without_tags(_said(line.texts(sent.get("prompt"))))
-            yield from line.turn("user", text, id=log_id(sent.get("source_uuid")) or log_id(fields.get("uuid")))
+            id = log_id(sent.get("source_uuid")) or log_id(fields.get("uuid"))
+            yield from line.message(line.texts(sent.get("prompt")), id=id)
 
 
 def summary_of(text: str) -> str:
     """Return the summary of a compaction alone, from the log's words for it or from those that a hook gets."""
-    if found := _SUMMARY.search(text):
-        return found[1].strip()
-    return _CLAUDE_AFTER_SUMMARY.sub("", _CLAUDE_BEFORE_SUMMARY.sub("", text, count=1)).strip()
+    _, opened, rest = text.partition("<summary>")
+    summary, closed, _ = rest.partition("</summary>")
+    if opened and closed:
+        return summary.strip()
+    begun = _CLAUDE_BEFORE_SUMMARY.search(text)
+    if begun and (ends := _CLAUDE_BEFORE_SUMMARY_ENDS.search(text, begun.end())):
+        text = text[: begun.start()] + text[ends.end() :]
+    return _CLAUDE_AFTER_SUMMARY.sub("", text).strip()
 
 
 def _claude_answer(line: _Line) -> Iterator[LogRecord]:
@@ -288,9 +287,8 @@ def _claude_prompt(line: _Line) -> Iterator[LogRecord]:
     if line.fields.get("isCompactSummary") is True:
         yield from line.summary(summary_of(_said(line.texts(content))))
     elif _is_by_person(line.fields):
-        text = without_tags(_said(line.texts(content)))
-        if not text.startswith(_MARK):
-            yield from line.turn("user", text, id=log_id(line.fields.get("uuid")))
+        parts = [part for part in line.texts(content) if not part.lstrip().startswith(_MARK)]
+        yield from line.message(parts, id=log_id(line.fields.get("uuid")))
 
 
 def _is_by_person(line: Mapping[str, Any]) -> bool:
@@ -358,11 +356,13 @@ def _codex_item(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRecord]:
     match item.get("type"):
         case "message" if item.get("role") in ("user", "assistant") and not _is_by_program(line.fields, item):
             parts = line.texts(item.get("content"), _CODEX_TEXT)
-            role: Role = "user" if item["role"] == "user" else "assistant"
-            if text := _said(map(_asked, parts) if role == "user" else parts):
+            parts = [part for part in parts if part.strip() and not _is_context(item, part)]
+            if parts:
                 line.state.count += 1  # some models give the first message of every conversation the same id
                 turn = log_id(part_of(item, _BESIDE).get("turn_id")) or line.state.turn
-                yield from line.turn(role, text, id=f"{turn}/{log_id(item.get('id')) or line.state.count}")
+                id = f"{turn}/{log_id(item.get('id')) or line.state.count}"
+                is_by_user = item["role"] == "user"
+                yield from line.message(parts, id=id) if is_by_user else line.turn("assistant", _said(parts), id=id)
         case "function_call":
             line.state.called(call, _tool_name(item), _arguments(item.get("arguments")))
         case "custom_tool_call":
@@ -398,8 +398,12 @@ def _is_by_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
     return item["role"] == "user" and bool(kinds) and not any(one.startswith(("user", "unknown")) for one in kinds)
 
 
-def _asked(part: str) -> str:
-    return "" if part.lstrip().startswith(_CODEX_CONTEXT) else without_tags(part)
+def _is_context(item: Mapping[str, Any], part: str) -> bool:
+    """Tell whether a part of a user's message is nothing but context that Codex adds."""
+    if item["role"] != "user":
+        return False
+    message = parts_of_message(part)
+    return part.lstrip().startswith(_CODEX_CONTEXT) or not (message.typed or message.attached)
 
 
 def _tool_name(item: Mapping[str, Any]) -> str:
@@ -471,11 +475,12 @@ def _gemini_message(line: _Line) -> Iterator[LogRecord]:
     message = line.fields
     match message.get("type"):
         case "user":
-            text = without_tags(_said(_spoken(line, message.get("displayContent") or message.get("content"))))
+            parts = list(_spoken(line, message.get("displayContent") or message.get("content")))
+            text = _said(parts).strip()
             if text.startswith(_SNAPSHOT):
                 yield from line.summary(text)
             elif not _COMMAND.match(text):
-                yield from line.turn("user", text, id=log_id(message.get("id")))
+                yield from line.message(parts, id=log_id(message.get("id")))
         case "gemini":
             text = _said(_spoken(line, message.get("content"))).strip()
             yield from line.turn("assistant", text, id=log_id(message.get("id")))

@@ -44,6 +44,9 @@ OVER = 300
 """Tokens, rather over- than underestimated: the size from which a result is kept."""
 LIVE_FOR = timedelta(hours=1)
 """A result of a live log that is older belongs to its past."""
+LOGS = "followed logs"
+"""The purpose of the secret that keys the hashes of followed logs."""
+
 _PASS_S = 10.0
 """Seconds with one log before it is the turn of the others."""
 _SHARE = 20
@@ -135,12 +138,14 @@ async def follow_log(
     client: Agent | None = None,
     again: bool = False,
     within_s: float | None = None,
+    prompts: Sequence[str] = (),
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FollowReport:
     """Store the part of a log after the last position, up to its last whole line.
 
     `live`: results of the last hour go to the session's canvas; all others are only kept and indexed. `client`: whose
-    log it is, if known; `again` reads it from its start. Stops after `within_s` seconds; the next call continues.
+    log it is, if known; `again` reads it from its start. `prompts` are what the
+    client's hook reported as typed in the conversation. Stops after `within_s` seconds; the next call continues.
     Raises InvalidInput for a file that cannot be read or is no log.
     """
     try:
@@ -155,7 +160,8 @@ async def follow_log(
     known = held[0] if held else None
     reading = _LogReading(path, agent, known)
     done = reading.done
-    with closing(read_chunks(path, agent, known)) as chunks:
+    secret = await memory.secret(LOGS)
+    with closing(read_chunks(path, agent, known, secret, prompts=prompts)) as chunks:
         while chunk := await to_thread(partial(next, chunks, None)):
             turns, results, instead = reading.take(chunk)
             if chunk.conversation is not None and done.session is not None:
@@ -246,6 +252,7 @@ def preview_log(
     price: Price,
     known: FollowedLog | None,
     within: HistorySize | None = None,
+    secret: bytes = b"",
 ) -> FileReport:
     """Preview `follow_log`: the counts, and the cost of a model reading it. Stores nothing; blocks.
 
@@ -253,7 +260,7 @@ def preview_log(
     """
     reading, size = _LogReading(path, client, known), HistorySize(settings.batch_turns, within)
     done = reading.done
-    for chunk in read_chunks(path, client, known):
+    for chunk in read_chunks(path, client, known, secret):
         turns, results, _ = reading.take(chunk)
         done.kept += len(results)
         for turn in turns.values():

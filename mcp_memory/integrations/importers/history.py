@@ -22,6 +22,8 @@ from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.keyed import keyed_hash
+from mcp_memory.core.private import without_private
 from mcp_memory.core.regular_files import open_regular, written_ms
 from mcp_memory.core.secrets.masking import holds_key, mask, mask_id
 from mcp_memory.core.text import is_blank, safe_name, zoned
@@ -61,6 +63,8 @@ Format = Literal["auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server
 AnyRecord = ImportedTurn | ImportedResult | ImportedStatement | ImportProblem
 
 STDIN = "-"
+FILES = "imported files"
+"""The purpose of the secret that keys the hashes of imported files."""
 STEP = timedelta(milliseconds=100)
 BATCH = 500
 BATCH_CHARS = 8 * 2**20
@@ -106,7 +110,7 @@ async def import_file(
     files = [] if asked.again else await memory.imported()
     if known := await to_thread(_untouched, files, source):
         return _unchanged(source, known)
-    digest = await to_thread(_digest, source)
+    digest = await to_thread(_digest, source, await memory.secret(FILES))
     noted = Imported(path=await to_thread(_address, source), sha256=digest, modified=source.modified, turns=0, at=now)
     if known := _with_digest(files, digest):
         await memory.note_import(replace(noted, turns=known.turns))
@@ -141,12 +145,18 @@ def preview_file(
     progress: Progress,
     within: HistorySize | None = None,
     forgotten: Forgotten | None = None,
+    secret: bytes = b"",
 ) -> FileReport:
     """Preview `import_file`: the counts, and the cost of a model reading it. Writes nothing; blocks.
 
-    `files` are those known to the memory. Duplicates are only known once stored. Turns are added to `within`.
+    `files` are those known to the memory, by hashes keyed with its `secret`. Duplicates are only known once stored.
+    Turns are added to `within`.
     """
-    if files and not asked.again and (known := _untouched(files, source) or _with_digest(files, _digest(source))):
+    if (
+        files
+        and not asked.again
+        and (known := _untouched(files, source) or _with_digest(files, _digest(source, secret)))
+    ):
         return _unchanged(source, known)
     size = HistorySize(settings.batch_turns, within)
     found = survey(source, asked, at=_told(progress, "checking", source), size=size)
@@ -195,7 +205,9 @@ def statement_atoms(statements: Sequence[ImportedStatement], *, session: str, no
     """
     return [
         StatementToImport(
-            atom=_atom(one, session=session, now=now), id=one.id and mask_id(one.id), words=mask(one.words)
+            atom=_atom(one, session=session, now=now),
+            id=one.id and mask_id(one.id),
+            words=mask(without_private(one.words)),
         )
         for one in statements
     ]
@@ -208,7 +220,9 @@ def _atom(one: ImportedStatement, *, session: str, now: datetime) -> NewAtom:
     atom = explicit_atom(
         mask(one.text), kind="episodic", session=session, supersedes=(), valid_from=valid_from, source="import", **fact
     )
-    return replace(atom, entities=tuple(map(mask, one.about)), single_valued=False)
+    return replace(
+        atom, entities=tuple(filter(None, (mask(without_private(name)) for name in one.about))), single_valued=False
+    )
 
 
 # --- known files ------------------------------------------------------------------------------------
@@ -227,7 +241,12 @@ def _with_digest(files: Sequence[Imported], digest: str) -> Imported | None:
     return next((one for one in files if one.sha256 == digest), None)
 
 
-def _digest(source: ImportSource) -> str:
+def _digest(source: ImportSource, secret: bytes) -> str:
+    """Return a keyed hash of a file, whose text is not masked."""
+    return keyed_hash(secret, _plain_digest(source), digits=64)
+
+
+def _plain_digest(source: ImportSource) -> str:
     if source.is_folder:
         return notes_digest(source.path, source.name)
     digest, left = hashlib.sha256(), source.size
@@ -441,7 +460,9 @@ class TurnPlacement:
         return len(self._sessions)
 
     def place(self, told: ImportedTurn) -> tuple[str, NewTurn]:
-        """Return the session's name and the turn."""
+        """Return the session's name and the turn, without private passages, on which its id must not depend."""
+        if told.role != "tool":
+            told = replace(told, content=without_private(told.content), name=told.name and without_private(told.name))
         session = self._session(told)
         said_at = told.said_at
         if said_at is not None and said_at != session.clock:
@@ -479,14 +500,15 @@ class TurnPlacement:
         return self._sessions[name]
 
     def _kept_name(self, name: str) -> str:
-        """Return the name, or one like it if it cannot be part of a file name; two that differ stay two."""
+        """Return the name, or a similar one without secrets if it cannot be part of a file name."""
         try:
             if not holds_key(name):
                 return safe_name(name, what="session")
         except InvalidInput:
             pass
-        mark = hashlib.sha256(name.encode()).hexdigest()[:6]
-        like = _FORBIDDEN.sub("-", mask(name)).encode()[:_LONGEST_NAME].decode(errors="ignore").strip(" .-")
+        shown = mask(name)
+        mark = hashlib.sha256(shown.encode()).hexdigest()[:6]
+        like = _FORBIDDEN.sub("-", shown).encode()[:_LONGEST_NAME].decode(errors="ignore").strip(" .-")
         self.renamed[name] = f"{like or 'session'}-{mark}"
         return self.renamed[name]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count, islice
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.regular_files import open_regular, read_regular, written_ms
 from mcp_memory.integrations.importers.agent_logs import FORMATS, LogState
 from mcp_memory.integrations.importers.records import (
@@ -140,14 +141,20 @@ def agent_of(path: Path) -> Agent | None:
     return None
 
 
-def read_chunks(path: Path, agent: Agent, known: FollowedLog | None) -> Generator[LogChunk, None, None]:
-    """Yield the chunks after the position `known`, or all. Raises InvalidInput if the file cannot be read."""
+def read_chunks(
+    path: Path, agent: Agent, known: FollowedLog | None, secret: bytes = b"", *, prompts: Sequence[str] = ()
+) -> Generator[LogChunk, None, None]:
+    """Yield the chunks after the position `known`, or all. Raises InvalidInput if the file cannot be read.
+
+    A position has hashes of the log, keyed with `secret`. `prompts` are what the client's hook reported as typed by
+    the user.
+    """
     try:
         with open_regular(path) as stream:
             if agent == "gemini" and path.suffix == ".json":
-                yield from _document(stream, agent, known, path)
+                yield from _document(stream, agent, known, path, secret, prompts)
             else:
-                yield from _lines(stream, agent, known)
+                yield from _lines(stream, agent, known, secret, prompts)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -168,8 +175,11 @@ def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | 
         return None
 
 
-def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterator[LogChunk]:
-    offset, state = _reached(stream, known)
+def _lines(
+    stream: IO[bytes], agent: Agent, known: FollowedLog | None, secret: bytes, prompts: Sequence[str]
+) -> Iterator[LogChunk]:
+    offset, state = _reached(stream, known, secret)
+    state.prompts = prompts
     clock = _written(stream)
     name = "new line" if offset else "line"
     end = os.fstat(stream.fileno()).st_size
@@ -196,7 +206,7 @@ def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterat
             return
         clock = chunk.clock
         chunk.offset = offset
-        chunk.head, chunk.tail = _marks(stream, offset)
+        chunk.head, chunk.tail = _marks(stream, offset, secret)
         stream.seek(offset)
         yield chunk
         if chunk.torn:
@@ -212,9 +222,9 @@ def _parsed(data: bytes) -> Any:
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-def _reached(stream: IO[bytes], known: FollowedLog | None) -> tuple[int, LogState]:
+def _reached(stream: IO[bytes], known: FollowedLog | None, secret: bytes) -> tuple[int, LogState]:
     """Return the position to continue from, and the state there."""
-    if known is not None and _marks(stream, known.offset) == (known.head, known.tail):
+    if known is not None and _marks(stream, known.offset, secret) == (known.head, known.tail):
         try:
             return known.offset, LogState.loaded(known.state)
         except (TypeError, ValueError, AttributeError):  # of another version: everything is read and recognised again
@@ -222,32 +232,34 @@ def _reached(stream: IO[bytes], known: FollowedLog | None) -> tuple[int, LogStat
     return 0, LogState()
 
 
-def _marks(stream: IO[bytes], offset: int) -> tuple[str, str]:
+def _marks(stream: IO[bytes], offset: int, secret: bytes) -> tuple[str, str]:
     """Return hashes of the first bytes and of those before a position; empty if the file is shorter."""
     stream.seek(0)
     head = stream.read(min(_HEAD, offset))
     stream.seek(max(0, offset - _TAIL))
     tail = stream.read(min(_TAIL, offset))
-    return (_hash(head), _hash(tail)) if len(tail) == min(_TAIL, offset) else ("", "")
+    return (_hash(head, secret), _hash(tail, secret)) if len(tail) == min(_TAIL, offset) else ("", "")
 
 
 def _written(stream: IO[bytes]) -> datetime:
     return datetime.fromtimestamp(written_ms(os.fstat(stream.fileno())) / 1000, UTC)
 
 
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:24]
+def _hash(data: bytes, secret: bytes) -> str:
+    return keyed_hash(secret, hashlib.sha256(data).hexdigest()[:24], digits=24)
 
 
-def _document(stream: IO[bytes], agent: Agent, known: FollowedLog | None, path: Path) -> Iterator[LogChunk]:
+def _document(
+    stream: IO[bytes], agent: Agent, known: FollowedLog | None, path: Path, secret: bytes, prompts: Sequence[str]
+) -> Iterator[LogChunk]:
     data = stream.read(_LARGEST_DOCUMENT + 1)
     if len(data) > _LARGEST_DOCUMENT:
         raise InvalidInput(f"{path} is larger than {_LARGEST_DOCUMENT // 2**20} MiB, too large for one JSON document.")
-    digest = _hash(data)
+    digest = _hash(data, secret)
     if known is not None and known.head == digest:
         return
     value = _parsed(data)
-    chunk = LogChunk(state=LogState(), clock=_written(stream), torn=value is None)
+    chunk = LogChunk(state=LogState(prompts=prompts), clock=_written(stream), torn=value is None)
     if value is not None:
         chunk.offset, chunk.head = len(data), digest
         chunk.take(agent, value, "document")

@@ -53,6 +53,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import is_blank
 from mcp_memory.integrations.importers.records import (
@@ -103,7 +104,7 @@ def statement(
 
 
 def _mended(text: str, passed: SkippedParts) -> str:
-    return mended(text, passed) or ""
+    return mended(without_private(text), passed) or ""
 
 
 def as_turn(
@@ -117,7 +118,7 @@ def as_turn(
     session: str | None = None,
 ) -> ImportedTurn:
     """Return another program's text as a turn of role `tool`: it is found, and not taken for the user's words."""
-    content = fitting(text, passed)
+    content = fitting(without_private(text), passed)
     return ImportedTurn(
         where=where,
         role="tool",

@@ -12,8 +12,8 @@ import logging
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
@@ -72,7 +72,10 @@ class HttpServer:
                 if isinstance(message, Exception):
                     logger.warning("%s sent what is no message: %s", self.name, one_line(str(message), 200))
                     continue
-                self._learn(message.message)
+                try:
+                    self._learn(message.message)
+                except Exception:
+                    logger.exception("a message of %s teaches nothing", self.name)  # a bug of ours
                 line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
                     await self._said.send(line.encode())
@@ -88,10 +91,12 @@ class HttpServer:
         if not line.strip():
             return
         message = _message(line)
-        if isinstance(message, wire.JSONRPCError) and message.id is None:
-            await self._said.send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
-            return
-        await self._write.send(SessionMessage(message, ClientMessageMetadata(headers=self._headers(message))))
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # the server has gone
+            if isinstance(message, wire.JSONRPCError) and message.id is None:
+                await self._said.send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                return
+            headers = ClientMessageMetadata(headers=self._headers(message))
+            await self._write.send(SessionMessage(message, headers))
 
     def leave(self) -> None:
         self._left = True
@@ -124,8 +129,8 @@ class HttpServer:
         if not isinstance(message, wire.JSONRPCRequest | wire.JSONRPCNotification):
             return self._settled()
         params: dict[str, Any] = message.params or {}
-        meta: dict[str, Any] = params.get("_meta") or {}
-        version = meta.get(_VERSION)
+        meta: object = params.get("_meta")
+        version = cast("dict[str, Any]", meta).get(_VERSION) if isinstance(meta, dict) else None
         if not isinstance(version, str) or version not in MODERN_PROTOCOL_VERSIONS:
             return {} if message.method == "initialize" else self._settled()
         headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: message.method}
@@ -133,7 +138,9 @@ class HttpServer:
         if isinstance(name, str):
             headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
             if message.method == "tools/call" and name in self._routed:
-                headers |= inbound.mcp_param_headers(self._routed[name], params.get("arguments") or {})
+                arguments: object = params.get("arguments")
+                if isinstance(arguments, dict):
+                    headers |= inbound.mcp_param_headers(self._routed[name], cast("dict[str, Any]", arguments))
         return headers
 
     def _settled(self) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """Relays messages between a client and a server.
 
 `wrap` joins the parts; `Relay` relays both directions and tracks pending requests. Only answers to these are looked at,
-and a large one is kept while other messages overtake it; a second answer to a request is dropped. When the server ends,
-every pending request gets an error, so that no client waits forever.
+and a large one is kept while other messages overtake it; a second answer to a request is dropped. No message of either
+side ends the relay: what we fail on passes as it came. When the server ends, every pending request gets an error, so
+that no client waits forever.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from mcp_memory.core.logs import set_up
+from mcp_memory.core.logs import SafeText, set_up
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import one_line
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.integrations.proxy.edit import Editor
@@ -75,8 +77,8 @@ class Relay:
         self._client_name = ""
         self._slots = anyio.Semaphore(AT_ONCE)
         self._stray = 0
-        self._done = dict[str, None]()
-        """Requests that were answered, the latest last; of one whose id is used again the answer is awaited again."""
+        self._done = LRU[str, bool](MOST_DONE)
+        """Requests that were answered; of one whose id is used again the answer is awaited again."""
         self._repeated = 0
 
     async def run(self) -> int:
@@ -106,11 +108,19 @@ class Relay:
             for line in splitter.feed(chunk):
                 if isinstance(line, LinePart):
                     await self._server.send(line.data)
-                elif not await self._is_ours(line, tasks):
+                elif not await self._is_handled(line, tasks):
                     await self._server.send(line + b"\n")
         if rest := splitter.rest():
             await self._server.send(rest)
         self._server.leave()
+
+    async def _is_handled(self, line: bytes, tasks: TaskGroup) -> bool:
+        """Process a message, and tell whether it is answered here; a bug of ours must not end the relay."""
+        try:
+            return await self._is_ours(line, tasks)
+        except Exception:
+            logger.exception("a message of the client passes as it is")
+            return False
 
     async def _is_ours(self, line: bytes, tasks: TaskGroup) -> bool:
         """Take note of what the client asks, and tell whether it asks us."""
@@ -132,7 +142,7 @@ class Relay:
             case "tools/call":
                 name, arguments = params.get("name"), params.get("arguments")
                 if "id" in message and self._editor.means_us(name, arguments):
-                    tasks.start_soon(self._open, message, str(name), arguments)
+                    await self._start_opening(message, str(name), arguments, tasks)
                     return True
                 self._note(message, call=ProxiedCall(str(name), arguments, message.get("id"), self._client_name))
             case _:
@@ -142,7 +152,7 @@ class Relay:
     def _note(self, message: Message, call: ProxiedCall | None) -> None:
         if "id" in message and isinstance(method := message.get("method"), str):
             key = key_of(message["id"])
-            self._done.pop(key, None)
+            self._done.pop(key)
             self._waiting[key] = PendingRequest(message["id"], method, call)
 
     def _cancelled(self, key: str) -> bool:
@@ -152,16 +162,30 @@ class Relay:
             scope.cancel()
         return scope is not None
 
-    async def _open(self, request: Message, name: str, arguments: object) -> None:
-        """Answer a call of the tool that was added; the server knows nothing of it."""
+    async def _start_opening(self, request: Message, name: str, arguments: object, tasks: TaskGroup) -> None:
+        """Begin to answer a call of the added tool; one whose id belongs to a call in progress gets an error."""
         key = key_of(request["id"])
-        with anyio.CancelScope() as scope:
-            self._opening[key] = scope
-            result = await self._editor.open(name, arguments)
-            if f"{_META}protocolVersion" in (request["params"].get("_meta") or {}):
-                result["resultType"] = "complete"
-            await self._send(wire.success(request["id"], result))
-        del self._opening[key]
+        if key in self._opening:
+            text = f"A request with the id {one_line(key, 60)} is in progress. Use each id once."
+            await self._send(wire.failure(request["id"], text, wire.INVALID_REQUEST))
+            return
+        self._opening[key] = anyio.CancelScope()
+        tasks.start_soon(self._open, key, request, name, arguments)
+
+    async def _open(self, key: str, request: Message, name: str, arguments: object) -> None:
+        """Answer a call of the tool that was added; the server knows nothing of it."""
+        try:
+            with self._opening[key]:
+                result = await self._editor.open(name, arguments)
+                meta = request["params"].get("_meta")
+                if isinstance(meta, dict) and f"{_META}protocolVersion" in meta:
+                    result["resultType"] = "complete"
+                await self._send(wire.success(request["id"], result))
+        except Exception:  # likewise
+            logger.exception("%s failed", SafeText(name))
+            await self._send(wire.failure(request["id"], "Internal error. Its traceback is in the log of this proxy."))
+        finally:
+            del self._opening[key]
 
     # --- from the server ----------------------------------------------------------------------------
 
@@ -170,7 +194,7 @@ class Relay:
         async for line in self._server.lines():
             if isinstance(line, bytes):
                 if line.strip():
-                    await self._one_from_server(line, editing)
+                    await self._relay_to_client(line, editing)
                 continue
             if not passing and not dropping:
                 dropping = self._is_repeated(wire.id_in(line.data))
@@ -200,6 +224,14 @@ class Relay:
         self._client.release()
         if waiting:
             self._waiting[key_of(waiting.id)] = waiting
+
+    async def _relay_to_client(self, line: bytes, editing: TaskGroup) -> None:
+        """Process a message of the server; a bug of ours must not end the relay."""
+        try:
+            await self._one_from_server(line, editing)
+        except Exception:
+            logger.exception("a message of the server passes as it is")
+            await self._send(line + b"\n")
 
     async def _one_from_server(self, line: bytes, editing: TaskGroup) -> None:
         try:
@@ -264,9 +296,7 @@ class Relay:
     def _answered(self, key: str | None) -> PendingRequest | None:
         waiting = None if key is None else self._waiting.pop(key, None)
         if waiting is not None and key is not None:
-            self._done[key] = None
-            if len(self._done) > MOST_DONE:
-                del self._done[next(iter(self._done))]
+            self._done.put(key, True)
         return waiting
 
     def _is_repeated(self, key: str | None) -> bool:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import shutil
 import signal
 import sys
@@ -28,6 +27,7 @@ import anyio
 import anyio.to_thread
 
 from mcp_memory.core.errors import NotFound, Refused
+from mcp_memory.core.message_ids import id_of_unparsed
 from mcp_memory.core.text import one_line
 
 MAX_LINE = 256 * 2**20
@@ -35,6 +35,7 @@ MAX_LINE = 256 * 2**20
 
 CONNECTION_CLOSED = -32000
 PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
 
 Message = dict[str, Any]
 
@@ -137,18 +138,10 @@ def failure(id: object, text: str, code: int = CONNECTION_CLOSED) -> bytes:
     return to_line({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}})
 
 
-_ID = re.compile(rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.){0,200}")')
-
-
 def id_in(broken: bytes) -> str | None:
-    """Return the key of the id that stands near the start or the end of a line that is no JSON."""
-    found = _ID.search(broken[:1_000]) or _ID.search(broken[-1_000:])
-    if found is None:
-        return None
-    try:
-        return key_of(json.loads(found[1]))
-    except ValueError:
-        return None
+    """Return the key of the id of a message that cannot be parsed."""
+    id = id_of_unparsed(broken)
+    return None if id is None else key_of(id)
 
 
 _CHUNK = 65_536

@@ -12,7 +12,6 @@ results it was given for. A failure is kept too, for the further pages alone: a 
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +19,7 @@ from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Turn
@@ -76,24 +76,17 @@ class ModelRerank:
         self._store = store
         self._model = model
         self._timeout = timeout
-        self._orders: dict[tuple[str, str, tuple[str, ...]], list[int] | str] = {}
-        """Replies, or why there is none; the one that was used last comes last."""
-        self._lock = threading.Lock()
+        self._orders = LRU[tuple[str, str, tuple[str, ...]], list[int] | str](_KEPT_ORDERS)
+        """Replies, or why there is none."""
 
     def __call__(self, space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
         head, rest = hits[:FIRST], hits[FIRST:]
         if start >= FIRST or len(head) < 2 or not query.strip():
             return as_found(space, query, hits, start)
         key = (space, query, tuple(hit.id for hit in head))
-        with self._lock:
-            said = self._orders.get(key)
+        said = self._orders.get(key)
         if said is None or (isinstance(said, str) and start == 0):
-            said = self._ask(space, query, head)
-        with self._lock:
-            self._orders.pop(key, None)
-            self._orders[key] = said
-            while len(self._orders) > _KEPT_ORDERS:
-                del self._orders[next(iter(self._orders))]
+            said = self._orders.put(key, self._ask(space, query, head))
         if isinstance(said, str):
             return Reranked(hits=list(hits), note=said)
         return Reranked(hits=[*_in_order(head, said), *rest])

@@ -1,9 +1,9 @@
 """Checks whether words support a statement, part by part, across paraphrase and language.
 
 `unsupported` returns the first part of a statement that nothing in the given turns supports. `supports_rule` decides
-whether the user stated a rule: one of their sentences has to state it as permanent (`standing_rules`), and the rule
-must not be wider than that sentence: it keeps what limits it ("in project X", "when you write to clients"). A part is supported by its words or by its meaning (bundled encoder); addresses and large
-numbers only by themselves. Quotations of others do not count.
+whether the user stated a rule: one of their sentences has to state it as permanent (`longterm.standing_rules`), and the
+rule must keep what limits that sentence ("in project X"). A part is supported by its words or by its meaning (bundled
+encoder); addresses and large numbers only by themselves. Quotations of others do not count.
 
 Negations, swapped names and changed values are found (`comparison`); a falsehood in other words is not. Of 30
 honest rules and 15 invented ones that were written after the code, 28 and 1 are supported; on earlier sets, in near
@@ -49,7 +49,9 @@ from mcp_memory.longterm.verification.comparison import (
     words_in,
 )
 
-__all__ = ["accepted_offer", "relates", "repeats", "supports_rule", "swaps_a_value", "unsupported"]
+__all__ = [
+    "accepted_offer", "agrees", "relates", "repeats", "supports_rule", "swaps_a_value", "unknown_values", "unsupported",
+]  # fmt: skip
 
 _WORDS = 0.5  # share of a part's words that suffices
 _MEANING = 0.38  # cosine of a part to a piece of the evidence that suffices
@@ -189,11 +191,17 @@ class _UserSentence(NamedTuple):
 
 
 def _states(turn: str, rule: str, names: Collection[str]) -> bool:
-    numbers = {number for number in _numbers(rule) - _numbers(turn) if number > _SMALL}
-    if numbers or _strange([*_ADDRESS.findall(rule), *_COINED.findall(rule), *_named(rule, turn)], [turn, *names]):
+    if unknown_values(rule, turn, names):
         return False
     said = _sentences(turn)
     return any(_says(sentence, wording) for wording in _wordings(rule, said) for sentence in said)
+
+
+def unknown_values(statement: str, said: str, names: Collection[str]) -> bool:
+    """Tell whether a statement has an address, a name or a large number that is neither said nor known."""
+    numbers = {number for number in _numbers(statement) - _numbers(said) if number > _SMALL}
+    words = [*_ADDRESS.findall(statement), *_COINED.findall(statement), *_named(statement, said)]
+    return bool(numbers or _strange(words, [said, *names]))
 
 
 def _wordings(rule: str, said: Sequence[_UserSentence]) -> Iterator[str]:
@@ -376,7 +384,7 @@ def accepted_offer(offer: str, answer: str) -> str | None:
 
     An offer is the question that ends the turn before, if it is about a permanent rule.
     """
-    if not _agrees(answer):
+    if not agrees(answer):
         return None
     own = own_part(offer[-_READ:]).replace(FILL, " ")
     said = [sentence.strip() for sentence in sentences_of(own)]
@@ -390,7 +398,8 @@ def accepted_offer(offer: str, answer: str) -> str | None:
     return re.sub(r"[?？]\W*$", ".", pattern("PROMISES").sub("", pattern("ASKS").sub("", asked)))
 
 
-def _agrees(answer: str) -> bool:
+def agrees(answer: str) -> bool:
+    """Tell whether an answer says yes and nothing else, in the languages of `words/small_talk.txt`."""
     if len(answer) > _LONGEST:
         return False
     rest = pattern("POLITELY").sub("", answer)

@@ -2,11 +2,12 @@
 
 A rule for the agent and a trait of the user need the user's own statement; a statement from a less trusted source is
 stored as an episode. Text that reads like an attack (`suspicion`) is quarantined: it is stored and found by searches,
-but not recalled until a person has reviewed it. So is a statement that an agent attributes to the user while its words
-stand in a tool's output and in no turn of the user: pages tell agents what to remember. A rule needs more: a turn in
-which the user states it, in their own words and not in a quoted text; without one it is quarantined.
+but not recalled until a person has reviewed it. So is whatever an agent says of the user without a turn in which the
+user says it, in their own words and not in a quoted text: a rule, a trait, or a fact, of any kind. Any other statement
+that no turn of the user supports is the agent's word and marked so. What a person types at a command line or into a
+form is their own word.
 
-`support` decides whether a turn states a rule, across paraphrase and language. Whether words stand somewhere is
+`support` and `traits` decide whether a turn states it, across paraphrase and language. Whether words stand somewhere is
 measured by the share of a statement's terms that stand close together there. Tool outputs that were neither recorded
 nor offloaded are not known here.
 """
@@ -15,32 +16,54 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, pairwise
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain, islice, pairwise
 from typing import get_args
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
 from mcp_memory.language.sentences import FILL, own_part
-from mcp_memory.language.words import base_terms, query_terms
+from mcp_memory.language.words import base_terms, fold, query_terms
+from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
 from mcp_memory.longterm.standing_rules import judged
-from mcp_memory.longterm.verification.comparison import word_list
-from mcp_memory.longterm.verification.support import accepted_offer, repeats, supports_rule, unsupported
+from mcp_memory.longterm.verification.comparison import known_terms, terms_of, word_list, words_in
+from mcp_memory.longterm.verification.support import accepted_offer, relates, repeats, supports_rule
+from mcp_memory.longterm.verification.traits import Said, supports_trait
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters, Layer, NewAtom, Vectors
+from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom, Vectors
 from mcp_memory.suspicion.flags import MEANINGS, Flag, flags, flags_of, worded
 
 __all__ = [
-    "REASONS", "attributed", "checked_claim", "fact_states_rule", "fit_for_pages", "flag_turns", "is_less_trusted",
-    "least_trusted", "most_trusted", "quarantined", "quarantined_ids", "source_of_role", "source_of_tool",
-    "source_of_turn", "speakers_of", "turns_of_others", "with_allowed_kind",
+    "REASONS",
+    "attributed",
+    "checked_claim",
+    "fact_states_rule",
+    "fit_for_pages",
+    "flag_turns",
+    "is_less_trusted",
+    "judge_waiting",
+    "least_trusted",
+    "most_trusted",
+    "quarantined",
+    "quarantined_ids",
+    "source_of_role",
+    "source_of_tool",
+    "source_of_turn",
+    "speakers_of",
+    "turns_of_others",
+    "with_allowed_kind",
 ]  # fmt: skip
+
+JUDGED_AT_ONCE = 100_000
+"""Characters of turns that a call judges before it answers, about a second; with 0 all judging is left to the
+background."""
 
 REASONS: dict[str, str] = {
     **MEANINGS,
-    "unstated": "it is a rule, and no recorded turn of the user states it",
+    "unstated": "no recorded turn of the user states it",
     "unsupported": "a part of it stands in nothing that was said",
 }
 """Reasons for quarantine in words for people: the suspicion, or the missing source."""
@@ -63,6 +86,8 @@ _SPOKEN = 50  # turns of a session, for who speaks in it
 _SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.5, 0.3  # strength, of a statement that is not called a rule, and of a fact
 _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
+USER_NOUN = "the user"
+_PASTED_CHARS = 2_000  # of a line that the user may have pasted
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
 
 
@@ -123,11 +148,44 @@ def with_allowed_kind(atom: NewAtom) -> NewAtom:
 # --- quarantine -------------------------------------------------------------------------------------
 
 
-def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
+def flag_turns(
+    store: Store, space: str, turns: Sequence[NewTurn], *, at_once: int | None = JUDGED_AT_ONCE
+) -> list[NewTurn]:
     """Return incoming turns, each with the reason to quarantine it.
 
-    The user may talk of attacks; an attack in tool output stays one if the user pasted it.
+    The user may talk of attacks; an attack in tool output stays one if the user pasted it. Turns beyond `at_once`
+    characters (None: no limit) are not judged: they are marked `UNJUDGED`, and `judge_waiting` does it later.
     """
+    left = at_once
+    judged: list[NewTurn] = []
+    unjudged: dict[int, NewTurn] = {}
+    for place, turn in enumerate(turns):
+        size = len(turn.content) + len(turn.name or "")
+        if left is None or size <= left:
+            judged.append(turn)
+            left = None if left is None else left - size
+        else:
+            unjudged[place] = replace(turn, held=tuple(dict.fromkeys((*turn.held, UNJUDGED))))
+    flagged = iter(_flagged(store, space, judged))
+    return [unjudged[place] if place in unjudged else next(flagged) for place in range(len(turns))]
+
+
+def judge_waiting(store: Store, space: str, going_on: Callable[[], bool], *, now: datetime) -> bool:
+    """Judge the oldest turn of a space that is marked `UNJUDGED`; it is released, or quarantined for what was found.
+
+    Return whether there was one. Nothing is written where `going_on` says no by then: the store may be closed. Only
+    one process at a time may judge a space.
+    """
+    waiting = store.unjudged(space, limit=1)
+    for turn in store.turns(space, waiting):
+        given = NewTurn(role=turn.role, content=turn.content, name=turn.name)
+        (judged,) = flag_turns(store, space, [given], at_once=None)
+        if going_on():
+            store.judge(space, {turn.id: judged.held}, now=now)
+    return bool(waiting)
+
+
+def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
     outputs = [turn.content for turn in turns if turn.role == "tool"]
     may_be_pasted = any(turn.role == "user" for turn in turns) and (outputs or store.may_have_attacks(space))
 
@@ -138,34 +196,53 @@ def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTu
     for turn, suspicions in zip(turns, flags_of([(turn.content, source_of_turn(turn)) for turn in turns]), strict=True):
         found: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
         if turn.role == "user" and may_be_pasted and (suspected := worded(turn.content)):
-            lines = [line for line in turn.content.splitlines() if worded(line)][:5] or [turn.content[:2_000]]
+            lines = (line[:_PASTED_CHARS] for line in turn.content.splitlines() if worded(line))
+            lines = list(islice(lines, 5)) or [turn.content[:_PASTED_CHARS]]
             found += sorted(suspected) if any(map(is_pasted, lines)) else []
         flagged.append(replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn)
     return flagged
 
 
-def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> tuple[str, ...]:
-    """Return why a statement that an agent brings is to be held. `text` is all that it says."""
-    if atom.source != "user":
-        return flags(text, atom.source)
+def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> tuple[tuple[str, ...], bool]:
+    """Return why a user's statement that an agent brings is quarantined, and whether the user said it.
+
+    `text` is all that it says.
+    """
     hidden = flags(text, "user")
     suspected = [flag for flag in flags(text, "assistant") if flag not in hidden]
     if rules := _rules_of(atom):
-        if all(supports_rule(rule, _users_turns(store, space, rule, embed)) for rule in rules):
-            return hidden
-        return (*hidden, *suspected, "unstated")
-    said = _stands(store, space, text, _USERS)
-    if said >= _SAME:
-        return hidden
-    echo = said < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
-    if not echo and (atom.kind == "persona" or any(word in atom.text.lower() for word in word_list("users"))):
-        outputs = _outputs(store, space, atom.text, embed)
-        echo = (
-            bool(outputs)
-            and unsupported(atom.text, _users_turns(store, space, atom.text, embed)) is not None
-            and any(repeats(atom.text, one) for one in outputs)
-        )
-    return (*hidden, *suspected, *(["unsaid"] if echo else []))
+        if all(supports_rule(rule, _users_words(store, space, rule, embed).own) for rule in rules):
+            return hidden, True
+        return (*hidden, *suspected, "unstated"), False
+    if _is_said(store, space, atom, embed):
+        return hidden, True
+    echo = _stands(store, space, text, _USERS) < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
+    if not echo and any(repeats(atom.text, one) for one in _outputs(store, space, atom.text, embed)):
+        echo = True
+    missing = ["unsaid"] if echo else ["unstated"] if _is_about_the_user(atom) else []
+    return (*hidden, *suspected, *missing), False
+
+
+def _is_about_the_user(atom: NewAtom) -> bool:
+    """Tell whether a statement would be shown as one about the user, whatever its kind is called."""
+    if atom.kind == "persona" or (atom.entity and fold(atom.entity) in name_words("user")):
+        return True
+    return not word_list("users").isdisjoint(words_in(atom.text.lower()))
+
+
+def _is_said(store: Store, space: str, atom: NewAtom, embed: Embed) -> bool:
+    """Tell whether the user's turns support a statement and its fact."""
+    words = _users_words(store, space, atom.text, embed)
+    text = atom.text if not words.name else re.sub(rf"\b{re.escape(words.name)}\b", USER_NOUN, atom.text)
+    if not supports_trait(text, words.said, names=[words.name or USER_NOUN]):
+        return False
+    if not (atom.entity and atom.relation and atom.value):
+        return True
+    relation = atom.relation.replace("_", " ")
+    if terms_of(atom.value) <= known_terms(atom.text) and relates(relation, atom.value, atom.text):
+        return True
+    fact = f"{atom.entity} {relation} {atom.value}"
+    return supports_trait(fact, _users_words(store, space, fact, embed).said, names=[words.name or USER_NOUN])
 
 
 def _rules_of(atom: NewAtom) -> list[str]:
@@ -187,8 +264,20 @@ def _is_rule(text: str, least: float) -> bool:
     return any(rule.strength >= least for rule in judged(text))
 
 
-def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]:
-    """Return what may state a user's rule: turns with its words or of its meaning, the latest, and accepted offers."""
+@dataclass(frozen=True, slots=True)
+class _UsersWords:
+    """What the user said that is near to a statement.
+
+    `own` are their turns and the offers they accepted, `said` the turns with what was asked before, `name` their name.
+    """
+
+    own: list[str]
+    said: list[Said]
+    name: str | None
+
+
+def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWords:
+    """Return turns with the words of a text or of its meaning, the latest turns, and accepted offers."""
     turns = _near_turns(store, space, text, "user", embed)
     pairs = [
         (turn, after)
@@ -200,13 +289,19 @@ def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]
         pairs += pairwise(store.last_turns(space, session.session, limit=2 * _LATEST, roles=("user", "assistant")))
     read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
     aside = quarantined_ids(store, space, [turn.id for turn in read]) | turns_of_others(store, space, read)
-    own = [turn.content[:_CHARS] for turn in turns if turn.id not in aside]
+    asked = {after.id: before.content for before, after in pairs if before.role == "assistant"}
+    theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
+    own = [typed_text(turn.content[:_CHARS]) for turn in turns if turn.id not in aside]
+    said = [
+        Said(typed_text(turn.content[:_CHARS]), asked.get(id, "")) for id, turn in theirs.items() if id not in aside
+    ]
     agreed = [
         accepted_offer(one.content, other.content)
         for one, other in pairs
         if (one.role, other.role) == ("assistant", "user") and aside.isdisjoint((one.id, other.id))
     ]
-    return list(dict.fromkeys((*own, *filter(None, agreed))))
+    name = names_in(store, space, read).user
+    return _UsersWords(own=list(dict.fromkeys((*own, *filter(None, agreed)))), said=said, name=name)
 
 
 def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
@@ -223,26 +318,34 @@ def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -
     return store.turns(space, dict.fromkeys(ids))
 
 
-def checked_claim(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> tuple[NewAtom, str | None]:
-    """Return the accepted form of an agent's statement, and a note for the agent about the changes.
+def checked_claim(
+    store: Store, space: str, atom: NewAtom, *, embed: Embed, typed: bool = False
+) -> tuple[NewAtom, str | None]:
+    """Return the accepted form of a statement, and a note for the agent about the changes.
 
-    `embed` gives the vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing
-    and states no fact; a statement of others never supersedes one of the user.
+    `typed`: the user typed it, so no turn has to state it. `embed` gives the vectors by which turns of the same meaning
+    are found. A quarantined statement supersedes nothing and states no fact; a statement of others never supersedes one
+    of the user.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     given = "\n".join(part for part in (atom.text, *names) if part)
-    why = _doubts(store, space, atom, given, embed)
+    why, is_said = flags(given, atom.source), True
+    if atom.source == "user" and not typed:
+        why, is_said = _doubts(store, space, atom, given, embed)
     if why:
         because = ", ".join(REASONS.get(one, one) for one in why)
         again = "record their words with record_turns, unless that is done for you, and call again"
         if "unstated" in why:
-            again += " with the rule in their words"
+            again += ", in their words"
         return with_allowed_kind(quarantined(atom, why)), (
-            f"It waits for review and is not recalled until then: {because}. Tell the user in a sentence; they release "
-            f"it with `mcp-memory review`. If they said it themselves, {again}."
+            f"It is stored, but waits for review and is not recalled until then: {because}. Tell the user in a "
+            f"sentence; they release it with `mcp-memory review`. If they said it themselves, {again}."
         )
-    told = _without_the_users(store, space, with_allowed_kind(atom))
     notes: list[str] = []
+    if not is_said:
+        atom = replace(atom, source="assistant")
+        notes.append("Kept as your own word: no recorded turn of the user says it.")
+    told = _without_the_users(store, space, with_allowed_kind(atom))
     if told.kind != atom.kind:
         notes.append(
             f"Kept as episodic: a rule or a trait needs the user's own word, and {SAID_BY[atom.source]} said it."
@@ -326,7 +429,7 @@ def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequ
     if layer == "chunk":
         return [data.decode("utf-8", "replace")[:_CHARS] for _, data in store.chunks(space, ids)]
     texts = [turn.content[:_CHARS] for turn in store.turns(space, ids)]
-    return [own_part(text).replace(FILL, " ") for text in texts] if role == "user" else texts
+    return [own_part(typed_text(text)).replace(FILL, " ") for text in texts] if role == "user" else texts
 
 
 def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:

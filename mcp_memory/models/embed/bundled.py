@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 import threading
-import unicodedata
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.text import normalize
 from mcp_memory.language.words import languages_of
 from mcp_memory.models.embed.pieces import PieceNumbers
 from mcp_memory.models.embed.protocol import unit_rows
@@ -239,7 +239,7 @@ class Encoder:
     def _pieces(self, text: str) -> list[int]:
         """Return the first pieces of a text between the two that frame it; none where it is blank or unknown."""
         ids: list[int] = []
-        for word in unicodedata.normalize("NFKC", text[:CHARACTERS_READ]).split():
+        for word in normalize("NFKC", text[:CHARACTERS_READ]).split():
             ids += self._segment_again(word) if len(word) <= KEPT_WORD else self._segment(word)
             if len(ids) >= PIECES_READ:
                 break

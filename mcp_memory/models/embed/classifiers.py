@@ -19,7 +19,6 @@ Related words: a table made once from the word vectors (`scripts/related_words.p
 from __future__ import annotations
 
 import re
-import unicodedata
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from mcp_memory.core.text import normalize
 from mcp_memory.language.rule_cues import CUES, SHAPES, cues_of
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
 from mcp_memory.models.embed.tensors import mapped_tensors
@@ -100,7 +100,7 @@ def features_of(sentences: Sequence[str], traits: Traits) -> NDArray[np.float32]
 
 def word_slots(sentence: str) -> list[int]:
     """Return the places of a sentence's words and pairs among the weights; one place at least."""
-    shown = sentence if sentence.isascii() else unicodedata.normalize("NFKC", sentence)
+    shown = sentence if sentence.isascii() else normalize("NFKC", sentence)
     words = [_hashed(word[:_STEM]) for word in _TOKEN.findall(shown.lower())]
     pairs = [(first * 31 + second) % SLOTS + SLOTS for first, second in pairwise(words)]
     return [*(word % SLOTS for word in words), *pairs] or [0]

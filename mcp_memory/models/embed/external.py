@@ -2,7 +2,7 @@
 litellm.
 
 Local models are set as `fastembed:BAAI/bge-small-en-v1.5`, `model2vec:minishlab/potion-base-8M`, or with a folder in
-place of the name. The library is an extra (`pip install 'memory-pyramid[fastembed]'`). It downloads a model at first
+place of the name. The library is an extra of this package. It downloads a model at first
 use, fastembed's into `models` under the home, model2vec's into the cache of Hugging Face. Neither is `local` as
 the protocol means it: a transformer takes 10 ms a text, and the first use may download for minutes, so turns are
 embedded in the background. Questions wait for a model in the first 10 seconds of its loading, and then are searched by
@@ -32,6 +32,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.models.embed.protocol import NO_PREFIXES, Prefixes, is_folder, unit_rows
@@ -141,7 +142,7 @@ def _load(future: Future[_Loaded], library: Library, model: str, models: Path) -
         future.set_exception(
             EmbeddingFailed(
                 f"The embedder {library}:{model} needs a library that is not here ({error.name}). "
-                f"Install it: pip install 'memory-pyramid[{library}]'."
+                f"Install it: {install_hint(library)}."
             )
         )
     except Exception as error:  # noqa: BLE001 libraries raise their own errors; all mean this

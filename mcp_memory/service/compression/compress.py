@@ -20,6 +20,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import Refused, StoreUnavailable
+from mcp_memory.core.lru import LRU
 from mcp_memory.service.compression import message_lists
 from mcp_memory.service.compression.message_lists import START, ListMessage, MessagePart, behind, digest
 from mcp_memory.service.compression.plan import (
@@ -83,7 +84,8 @@ def compress_list(
 ) -> Compressed:
     """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for anything but a list."""
     given = message_lists.read(messages)
-    digests = [digest(message) for message in given]
+    secret = store.secret("message")
+    digests = [digest(message, secret) for message in given]
     made = broken = conflicts = 0
     reached: Level | None = None
     for _ in range(ROUNDS):
@@ -102,7 +104,7 @@ def compress_list(
             items=items,
             keep_secrets=keep_secrets,
         )
-        edits = list(_edits(storage, plan, messages))
+        edits = list(_edits(storage, plan, messages, secret))
         if not edits:
             tokens = overhead + sum(item.total for item in items)
             return Compressed(
@@ -266,8 +268,7 @@ def _noted_runs(
     return chosen
 
 
-_COUNTS: dict[tuple[str, bytes], int] = {}
-_MOST_COUNTS = 50_000
+_COUNTS = LRU[tuple[str, bytes], int](50_000)
 
 
 def _tokens(message: ListMessage, counter: TokenCounter) -> tuple[int, ...]:
@@ -283,17 +284,14 @@ def _tokens_of_part(part: MessagePart, counter: TokenCounter) -> int:
     if len(part.text) < 200:
         return called + counter.count(part.text)
     key = (counter.name, blake2b(part.text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
-    if key not in _COUNTS:
-        if len(_COUNTS) >= _MOST_COUNTS:
-            _COUNTS.clear()
-        _COUNTS[key] = counter.count(part.text)
-    return called + _COUNTS[key]
+    known = _COUNTS.get(key)
+    return called + (_COUNTS.put(key, counter.count(part.text)) if known is None else known)
 
 
 # --- the new edits ----------------------------------------------------------------------------------
 
 
-def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any]) -> Iterator[MessageEdit]:
+def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any], secret: bytes) -> Iterator[MessageEdit]:
     """Store the parts to remove, and yield their replacements."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item = storage.items[at]
@@ -307,7 +305,7 @@ def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any]) -> Ite
             session=storage.session,
             before=item.before,
             after=item.after,
-            shown=digest(message_lists.read([shown])[0]),  # as it will be read when it comes back
+            shown=digest(message_lists.read([shown])[0], secret),  # as it will be read when it comes back
             texts=texts,
             refs=tuple(dict.fromkeys(refs)),
         )
@@ -321,7 +319,7 @@ def _edits(storage: MessageStorage, plan: EditPlan, given: Sequence[Any]) -> Ite
             session=storage.session,
             before=going[0].before,
             after=going[-1].after,
-            shown=digest(message_lists.read([message_lists.note(text)])[0]),
+            shown=digest(message_lists.read([message_lists.note(text)])[0], secret),
             note=text,
             refs=refs,
             calls=sum(item.calls for item in going),

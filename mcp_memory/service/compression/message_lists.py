@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import Any, Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.text import one_line
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -54,10 +55,10 @@ class ListMessage:
         return self.role == "user" and any(part.kind != "result" for part in self.parts)
 
 
-def digest(message: ListMessage) -> str:
-    """Return a hash of a message's role and parts, without recalled blocks."""
+def digest(message: ListMessage, secret: bytes) -> str:
+    """Return a keyed hash of a message's role and parts, without recalled blocks. Its secrets are not masked yet."""
     told = [message.role, *([p.kind, _RECALLED.sub("", p.text), p.call_id, p.tool] for p in message.parts)]
-    return sha256(json.dumps(told).encode()).hexdigest()[:32]
+    return keyed_hash(secret, json.dumps(told))
 
 
 def behind(before: str, of: str) -> str:

@@ -208,7 +208,8 @@ class MessageStorage:
             for turn in flag_turns(self.store, self.space, admitted):
                 known = held.get((turn.role, turn.content))
                 stored = [] if known else self.store.append_turns(self.space, self.session, [turn], now=self.now).stored
-                ids[item.after] = known.pop(0) if known else next((one.id for one in stored), "")
+                if not ids.get(item.after):  # what was attached to the message follows it
+                    ids[item.after] = known.pop(0) if known else next((one.id for one in stored), "")
         return ids
 
     def _canvases(self, numbers: Sequence[int], room: int) -> str:

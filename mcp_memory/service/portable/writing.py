@@ -1,8 +1,8 @@
 """Writes spaces of a store to one file. The same rows give the same bytes.
 
-Rows are read at one moment into a temporary folder and packed from there; the file is written under a temporary name
-and renamed. Members that compress to almost nothing are stored uncompressed, so that no reader takes the file for a
-zip bomb.
+Rows are read at one moment into a temporary folder; the files of results are copied after that read has ended. The
+export is written under a temporary name and renamed. Members that compress to almost nothing are stored uncompressed,
+so that no reader takes the file for a zip bomb.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.private_files import open_private
 from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.service.portable import form
 from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of, line_of
@@ -65,10 +66,11 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, t
                 store.export_rows(chosen, _counted(tree.take, store, chosen, tell))
             finally:
                 tree.close()
-            tree.end()
+            tree.write_pages()
+            tree.copy_results(chosen)
             counts = {space: dict(sorted(tree.rows.get(space, Counter[str]()).items())) for space in chosen}
             target.parent.mkdir(parents=True, exist_ok=True)
-            with os.fdopen(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as file:
+            with open_private(beside, "x+b") as file:
                 _pack(Path(folder), file, home=store.home_id(), counts=counts, tell=tell)
                 size, digest = _measured(file)
                 os.fsync(file.fileno())
@@ -116,8 +118,6 @@ class _Tree:
         counts = self.rows.setdefault(space, Counter())
         kind = kind_of(row)
         match row:
-            case model.ExportedRef() if not self._keep(space, row):
-                return
             case model.ExportedTurn():
                 self._say(space, row)
             case model.ExportedScene():
@@ -141,22 +141,38 @@ class _Tree:
             if held is not None:
                 held[1].close()
 
-    def end(self) -> None:
-        """Write what only the last rows tell."""
+    def write_pages(self) -> None:
+        """Write the pages, of which the last version counts."""
         for name, row in self._standing.items():
             if isinstance(row, model.ExportedPersona):
                 self._add(name, form.persona_page(row))
             elif row.action != "delete":
                 self._add(name, form.scene_page(row))
 
-    def _keep(self, space: str, row: model.ExportedRef) -> bool:
-        """Write the file of a result. One that is not whole is left out, and named."""
+    def copy_results(self, spaces: Sequence[str]) -> None:
+        """Copy the files of results. Those that are gone or damaged are left out with their rows, and listed.
+
+        Reads the store, so it must not run while the rows are read.
+        """
+        for space in spaces:
+            rows = self._folder / data_name(space, "refs")
+            if rows.exists():
+                complete = [line for line in rows.read_bytes().splitlines(keepends=True) if self._copy(space, line)]
+                self.rows[space]["refs"] = len(complete)
+                rows.write_bytes(b"".join(complete))
+                if not complete:
+                    rows.unlink()
+                    del self.rows[space]["refs"]
+
+    def _copy(self, space: str, line: bytes) -> bool:
+        id = json.loads(line)["id"]
         try:
-            content = ref_file(self._store.ref(space, row.id), self._store.read_ref(space, row.id))
+            result = self._store.ref(space, id)
+            content = ref_file(result, self._store.read_ref(space, id))
         except (Damaged, NotFound, OSError):
-            self.lacking.append(f"{space}: {row.id}")
+            self.lacking.append(f"{space}: {id}")
             return False
-        self._add(f"spaces/{space}/{row.file}", content)
+        self._add(f"spaces/{space}/{result.path}", content)
         return True
 
     def _say(self, space: str, row: model.ExportedTurn) -> None:

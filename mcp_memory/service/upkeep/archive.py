@@ -62,7 +62,7 @@ class Writer:
     def __init__(self, file: IO[bytes], at: datetime) -> None:
         # The fastest level: most bytes are vectors and text, and a backup runs during other work.
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-        self._time = (max(at.year, 1980), at.month, at.day, at.hour, at.minute, at.second)
+        self._time = (min(max(at.year, 1980), 2107), at.month, at.day, at.hour, at.minute, at.second)
         self.members: dict[str, Member] = {}
 
     def add(self, name: str, pieces: Iterable[bytes]) -> None:

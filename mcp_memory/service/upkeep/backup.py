@@ -11,10 +11,13 @@ The archive is written under a temporary name, read back whole, its database exa
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,8 +26,9 @@ from typing import IO
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
+from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.progress import Tell, counting, untold
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import open_own, read_own
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, BackupManifest, Writer
 from mcp_memory.store import files
@@ -32,7 +36,7 @@ from mcp_memory.store.protocol import EmbeddedStore
 from mcp_memory.store.sqlite.database import explained
 from mcp_memory.store.sqlite.upkeep import snapshots
 
-__all__ = ["Backup", "back_up", "folder_of", "listed", "verify"]
+__all__ = ["Backup", "back_up", "folder_of", "listed", "verify", "with_purged_rows"]
 
 KEPT = 7
 _NAME = re.compile(r"mcp-memory-([0-9a-f]{8})-(\d{8}T\d{9}Z)\.zip")
@@ -75,14 +79,13 @@ def back_up(
 
 
 def _made(store: EmbeddedStore, home: Path, folder: Path, *, keep: int, now: datetime, tell: Tell) -> Backup:
-    handle, name = tempfile.mkstemp(prefix=".mcp-memory-", suffix=".tmp", dir=folder)
-    part = Path(name)
+    part = folder / f".mcp-memory-{secrets.token_hex(8)}.tmp"
     try:
         with tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=folder) as scratch:
             copy = Path(scratch) / DATABASE
             store.snapshot(copy)
             about = snapshots.described(copy)
-            with os.fdopen(handle, "wb") as file:
+            with open_private(part, "xb") as file:
                 manifest = _write(file, home, copy, about, now=now, tell=tell)
                 file.flush()
                 os.fsync(file.fileno())
@@ -124,14 +127,19 @@ def _write(
             else:
                 step(1)
                 try:
-                    content = read_regular(where)
+                    content = read_own(where)
                     files.read_ref_file(content)
                 except (FileNotFoundError, IsADirectoryError):
                     lacking.append(f"{one.space}: {one.path} is missing.")
                     continue
+                except OSError as error:
+                    if error.errno != errno.ELOOP:
+                        raise
+                    lacking.append(f"{one.space}: {one.path} is a symbolic link, which is not followed.")
+                    continue
                 except Damaged as error:
                     lacking.append(f"{one.space}: {one.path} is damaged: {error}.")
-                    content = read_regular(where)
+                    content = read_own(where)
                 pieces = iter((content,))
             writer.add(f"spaces/{one.space}/{one.path}", pieces)
     manifest = BackupManifest(
@@ -152,7 +160,7 @@ def _write(
 def _lines(path: Path, length: int, rows: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
     """Yield what counts of a line file; where that is not there any more, the same lines from the rows."""
     try:
-        with path.open("rb") as file:
+        with open_own(path) as file:
             is_whole = file.seek(0, os.SEEK_END) >= length
             file.seek(max(length - 1, 0))
             is_whole = is_whole and (length == 0 or file.read(1) == b"\n")
@@ -163,8 +171,11 @@ def _lines(path: Path, length: int, rows: Callable[[], Iterable[bytes]]) -> Iter
                 yield piece
         if is_whole:
             return
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         pass
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
     yield from rows()
 
 
@@ -176,7 +187,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 def _make(folder: Path) -> None:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be made ({error.strerror}). Name another folder with --to.") from None
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -209,6 +220,22 @@ def verify(path: Path, *, tell: Tell = untold) -> BackupManifest:
         if not about.is_known:
             raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this one first.")
     return manifest
+
+
+def with_purged_rows(home: Path, home_id: str) -> list[Path]:
+    """Return the backups below the home that have rows which were purged since; `home_id` is the id of the home.
+
+    Backups of other memories and files that cannot be read are left out.
+    """
+    found = list[Path]()
+    for path in sorted(folder_of(home).rglob("*.zip")):
+        with suppress(McpMemoryError, OSError), archive.opened(path) as (manifest, packed), _scratch(path) as scratch:
+            copy = Path(scratch) / DATABASE
+            with copy.open("wb") as file:
+                archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
+            if manifest.home == home_id and any(one.was_purged for one in snapshots.returned(copy, home / "spaces")):
+                found.append(path)
+    return found
 
 
 def _scratch(path: Path) -> tempfile.TemporaryDirectory[str]:

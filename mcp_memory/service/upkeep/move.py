@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, Refused
+from mcp_memory.core.paths import expanded
 from mcp_memory.core.process_registry import exclusive
 from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.longterm.search.search import Search
@@ -84,15 +85,18 @@ def move(source: str, target: str, *, objects: str | None = None, check: bool = 
         origin = stack.enter_context(_opened(source, objects, to_read=True))
         goal = stack.enter_context(_opened(target, objects, to_read=check))
 
+        rules_are_indexed = origin.index_progress().stale_terms == 0
+
         def run(tx: moving.HomeTransaction) -> Moved:
-            one = moving.Move(origin, tx, goal)
+            one = moving.Move(origin, tx, goal, rules_are_indexed=rules_are_indexed)
             if origin.is_unfinished(tx):
                 raise moving.unfinished(origin.name)
             if check and goal.read_home(goal.is_unfinished):
                 raise Refused(f"The move to {goal.name} was not finished. Move again: it goes on where it stopped.")
             resumed = False if check else _copied(one, goal, tell)
             proven = _proven(origin, tx, goal, of=one.count(), tell=tell)
-            asked = _asked(origin, goal, tell)
+            with closing(origin.reopen()) as questioned:
+                asked = _asked(questioned, goal, tell)
             if not check:
                 one.accept()
             return Moved(
@@ -113,7 +117,7 @@ def _opened(address: str, objects: str | None, *, to_read: bool) -> Generator[Mo
     kind, _, rest = address.partition(":")
     match kind:
         case "sqlite":
-            home = Path(rest).expanduser().absolute()
+            home = expanded(rest, "The address").absolute()
             if to_read and not (home / "memory.db").exists():
                 raise NotFound(database_is_gone(home) or f"There is no memory in {home}. Nothing was changed.")
             with exclusive(home, "move"), closing(MovableSqlite(home)) as store:

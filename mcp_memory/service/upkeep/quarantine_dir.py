@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.private_files import make_folder
+from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store import files
 
 __all__ = ["Aside"]
@@ -43,21 +44,19 @@ class Aside:
 
     def copy(self, path: Path) -> Path | None:
         """Keep a file here, and leave it where it is too: by a second name for it where the file system can."""
-        if not path.exists():
+        if not is_own(path):
             return None
         name = path.relative_to(self.home)
         to = self._room(name)
         try:
             to.hardlink_to(path)
         except OSError:
-            files.write_whole(to, read_regular(path))
+            files.write_whole(to, read_own(path))
         files.sync_folder(to.parent)
         self.took.append(name.as_posix())
         return to
 
     def _room(self, name: Path) -> Path:
-        (self.home / "backups").mkdir(mode=0o700, exist_ok=True)
-        self.folder.mkdir(mode=0o700, exist_ok=True)
         to = self.folder / name
-        to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(to.parent)
         return to

@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mcp_memory.core.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
+from mcp_memory.core.private_files import open_private
 from mcp_memory.core.process_registry import exclusive
 from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.longterm import persona as persona_page
@@ -224,6 +225,7 @@ def _built(home: Path, staging: Path, tell: Tell) -> tuple[Rebuilt, Path]:
         new.parent.mkdir()
         with snapshots.opened(before.path) as con:
             compared, notes = comparison.compare(con, home)
+            open_private(new, "xb").close()
             con.execute("VACUUM INTO ?", (str(new),))
             carried = database_rebuild.of_the_database_alone(con)
     step(1)
@@ -329,7 +331,6 @@ def _swapped(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
     # The old database's log must never be applied to the new one.
     aside.take(home / f"{DATABASE}-wal")
     aside.take(home / f"{DATABASE}-shm")
-    new.chmod(0o600)
     new.replace(home / DATABASE)
     files.sync_folder(home)
     is_whole = done.is_equal and not done.notes

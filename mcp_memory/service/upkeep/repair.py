@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mcp_memory.core.errors import Damaged, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.process_registry import exclusive
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import read_own
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.service.upkeep.backup import folder_of, listed
@@ -27,7 +27,7 @@ from mcp_memory.shortterm.canvas.state import canvas_problems
 from mcp_memory.store import files
 from mcp_memory.store.protocol import EmbeddedStore
 from mcp_memory.store.sqlite.database import explained
-from mcp_memory.store.sqlite.home import IDENTITY
+from mcp_memory.store.sqlite.home import IDENTITY, keep_private
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.sqlite.upkeep import snapshots
 from mcp_memory.store.values import TakenBack
@@ -67,6 +67,8 @@ def repair(home: Path, *, now: datetime) -> Repaired:
                 if one.lines
             ]
             mended += _left_over(home)
+            if count := keep_private(home, deep=True):
+                mended.append(f"{count:,} files and folders were open to other users; they are not any more.")
             mended += store.repair(aside.take)
             mended += _files(store, home, aside)
             mended += _personas(store, home, aside)
@@ -180,7 +182,7 @@ def _named_again(store: EmbeddedStore, home: Path, aside: Aside) -> Iterator[str
     for one in named:
         path = home / "spaces" / one.space / one.path
         with suppress(OSError, Damaged, NotFound):
-            fields, data = files.read_ref_file(read_regular(path))
+            fields, data = files.read_ref_file(read_own(path))
             if _NAMES - fields.keys() and fields["sha256"] == one.sha256:
                 row = store.ref(one.space, f"r-{fields['sha256'][:12]}")
                 aside.copy(path)
@@ -203,7 +205,7 @@ def _packed(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 
 def _is_result(path: Path, digest: str | None) -> bool:
     try:
-        return _digest(read_regular(path)) == digest
+        return _digest(read_own(path)) == digest
     except OSError:
         return False
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import anyio
 
 from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.private_files import make_folder, open_private
 from mcp_memory.core.process_registry import exclusive
 from mcp_memory.core.progress import Tell, counting, untold
 from mcp_memory.service.memory import open_memory
@@ -77,8 +78,7 @@ def restore(path: Path, home: Path, *, now: datetime, tell: Tell = untold) -> Re
             aside = Aside(home, "restore", now)
             for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "spaces"):
                 aside.take(home / name)
-            (staging / "spaces").mkdir(exist_ok=True)
-            (staging / "spaces").chmod(0o700)
+            make_folder(staging / "spaces")
             (staging / "spaces").replace(home / "spaces")
             files.sync_folder(home)
             (staging / DATABASE).replace(home / DATABASE)
@@ -129,10 +129,9 @@ def _unpacked(path: Path, to: Path, tell: Tell) -> BackupManifest:
         for name, member in manifest.members.items():
             step(1)
             target = to / name
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with target.open("xb") as file:
+            make_folder(target.parent)
+            with open_private(target, "xb") as file:
                 archive.unpack(packed, name, member, file)
                 file.flush()
                 os.fsync(file.fileno())
-            target.chmod(0o600)
     return manifest

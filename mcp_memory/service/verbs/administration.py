@@ -145,6 +145,12 @@ class AdministrationVerbs(RetentionVerbs):
 
     followed_logs = of_store(Store.followed_logs)
     note_followed = of_store(Store.note_followed_log)
+
+    @in_thread
+    def secret(self, purpose: str) -> bytes:
+        """Return the secret key of the home for one purpose; see `core.keyed`. It must not be stored."""
+        return self._parts.store.secret(purpose)
+
     known_client_ids = of_store(Store.known_client_ids)
     kept_calls = of_store(Store.stored_calls)
 
@@ -267,7 +273,7 @@ class AdministrationVerbs(RetentionVerbs):
         new: list[str] = []
         for turns in self._turns():
             given = [NewTurn(role=turn.role, content=turn.content, name=turn.name) for turn in turns]
-            judged = zip(turns, flag_turns(store, self.space, given), strict=True)
+            judged = zip(turns, flag_turns(store, self.space, given, at_once=None), strict=True)
             new += self._hold({turn.id: why for turn, one in judged if (why := (*one.held, *_secret(turn)))})
         last: str | None = None
         while atoms := store.list_atoms(self.space, filters=Filters(), after=last, limit=_PAGE):

@@ -22,7 +22,7 @@ from mcp_memory.core.types import (
     ShownTurns,
 )
 from mcp_memory.service.verbs.base import in_thread
-from mcp_memory.service.verbs.longterm import LongtermVerbs
+from mcp_memory.service.verbs.longterm import MAX_BUDGET, LongtermVerbs
 from mcp_memory.service.verbs.tasks import TaskVerbs
 
 if TYPE_CHECKING:
@@ -87,11 +87,11 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
         # As JSON, line ends and quotation marks take more.
         first = budget_tokens - FRAME_TOKENS - budget_tokens // 20
         found = await self._within(recalled, budget_tokens, first=first, also_as_json=True)
-        if found.left_out and not (found.stable or found.dynamic):
-            enough = budget_tokens
-            while not (found.stable or found.dynamic):
-                enough = enough * 3 // 2
-                found = await recalled(enough - FRAME_TOKENS)
+        enough = budget_tokens
+        while found.left_out and not (found.stable or found.dynamic) and enough < MAX_BUDGET:
+            enough = min(enough * 3 // 2, MAX_BUDGET)
+            found = await recalled(enough - FRAME_TOKENS)  # empty if the rows were forgotten meanwhile
+        if enough > budget_tokens and (found.stable or found.dynamic):
             raise InvalidInput(
                 f"budget_tokens={budget_tokens} holds nothing of what was found. Ask again with budget_tokens={enough}."
             )

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from mcp_memory.core.errors import EmbeddingFailed, NotFound
+from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import (
@@ -33,6 +34,8 @@ from mcp_memory.store.values import Filters, RecallEntry, RecallHow
 Results = TypeVar("Results", TurnResults, MemoryResults)
 
 MAX_NEIGHBOURS = 10
+MAX_BUDGET = 100_000
+"""The largest token budget of a recall."""
 _QUERY_CHARS = 300  # of a query in the log of recalls
 _ROW = re.compile(r"(?:[at]\d{1,18}|r-[0-9a-f]{12,64})(?![\w-])", re.ASCII)
 WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
@@ -45,8 +48,9 @@ class LongtermVerbs(Verbs):
     def record_turns(self, turns: Sequence[NewTurn], *, session: str | None = None) -> Recorded:
         """Store messages verbatim, in order, and index their words. Known ones are not stored again.
 
-        The background embeds them. Raises InvalidInput, storing nothing, for an empty or oversized turn or a session
-        name that cannot be part of a file name.
+        Turns with nothing to store are left out and counted (`emptied`). What a client attached to a user's message is
+        stored as a turn of its own, a tool's. The background embeds them. Raises InvalidInput, storing nothing, for an
+        oversized turn or a session name that cannot be part of a file name.
         """
         from mcp_memory.longterm.turns import admit
         from mcp_memory.longterm.verification.trust import flag_turns
@@ -136,6 +140,7 @@ class LongtermVerbs(Verbs):
         from mcp_memory.longterm.search.pages import asked_at
 
         in_range(limit, "limit", 1, MAX_LIMIT)
+        query = without_private(query)
         parts, asking = self._parts, self._parts.asking()
         at = asked_at(cursor, parts.now())
         begin, end = parts.times(since, until, now=at)
@@ -195,12 +200,13 @@ class LongtermVerbs(Verbs):
         cites: Sequence[str] = (),
         source: Source = "user",
         session: str | None = None,
+        typed: bool = False,
     ) -> Remembered:
         """Store one explicit statement; report replaced and similar ones.
 
-        `source` says who stated it. Rules and traits come from the user: a rule that no recorded turn of the user
-        states is quarantined, and so is a text of a tool's output that the user never said; the answer says so
-        (`longterm.verification.trust`). So record the user's words before a rule.
+        `source` says who stated it. What is said of the user, or asked by them, needs their own words: a rule, a trait
+        or a fact that no recorded turn of the user states is quarantined, and the answer says so
+        (`longterm.verification.trust`). So record the user's words first. `typed`: the user typed the statement itself.
 
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.
@@ -217,6 +223,11 @@ class LongtermVerbs(Verbs):
         parts = self._parts
         now = parts.now()
         older = parts.store.atoms(self.space, supersedes)
+        known = {one.id for one in older}
+        if unknown := [id for id in supersedes if id not in known]:  # a quarantined statement would not name them
+            raise NotFound(
+                f"There is no atom {unknown[0]} to supersede. Find it with memory_search; nothing was stored."
+            )
         if not (entity or relation or value) and (kept := fact_still_stated(parts.store, self.space, text, older)):
             entity, relation, value = kept.entity, kept.relation, kept.value
         atom = explicit_atom(
@@ -235,7 +246,7 @@ class LongtermVerbs(Verbs):
             about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=about)
         asking = parts.asking()
-        atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors)
+        atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors, typed=typed)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
         if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
@@ -299,7 +310,8 @@ class LongtermVerbs(Verbs):
     def _recalled(self, query: str, session: str | None, budget: int) -> Bundle:
         from mcp_memory.longterm.recall import blocks
 
-        in_range(budget, "budget_tokens", 1, 100_000)
+        in_range(budget, "budget_tokens", 1, MAX_BUDGET)
+        query = without_private(query)
         parts = self._parts
         context = parts.scheduler.context()
         return blocks.bundle(context, query, session=session, counter=parts.counter, budget=budget)
@@ -324,7 +336,7 @@ class LongtermVerbs(Verbs):
         """
         from mcp_memory.longterm.recall import blocks
 
-        parts = self._parts
+        parts, query = self._parts, without_private(query)
         found = blocks.automatic(
             parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
         )
@@ -334,16 +346,17 @@ class LongtermVerbs(Verbs):
         """Note in the log of recalls which rows a context got; the query only where contents are logged."""
         from mcp_memory.longterm.recall.blocks import named
 
+        query = without_private(query)
         if found.tokens:
             ids = (row[0] for block in (found.stable, found.dynamic) for id in named(block) if (row := _ROW.match(id)))
             shows_query = self.settings.log_contents and query.strip()
             entry = RecallEntry(
                 at=self._parts.now(),
                 how=how,
-                session=mask(one_line(session or self.session, 100)),
+                session=one_line(mask(session or self.session), 100),
                 ids=tuple(dict.fromkeys(ids)),
                 tokens=found.tokens,
-                query=mask(one_line(query, _QUERY_CHARS)) if shows_query else None,
+                query=one_line(mask(query), _QUERY_CHARS) if shows_query else None,
             )
             self._parts.recall_log.note(self.space, entry)
         return found

@@ -25,6 +25,7 @@ from mcp_memory.store.values import Conflict, Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from mcp_memory.core.process_registry import HomeProcess
     from mcp_memory.store.forgetting import How, Keeping, Policy, Purged
@@ -60,12 +61,16 @@ class PurgeReport:
     """An earlier purge was killed before its verification: its words are erased, but were not searched for."""
     provable: bool = True
     """False in PostgreSQL, whose pages, log, standbys and backups keep deleted bytes for a while, out of our sight."""
+    copies: Sequence[str] = ()
+    """Backups in the home with rows that this purge or an earlier one erased."""
+    deleted: Sequence[str] = ()
+    """Such backups that were deleted."""
     bucket: str | None = None
     """The bucket that results were deleted from; if it has versioning, it keeps the deleted versions."""
 
     @property
     def is_proven(self) -> bool:
-        """Nothing of it is left in this home, copies aside."""
+        """Whether nothing of it is left in this home, copies aside."""
         return self.shredded and (self.proof is None or not (self.proof.found or self.proof.unread))
 
 
@@ -106,13 +111,16 @@ class RetentionVerbs(Verbs):
         reason: str = "",
         dry_run: bool | None = None,
         undo: str | None = None,
+        also: bool = False,
     ) -> Forgotten:
         """Take turns, atoms and refs out of every search; with `undo`, restore those of a tombstone.
 
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
-        it is a dry run, unless `dry_run` is False.
+        it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
+        with `also=True` they are forgotten as well.
         """
         from mcp_memory.longterm import forgetting
+        from mcp_memory.longterm.restatements import restatements
 
         if undo:
             if ids or query or session or since or until:
@@ -130,9 +138,14 @@ class RetentionVerbs(Verbs):
         if not wanted:
             return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
         reach = store.reach(self.space, wanted)
+        said = restatements(store, self.space, reach)
+        if also and said:
+            wanted = [*wanted, *said]
+            reach, said = store.reach(self.space, wanted), []
         previews = forgetting.previews(store, self.space, reach.ids[:_LISTED])
         along = forgetting.forgotten_along(store, self.space, reach, query=query)
         along += self._told_still(query, reach.refs)
+        also_previews = forgetting.previews(store, self.space, said)
         tombstone = None
         if not shows:
             how = forgetting.forgetting_method(query=query, session=session, timed=bool(since or until))
@@ -146,6 +159,8 @@ class RetentionVerbs(Verbs):
             undone=False,
             total=len(gone),
             along=along,
+            also=said,
+            also_previews=also_previews,
         )
 
     @in_thread
@@ -247,7 +262,8 @@ class RetentionVerbs(Verbs):
         """Erase the rows of these tombstones, and search every file of the home for remains.
 
         Other processes may have the home open: rows and files change in one transaction, and their writes wait while
-        the database is rebuilt. Their memory is not touched. Without tombstones it finishes an interrupted purge.
+        the database is rebuilt. Their memory is not touched. Without tombstones it finishes an interrupted purge, and
+        searches the backups of the home for rows that earlier purges erased. `delete_copies` deletes those backups.
         Raises NotFound, changing nothing, for a tombstone that cannot be purged.
         """
         return self._erase(tombstones, delete_copies=delete_copies)
@@ -266,17 +282,28 @@ class RetentionVerbs(Verbs):
         # Readers of an older state delay it.
         shredded = any(store.secure_delete() for _ in range(_TRIES)) if chosen or cut_short else True
         if chosen:
-            traces = Traces(done.texts)
+            traces = Traces(done.texts, words=done.texts, names=done.names)
             also_in = store.exclude_retained(traces)
             proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
         if shredded:
             store.note_verified([*cut_short, *(f"{self.space}/{one}" for one in done.tombstones[:1])])
+        copies = self._backups_with_purged_rows() if delete_copies or not chosen else []
+        for path in copies if delete_copies else ():
+            path.unlink(missing_ok=True)
+        named = [path.relative_to(home).as_posix() for path in copies]
         return _report(done)(
+            copies=() if delete_copies else named,
+            deleted=named if delete_copies else (),
             shredded=shredded,
             beside=process_registry.other_processes(home),
             proof=proof,
             cut_short=bool(cut_short),
         )
+
+    def _backups_with_purged_rows(self) -> list[Path]:
+        from mcp_memory.service.upkeep.backup import with_purged_rows
+
+        return with_purged_rows(self.settings.home, self._parts.store.home_id())
 
     def _purged(self, tombstones: Sequence[str]) -> Purged:
         from mcp_memory.longterm.forgetting import pages_without

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
+from mcp_memory.core.private import without_private
 from mcp_memory.core.process_registry import all_processes
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.service.verbs.base import MAX_LIMIT, Verbs, in_range, in_thread, notes, of_store
@@ -109,6 +110,7 @@ class StatusVerbs(Verbs):
         from mcp_memory.longterm.search.explain import explain
         from mcp_memory.store.values import Filters
 
+        query = without_private(query)
         _not_empty(query)
         in_range(limit, "limit", 1, MAX_LIMIT)
         parts, now = self._parts, self._parts.now()
@@ -130,6 +132,7 @@ class StatusVerbs(Verbs):
         """Explain what recall would bring for a question, and why. Raises InvalidInput without a query."""
         from mcp_memory.longterm.recall.blocks import recalled
 
+        query = without_private(query)
         _not_empty(query)
         in_range(budget_tokens, "budget_tokens", 100, 100_000)
         parts = self._parts

@@ -26,6 +26,7 @@ from functools import cache
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.text import normalize
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language import patterns_of
 from mcp_memory.language.words import base_terms, function_words
@@ -181,9 +182,9 @@ def _goal(row: CanvasRow) -> str:
 
 def _words(text: str) -> str:
     """Letters, marks and digits of any script in lower case, everything else one hyphen."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = normalize("NFKC", text).casefold()
     kept = "".join(char if unicodedata.category(char)[0] in "LMN" else "-" for char in folded)
-    return re.sub("-+", "-", unicodedata.normalize("NFC", kept)).strip("-")
+    return re.sub("-+", "-", normalize("NFC", kept)).strip("-")
 
 
 TITLES_HEARD = 12
@@ -311,7 +312,7 @@ def _step(store: Store, space: str, call: IncomingCall, state: CanvasState) -> C
         title=call.title,
         summary=call.summary,
         now=call.now,
-        name=mask(clean(call.step or "", TITLE_LIMIT)) or None,
+        name=clean(mask(call.step or ""), TITLE_LIMIT) or None,
         after=dict(_followed(state, each) for each in call.after),
         status=call.status,
         intent=call.intent,

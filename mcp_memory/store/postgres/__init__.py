@@ -18,12 +18,12 @@
 | `turn_columns` | turn metadata of the turns that a search met, and totals |
 """
 
+from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput
 
 try:
     import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
 except ImportError:
     raise InvalidInput(
-        "Setting 'store' names a PostgreSQL database, and its driver is not installed: `pip install "
-        "'memory-pyramid[postgres]'`."
+        f"Setting 'store' names a PostgreSQL database, and its driver is not installed: `{install_hint('postgres')}`."
     ) from None

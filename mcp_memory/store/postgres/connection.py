@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -61,7 +61,7 @@ class PostgresConnection:
         yield from map(_row, cursor.fetchall())
 
 
-@cache
+@lru_cache(maxsize=2_048)  # some statements have numbers in them
 def _translated(sql: str) -> bytes:
     """Return a statement with psycopg's placeholders for `?`. CROSS JOIN … ON only orders the joins of SQLite."""
 

@@ -20,7 +20,10 @@ import psycopg
 from psycopg import errors, sql
 
 from mcp_memory.core.errors import InvalidInput, NewerHome, Refused, StoreUnavailable
-from mcp_memory.store.postgres.schema import create_tables
+from mcp_memory.store.postgres.connection import PostgresConnection
+from mcp_memory.store.postgres.schema import EVERY, create_tables
+from mcp_memory.store.sql import keying
+from mcp_memory.store.sql.transaction import HomeTransaction
 
 __all__ = ["STEPS", "Phase", "Step", "application_name", "expanded", "grant", "migrate", "set_settings"]
 
@@ -46,7 +49,26 @@ class Step:
         return int(self.name[:4])
 
 
-STEPS: list[Step] = [Step(name="0001-baseline", expand=create_tables)]
+def _key_identifiers(con: Connection) -> None:
+    """Key the identifiers that were plain hashes; see `sql.keying`."""
+    tx = HomeTransaction(PostgresConnection(con))
+    tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
+    keying.key_identifiers(tx)
+    keying.key_file_hashes(tx)
+
+
+def _key_late_identifiers(con: Connection) -> bool:
+    """Key what programs of the older version have written meanwhile."""
+    tx = HomeTransaction(PostgresConnection(con))
+    tx.run("SELECT set_config('mcp_memory.space', ?, true)", EVERY)
+    keying.key_identifiers(tx)
+    return False
+
+
+STEPS: list[Step] = [
+    Step(name="0001-baseline", expand=create_tables),
+    Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
+]
 
 _NEW_TABLE = """
     CREATE TABLE IF NOT EXISTS migration (

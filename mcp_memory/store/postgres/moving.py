@@ -54,6 +54,7 @@ class MovablePostgres(PostgresStore):
             database.close()
             raise
         self.name = self.place
+        self._address = url, objects
 
     def read_still(self, work: Callable[[HomeTransaction], T]) -> T:
         def read(con: Any) -> T:
@@ -79,6 +80,9 @@ class MovablePostgres(PostgresStore):
             return work(tx, *args, **kwargs)
 
         return super().write_home(write)
+
+    def reopen(self) -> MovablePostgres:
+        return MovablePostgres(*self._address)
 
     def in_space(self, tx: HomeTransaction, space: str) -> PostgresTransaction:
         con = _connection(tx).con

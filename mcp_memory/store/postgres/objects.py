@@ -23,6 +23,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Protocol
 
+from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 
 __all__ = ["Bucket", "NotUploaded", "Objects", "Part", "Rows", "Stored", "Uploads", "open_bucket"]
@@ -120,7 +121,7 @@ class Bucket:
             from obstore.store import S3Store
         except ImportError:
             raise InvalidInput(
-                "Setting 'objects' names a bucket, and its client is not installed: `pip install 'memory-pyramid[s3]'`."
+                f"Setting 'objects' names a bucket, and its client is not installed: `{install_hint('s3')}`."
             ) from None
         self.name = address
         self._resting = (0.0, "")  # until when, and why

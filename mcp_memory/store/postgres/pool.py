@@ -19,6 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from mcp_memory.core import telemetry
 from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.store.nesting import NestingGuard
 
 __all__ = ["Pool", "PoolExhausted"]
 
@@ -42,6 +43,7 @@ class Pool:
         self._conninfo = conninfo
         self._equip = equip
         self._places = BoundedSemaphore(size)
+        self._nesting = NestingGuard()
         self._lock = Lock()
         self._unused: deque[tuple[Connection, float, float]] = deque()  # with when it was opened, and last used
         self._closed = False
@@ -50,18 +52,24 @@ class Pool:
     def connection(self) -> Generator[Connection]:
         """Lend a connection, to be given back with no transaction open; one that is not in order is closed.
 
-        Raises PoolExhausted, psycopg.OperationalError if none can be opened, StoreUnavailable after `close()`.
+        Raises PoolExhausted, psycopg.OperationalError if none can be opened, StoreUnavailable after `close()`, and
+        NestedCall in a thread that has one already.
         """
         asked = time.monotonic()
-        if not self._places.acquire(timeout=self.wait):
-            raise PoolExhausted
-        try:
+        with self._nesting.call(), self._place():
             con, opened = self._take()
             telemetry.note("pool_wait_ms", round((time.monotonic() - asked) * 1_000, 3))
             try:
                 yield con
             finally:
                 self._give_back(con, opened)
+
+    @contextmanager
+    def _place(self) -> Generator[None]:
+        if not self._places.acquire(timeout=self.wait):
+            raise PoolExhausted
+        try:
+            yield
         finally:
             self._places.release()
 

@@ -162,6 +162,8 @@ class SpaceObjects:
         self._tx.has_removed |= path.startswith(_RESULTS)
         self._tx.run("DELETE FROM object WHERE space = :space AND path = ?", path)
 
+    def discard(self, path: str) -> None: ...
+
     def append(
         self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
     ) -> None: ...

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mcp_memory.core.lru import LRU
 from mcp_memory.store.postgres.terms import passing
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Totals
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from mcp_memory.store.postgres.transaction import PostgresTransaction
 
 __all__ = ["Turns"]
+
+_MOST_SPACES = 1_000
 
 _PACKED = {
     "row": ("int8send(r.id)", ">i8"),
@@ -76,7 +79,7 @@ class Turns:
     """Reads metadata and totals of turns; one per store, safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _CountedTurns] = {}
+        self._known = LRU[int, _CountedTurns](_MOST_SPACES)
 
     def totals(self, tx: PostgresTransaction) -> Totals:
         counted = self._counted(tx)
@@ -110,12 +113,12 @@ class Turns:
         )
 
     def _counted(self, tx: PostgresTransaction) -> _CountedTurns:
-        known = self._known.get(tx.space, _CountedTurns())
+        known = self._known.get(tx.space) or _CountedTurns()
         newest: int = tx.get("SELECT coalesce(max(id), 0) FROM turn WHERE space = :space")
         if newest < known.upto:  # seen from an earlier moment, or rows were lost with a server
             known = _CountedTurns()
         if newest > known.upto:
-            known = self._known[tx.space] = _counted(tx, known, newest)
+            known = self._known.put(tx.space, _counted(tx, known, newest))
         return known
 
 

@@ -1,7 +1,10 @@
 """Digests that recognise forgotten content when it is given again: keyed hashes, rows of `forgotten`.
 
-Digests remain after a purge has erased the words. Each home has a secret key, so the words cannot be guessed from the
-digests alone. Words are compared without case, width and white space. A short turn is recognised by its words and its
+Digests remain after a purge has erased the words. Each home has a secret key, which no export or log contains, so the
+words cannot be guessed from the digests alone. For the same reason the ids that importers derive from the text of a
+turn, which may hold a secret that is masked in the stored turn, are stored as keyed digests (`keyed_id`).
+
+Words are compared without case, width and white space. A short turn is recognised by its words and its
 time (without a time, by its session), because many people say "yes, please": forgetting one of these turns must not
 match the others. Statements and texts imported from other programs may repeat the words of a turn, so they are
 compared with turns of every role.
@@ -10,8 +13,10 @@ compared with turns of every role.
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Sequence
 
+from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.types import NewTurn
 from mcp_memory.language.words import fold
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, to_ms
@@ -21,14 +26,21 @@ __all__ = [
     "Key",
     "add",
     "covered",
+    "derived_id",
     "folded",
     "forgotten_ref",
     "forgotten_statement",
     "forgotten_turns",
     "forgotten_words",
     "husk_hash",
+    "is_keyed",
     "key_of",
+    "keyed_id",
     "of",
+    "purged_id",
+    "purged_ref",
+    "secret",
+    "words_id",
 ]
 
 Key = bytes
@@ -141,6 +153,52 @@ def husk_hash(key: Key, sha256: bytes) -> bytes:
     It identifies the same turn later; without the key, words cannot be tested against it.
     """
     return _digest(key, "husk", sha256.hex())
+
+
+# --- identifiers ------------------------------------------------------------------------------------
+
+_DERIVED = re.compile(r"(?:(?P<kind>[a-z0-9][a-z0-9-]*)-)?[0-9a-f]{24}(?:[0-9a-f]{8})?")
+_KEYED = re.compile(r"(?P<kind>[a-z0-9-]*):[0-9a-f]{32}")
+
+
+def secret(tx: HomeTransaction, purpose: str) -> bytes:
+    """Return the secret key of the home for one purpose, 32 bytes."""
+    return _digest(key_of(tx), "secret", purpose)
+
+
+def derived_id(client_id: str) -> str | None:
+    """Return the kind of a client id that may be a hash of the turn's text (`import`, `log`, `mem0` …), or None.
+
+    Some clients give ids of the same form. These are keyed too, which does no harm.
+    """
+    found = _DERIVED.fullmatch(client_id) or _KEYED.fullmatch(client_id)
+    return None if found is None else found["kind"] or ""
+
+
+def is_keyed(client_id: str) -> bool:
+    """Tell whether a client id is a keyed digest, of any home."""
+    return _KEYED.fullmatch(client_id) is not None
+
+
+def keyed_id(key: Key, client_id: str) -> str:
+    """Return the form in which a client id is stored: a keyed digest if it may be a hash of the turn's text."""
+    found = _DERIVED.fullmatch(client_id)
+    return client_id if found is None else f"{found['kind'] or ''}:{keyed_hash(key, 'client id', client_id)}"
+
+
+def purged_id(key: Key, client_id: str) -> str:
+    """Return what replaces the id that a client gave to a turn or a call when that is purged."""
+    return client_id if _KEYED.fullmatch(client_id) else f"purged:{keyed_hash(key, 'purged id', client_id)}"
+
+
+def words_id(key: Key, kind: str, session: str, sha256: bytes) -> str:
+    """Return the id of a turn from the export of another home, whose key is unknown: it recognises the stored words."""
+    return f"{kind}:{keyed_hash(key, 'words', session, sha256.hex())}"
+
+
+def purged_ref(key: Key, id: str) -> str:
+    """Return what replaces the id of a purged result, which is a hash of its content."""
+    return f"r-{keyed_hash(key, 'purged ref', id)[: len(id) - 2]}"
 
 
 def _any(tx: Transaction) -> bool:

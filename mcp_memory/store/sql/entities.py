@@ -6,10 +6,10 @@ to, so that a wrong guess never merges two persons. The user is `user`, under an
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from mcp_memory.core.text import normalize
 from mcp_memory.core.types import Entity
 from mcp_memory.store.sql.transaction import Transaction, marks
 
@@ -28,7 +28,7 @@ KNOWN = (
 
 def key(name: str) -> str:
     """Return a name in the form that is compared: `ＭＡＹＡ  Lopez` is `maya lopez`."""
-    bare = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    bare = normalize("NFKC", normalize("NFKC", name).casefold())
     return " ".join(bare.split())
 
 

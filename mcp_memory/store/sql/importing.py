@@ -325,11 +325,34 @@ def _same_message(context: ImportContext, row: model.ExportedTurn) -> str | None
     """Return the turn that is the same message of the same client, from whichever store it came."""
     if row.client_id is None:
         return None
-    number = context.tx.get(
-        "SELECT id FROM turn WHERE space = :space AND client_id = ? AND sha256 = ? LIMIT 1",
-        *(row.client_id, bytes.fromhex(row.sha256)),
+    key, digest = digests.key_of(context.tx), bytes.fromhex(row.sha256)
+    ids = [digests.keyed_id(key, row.client_id)]
+    if row.dated and (kind := digests.derived_id(row.client_id)) is not None:
+        ids.append(digests.words_id(key, kind, row.session, digest))
+    found = context.tx.among(
+        "SELECT id FROM turn WHERE space = :space AND sha256 = ? AND client_id IN ({}) LIMIT 1", ids, digest
     )
-    return None if number is None else f"t{number}"
+    return f"t{found[0][0]}" if found else None
+
+
+def _local_ids(context: ImportContext, rows: Sequence[model.ExportedTurn]) -> list[str | None]:
+    """Return the client ids under which to store turns of one session.
+
+    The other home keyed its derived ids with a secret that is not in the export. A turn with a time is given an id by
+    its stored words instead, so that the history it came from is recognised here too.
+    """
+    tx = context.tx
+    key, seen = digests.key_of(tx), set[str]()
+    ids = [row.client_id for row in rows]
+    for place, row in enumerate(rows):
+        if row.client_id is None or not row.dated or not digests.is_keyed(row.client_id) or context.is_own:
+            continue
+        kind = digests.derived_id(row.client_id) or ""
+        id = digests.words_id(key, kind, row.session, bytes.fromhex(row.sha256))
+        if id not in seen and not tx.one("SELECT 1 FROM turn WHERE space = :space AND client_id = ? LIMIT 1", id):
+            ids[place] = id
+            seen.add(id)
+    return ids
 
 
 def _insert_turns(
@@ -343,13 +366,13 @@ def _insert_turns(
             content=row.content,
             name=row.name,
             said_at=row.said_at,
-            client_id=row.client_id,
+            client_id=id,
             guessed=not row.dated,
         )
-        for row in rows
+        for row, id in zip(rows, _local_ids(context, rows), strict=True)
     ]
     # Without a given time, the time of learning counts as given, except for turns imported from other programs.
-    learned = [turn if (turn.client_id or "").startswith(IMPORTED) else replace(turn, guessed=False) for turn in new]
+    learned = [turn if _is_imported(turn) else replace(turn, guessed=False) for turn in new]
     again = digests.forgotten_turns(tx, session, learned)
     context.names |= {rows[place].id: GONE for place in again}
     taken = [(row, turn) for place, (row, turn) in enumerate(zip(rows, new, strict=True)) if place not in again]
@@ -363,6 +386,10 @@ def _insert_turns(
         context.note(row.id, row.learned_at, row.origins, turn.id)
     context.stored += len(stored)
     tx.touch(f"session:{session}")
+
+
+def _is_imported(turn: NewTurn) -> bool:
+    return (turn.client_id or "").startswith((IMPORTED, f"{IMPORTED.removesuffix('-')}:"))
 
 
 # --- atoms ------------------------------------------------------------------------------------------

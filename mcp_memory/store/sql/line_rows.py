@@ -328,6 +328,8 @@ class LineImport:
     def put(self, row: Row) -> None:
         """Insert or update a row, with the rows that derive from it."""
         tx, values = self.tx, dict(row.values)
+        if values.get("client_id") is not None:  # a line of an earlier version may have a plain hash
+            values["client_id"] = digests.keyed_id(digests.key_of(tx), str(values["client_id"]))
         if row.session is not None:
             values["session"] = tx.make_session(row.session)
         if row.table == "session":
@@ -487,6 +489,7 @@ class LineImport:
 
     def _mark_ref(self, id: str, row: Row) -> None:
         tx, at = self.tx, row.fields["at"]
+        id = self._present_ref(id)
         if row.values["purged_at"] is not None:  # by its husk it is known when it comes again
             tx.run(
                 "INSERT INTO ref (space, id, path, tool, arguments, session, timestamp, bytes, sha256, content_type)"
@@ -495,6 +498,12 @@ class LineImport:
             )
         tx.run("UPDATE ref SET tombstone = ? WHERE space = :space AND id = ?", row.key["id"], id)
         word_index.forget_chunks(tx, id)
+
+    def _present_ref(self, id: str) -> str:
+        """Return the id of a ref that is here with its words, where the line has the id that a purge gave to it."""
+        key = digests.key_of(self.tx)
+        present: list[str] = self.tx.column("SELECT id FROM ref WHERE space = :space")
+        return next((one for one in present if digests.purged_ref(key, one) == id), id)
 
 
 def _pairs(values: Iterable[str], between: str) -> str:

@@ -55,6 +55,10 @@ class Movable(Engine, Store, Protocol):
         """Run `work` on one snapshot while no other program writes. Raises StoreUnavailable if another has it open."""
         ...
 
+    def reopen(self) -> Movable:
+        """Open the same memory once more: inside `read_still` this store cannot be called."""
+        ...
+
     def in_space(self, tx: HomeTransaction, space: str) -> Transaction:
         """Return the transaction of a space inside one of the home."""
         ...
@@ -100,10 +104,12 @@ def tables() -> list[Table]:
 class Move:
     """A move within one read of its source; `source` is that snapshot of the store `origin`."""
 
-    def __init__(self, origin: Movable, source: HomeTransaction, target: Movable) -> None:
+    def __init__(self, origin: Movable, source: HomeTransaction, target: Movable, *, rules_are_indexed: bool) -> None:
+        """`rules_are_indexed`: the source's index tells which turns state a rule."""
         self._origin = origin
         self._source = source
         self._target = target
+        self._rules_are_indexed = rules_are_indexed
         self._rules: dict[int, set[int] | None] = {}
 
     @cached_property
@@ -192,14 +198,12 @@ class Move:
 
                 there.index.put_stored(layer, list(found), identity, np.stack(list(found.values())))
 
-    @cached_property
-    def _knows_rules(self) -> bool:
-        return self._origin.index_progress().stale_terms == 0
-
     def _stating(self, here: Transaction) -> set[int] | None:
         """Return the turns of a space that state a rule, which are slow to find again; None if the index is stale."""
         if here.space not in self._rules:
-            self._rules = {here.space: set(here.index.with_all_terms("turn", [RULE])) if self._knows_rules else None}
+            self._rules = {
+                here.space: set(here.index.with_all_terms("turn", [RULE])) if self._rules_are_indexed else None
+            }
         return self._rules[here.space]
 
     def _empty(self, table: Table) -> None:

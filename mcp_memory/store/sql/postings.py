@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import well_formed
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.values import Layer, Posting
@@ -28,6 +29,7 @@ _RELATIVES = 3_000
 _AT_LEAST = 2  # terms to look for, common ones where there are no others
 _MOST = 64
 _REMEMBERED = 10_000
+_MOST_SPACES = 1_000
 
 
 class TermRows(Protocol):
@@ -57,15 +59,14 @@ class CommonTerms:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Layer, int], tuple[int, set[str]]] = {}
+        self._known = LRU[tuple[Layer, int], tuple[int, set[str]]](_MOST_SPACES)
 
     def of(self, tx: Transaction, layer: Layer) -> set[str]:
         newest: int = tx.get("SELECT coalesce(max(id), 0) FROM tombstone WHERE space = :space")
-        tombstone, known = self._known.get((layer, tx.space), (newest, set[str]()))
-        if tombstone != newest:
-            known = set[str]()
-        self._known[layer, tx.space] = newest, known
-        return known
+        known = self._known.get((layer, tx.space))
+        if known is None or known[0] != newest:
+            known = self._known.put((layer, tx.space), (newest, set[str]()))
+        return known[1]
 
 
 def read(index: TermRows, wanted: Sequence[str], *, also: Sequence[str] = (), common: set[str]) -> list[Posting]:

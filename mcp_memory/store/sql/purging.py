@@ -11,7 +11,7 @@ It is one transaction that also rewrites the files. What the engine keeps of del
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,8 +22,8 @@ from mcp_memory.store import files
 from mcp_memory.store.citations import cited, left_of
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
-from mcp_memory.store.sql import canvases, digests, forgetting, line_files, pages
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, from_ms, marks, number_of, to_ms
+from mcp_memory.store.sql import canvases, digests, forgetting, line_files, pages, purged_names, renaming
+from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number_of, to_ms
 
 __all__ = ["purge"]
 
@@ -50,7 +50,9 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     numbers = [_tombstone(tx, id) for id in what.tombstones]
     gone = _Gone(tx, numbers)
     texts = list(dict.fromkeys(text for text in gone.texts() if text))
-    days, sessions, paths = gone.days(), gone.sessions(), gone.paths()
+    names = gone.names()
+    days, paths = gone.days(), gone.paths()
+    touched = gone.session_numbers()
     at = to_ms(now)
     gone.erase_atoms(at)
     gone.erase_turns(at)
@@ -60,13 +62,19 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
         tx.run("UPDATE persona SET text = ?, reason = NULL WHERE space = :space AND version = ?", text, version)
     _forget_questions(tx)
     tx.run("UPDATE recall SET query = NULL WHERE space = :space")
-    _sweep(tx, Traces(texts))
+    says = purged_names.says_erased_words(tx, texts)
+    _sweep(tx, Traces(texts), says)
     _erase_from_canvases(tx, gone.refs)
+    stale = gone.rename_refs()
     tx.many("UPDATE tombstone SET purged_at = ? WHERE space = :space AND id = ?", [(at, number) for number in numbers])
-    forgetting.log_tombstones(tx, numbers)
-    for path in [*(f"conversations/{day}.jsonl" for day in days), *(f"offload-{name}.jsonl" for name in sessions)]:
+    erased = purged_names.erase_names(tx, numbers, touched, says)
+    forgetting.log_tombstones(tx, numbers)  # fails if the file has lines that are not in the database
+    tx.files.rewrite(forgetting.TOMBSTONES_FILE, forgetting.tombstone_lines(tx))
+    stale -= {f"offload-{name}.jsonl" for name in erased.sessions}
+    stale |= erased.paths | {f"conversations/{day}.jsonl" for day in days} | gone.record_files(touched)
+    for path in sorted(stale - {forgetting.TOMBSTONES_FILE, canvases.FILE}):
         tx.files.rewrite(path, line_files.lines_of(tx, path))
-    if gone.refs:
+    if (gone.refs or erased.sessions) and tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1"):
         tx.files.rewrite(canvases.FILE, canvases.lines(tx))
     pages.write_scene_files(tx)
     tx.touch("persona")
@@ -78,6 +86,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
         atoms=len(gone.atoms),
         refs=len(gone.refs),
         texts=texts,
+        names=list(dict.fromkeys([*names, *erased.texts])),
     )
 
 
@@ -130,14 +139,40 @@ class _Gone:
         rows = self._tx.among("SELECT learned_at FROM turn WHERE space = :space AND id IN ({})", self.turns)
         return sorted({from_ms(moment).astimezone(UTC).date().isoformat() for (moment,) in rows})
 
-    def sessions(self) -> list[str]:
-        """Return the sessions with records of the results."""
+    def names(self) -> list[str]:
+        """Return what the rows are called that their words are not in: by clients, speakers and tools."""
+        tx = self._tx
+        rows = [
+            *tx.among("SELECT client_id, name FROM turn WHERE space = :space AND id IN ({})", self.turns),
+            *tx.among("SELECT tool, tool_call_id FROM ref WHERE space = :space AND id IN ({})", self.refs),
+            *tx.among("SELECT path, NULL FROM ref WHERE space = :space AND id IN ({})", self.refs),
+            *tx.among("SELECT tool_call_id, NULL FROM record WHERE space = :space AND ref IN ({})", self.refs),
+            *tx.among("SELECT entity, NULL FROM fact WHERE space = :space AND atom IN ({})", self.atoms),
+        ]
+        return list(dict.fromkeys(name for row in rows for name in row if name and not digests.is_keyed(name)))
+
+    def session_numbers(self) -> set[int]:
+        """Return the sessions that the turns and results belong to."""
+        tx = self._tx
+        rows = [
+            *tx.among("SELECT session FROM turn WHERE space = :space AND id IN ({})", self.turns),
+            *tx.among("SELECT session FROM record WHERE space = :space AND ref IN ({})", self.refs),
+            *tx.among(
+                "SELECT s.id FROM ref r JOIN session s ON s.space = r.space AND s.name = r.session"
+                " WHERE r.space = :space AND r.id IN ({})",
+                self.refs,
+            ),
+        ]
+        return {number for (number,) in rows}
+
+    def record_files(self, sessions: Collection[int]) -> set[str]:
+        """Return the files with records of these sessions, by the present names of the sessions."""
         rows = self._tx.among(
             "SELECT DISTINCT s.name FROM record r JOIN session s ON s.space = r.space AND s.id = r.session"
-            " WHERE r.space = :space AND r.ref IN ({})",
-            self.refs,
+            " WHERE r.space = :space AND r.session IN ({})",
+            sessions,
         )
-        return sorted({name for (name,) in rows})
+        return {f"offload-{name}.jsonl" for (name,) in rows}
 
     def paths(self) -> list[str]:
         rows = self._tx.among("SELECT path FROM ref WHERE space = :space AND path <> '' AND id IN ({})", self.refs)
@@ -146,12 +181,16 @@ class _Gone:
     def erase_turns(self, at: int) -> None:
         tx, key = self._tx, digests.key_of(self._tx)
         hashes = tx.among(
-            "SELECT id, sha256 FROM turn WHERE space = :space AND purged_at IS NULL AND id IN ({})", self.turns
+            "SELECT id, sha256, client_id FROM turn WHERE space = :space AND purged_at IS NULL AND id IN ({})",
+            self.turns,
         )
         tx.many(
-            "UPDATE turn SET content = '', name = NULL, told = NULL, sha256 = ?, purged_at = ?"
+            "UPDATE turn SET content = '', name = NULL, told = NULL, sha256 = ?, client_id = ?, purged_at = ?"
             " WHERE space = :space AND id = ?",
-            [(digests.husk_hash(key, bytes(sha256)), at, number) for number, sha256 in hashes],
+            [
+                (digests.husk_hash(key, bytes(sha256)), client and digests.purged_id(key, client), at, number)
+                for number, sha256, client in hashes
+            ],
         )
         tx.run_among("UPDATE evidence SET quote = '' WHERE space = :space AND turn IN ({})", self.turns)
         tx.run_among(
@@ -210,6 +249,11 @@ class _Gone:
             if not gone.isdisjoint(json.loads(refs)):
                 tx.run("DELETE FROM message_edit WHERE space = :space AND id = ?", number)
 
+    def rename_refs(self) -> set[str]:
+        """Replace the ids of the results, which are hashes of their content; return the line files with these ids."""
+        tx, key = self._tx, digests.key_of(self._tx)
+        return {path for id in self.refs for _, path in renaming.rename_purged_ref(tx, key, tx.space, id)}
+
     def _release(self, ids: Sequence[str]) -> None:
         """Delete the rows' quarantine entries and citations."""
         self._tx.run_among("DELETE FROM held WHERE space = :space AND id IN ({})", ids)
@@ -261,10 +305,15 @@ def _forget_questions(tx: Transaction) -> None:
     tx.run("UPDATE stage_cursor SET wanted = 'purged' WHERE space = :space AND wanted IS NOT NULL")
 
 
-def _sweep(tx: HomeTransaction, traces: Traces) -> None:
+def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
+    """Clear columns that quote the erased texts in any space, or contain one of their words in this space."""
     for table, key, columns, clearing in _SWEPT:
         rows = tx.all(f"SELECT {key}, {columns} FROM {table}")
-        found = [row[:2] for row in rows if any(text and traces.of(text.encode()) for text in row[2:])]
+        found = [
+            row[:2]
+            for row in rows
+            if any(text and (traces.of(text.encode()) or (row[0] == tx.space and says(text))) for text in row[2:])
+        ]
         tx.many(clearing, found)
 
 

@@ -28,7 +28,7 @@ def put(tx: Transaction, new: NewRef, *, refuse: bool = True) -> Ref:
     digest = new.sha256
     for length in (12, 16, 24, 64):  # 48 bits can collide in a long life; then the id grows
         id = f"r-{digest[:length]}"
-        known = _find(tx, id)
+        known = _find(tx, id) or _find_purged(tx, id)
         if known is None or known[0].sha256 == digest or _is_husk_of(tx, known[1], digest):
             break
     else:
@@ -77,10 +77,11 @@ def masked_text(masked: tuple[MaskedPlace, ...]) -> str | None:
 
 
 def ref(tx: Transaction, id: str) -> Ref:
-    found = _find(tx, id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}")
+    id = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
+    found = _find(tx, id) or _find_purged(tx, id)
     if found is not None and found[1] is not None:
         undoing = "What was purged is gone." if found[0].sha256 == _PURGED else "`forget` can undo that."
-        raise NotFound(f"There is no ref {found[0].id!r} any more: it was forgotten. {undoing}")
+        raise NotFound(f"There is no ref {one_line(id, 40)!r} any more: it was forgotten. {undoing}")
     if found is None:
         raise NotFound(f"There is no ref {one_line(id, 40)!r} in this space. Refs look like r-9f2c1a7b3d4e.")
     return found[0]
@@ -134,6 +135,11 @@ def _is_intact(tx: Transaction, path: str) -> bool:
     except (OSError, Damaged):
         return False
     return True
+
+
+def _find_purged(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:
+    """Return the empty row that a purge left of a ref, by the id that the ref had."""
+    return _find(tx, digests.purged_ref(digests.key_of(tx), id))
 
 
 def _find(tx: Transaction, id: str) -> tuple[Ref, int | None] | None:

@@ -10,10 +10,11 @@ from typing import Any
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, to_ms
-from mcp_memory.store.values import Held, Verdict
+from mcp_memory.store.values import UNJUDGED, Held, Verdict
 
 __all__ = [
-    "HELD", "OF_ATOM", "PASSES", "THERE", "listed", "may_have_attacks", "note", "quarantine", "reasons", "review",
+    "HELD", "OF_ATOM", "PASSES", "THERE", "judge", "listed", "may_have_attacks", "note", "quarantine", "reasons",
+    "review", "unjudged",
 ]  # fmt: skip
 
 _UNRELEASED = "h.space = r.space AND h.id = 'a' || r.id AND (h.verdict IS NULL OR h.verdict <> 'released')"
@@ -63,6 +64,26 @@ def listed(tx: Transaction, ids: Iterable[str] | None = None, *, decided: bool =
 def may_have_attacks(tx: Transaction) -> bool:
     here = "EXISTS (SELECT 1 FROM {} WHERE space = :space)"
     return bool(tx.get(f"SELECT {here.format('chunk')} OR {here.format('held')}"))
+
+
+def unjudged(tx: Transaction, *, limit: int) -> list[str]:
+    marked = f'%"{UNJUDGED}"%'
+    which = "h.verdict IS NULL AND h.reasons LIKE ? ORDER BY h.at, h.id LIMIT ?"
+    return tx.column(f"SELECT h.id {HELD} AND {which}", marked, limit)
+
+
+def judge(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+    """Replace the mark `UNJUDGED` of rows by the reasons found; those without a reason are released."""
+    where = "WHERE space = :space AND id = ? AND verdict IS NULL"
+    for id, why in found.items():
+        stored = reasons(tx.get(f"SELECT reasons FROM held {where}", id))
+        if UNJUDGED not in stored:
+            continue  # reviewed or forgotten meanwhile
+        if left := [one for one in dict.fromkeys((*stored, *why)) if one != UNJUDGED]:
+            tx.run(f"UPDATE held SET reasons = ?, at = ? {where}", json.dumps(left), to_ms(now), id)
+        else:
+            tx.run(f"DELETE FROM held {where}", id)
+    tx.touch(*_topics(found))
 
 
 def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mcp_memory.core.errors import NotFound
+from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.text import one_line
 from mcp_memory.store.values import DISTIL, Layer, Vectors
 
@@ -57,6 +58,7 @@ _AT_ONCE = 500
 _MOST_DIGITS = 18
 _ROWS = 50  # that one statement inserts: engines keep it prepared for each number of rows
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STATEMENTS = 2_048  # texts of statements that are kept; some have numbers in them
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|:space\b|\?")
 
 
@@ -92,6 +94,10 @@ class Files(Protocol):
     def write(self, path: str, data: bytes) -> None: ...
 
     def remove(self, path: str) -> None: ...
+
+    def discard(self, path: str) -> None:
+        """Remove a line file whose lines are in a file of another name now."""
+        ...
 
     def append(
         self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
@@ -212,6 +218,11 @@ class HomeTransaction:
         return [self.space if is_space else next(given) for is_space in order] + list(given)
 
 
+def neutral_session(key: bytes, name: str) -> str:
+    """Return a name for a session that says nothing; only the home's key relates it to the old name."""
+    return f"session-{keyed_hash(key, 'session', name, digits=8)}"
+
+
 def _shares(members: Iterable[Value]) -> Iterator[list[Value]]:
     wanted = list(dict.fromkeys(members))
     return (wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE))
@@ -283,8 +294,14 @@ class Transaction(HomeTransaction):
             self.run_rows(sql, _values(columns), [tuple(row.values()) for row in rows])
 
     def session(self, name: str) -> int | None:
-        """Return the number of a session, None if it has no rows."""
-        return self.get("SELECT id FROM session WHERE space = :space AND name = ?", name)
+        """Return the number of a session, None if it has no rows. A name that was purged is still recognised."""
+        sql = "SELECT id FROM session WHERE space = :space AND name = ?"
+        known: int | None = self.get(sql, name)
+        return known if known is not None else self.get(sql, self.purged_name(name))
+
+    def purged_name(self, session: str) -> str:
+        """Return the name that a purge gives to a session."""
+        return neutral_session(bytes(self.get("SELECT key FROM home")), session)
 
     def make_session(self, name: str) -> int:
         """Return the number of a session; a new one is inserted."""
@@ -328,7 +345,7 @@ class Transaction(HomeTransaction):
         )
 
 
-@cache
+@lru_cache(maxsize=_STATEMENTS)
 def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
     """Return a statement with `?` for every value, and for each of them whether it is the number of the space."""
     order: list[bool] = []
@@ -342,12 +359,12 @@ def _layout(sql: str) -> tuple[str, tuple[bool, ...]]:
     return _PARAMETER.sub(placeholder, sql), tuple(order)
 
 
-@cache
+@lru_cache(maxsize=_STATEMENTS)
 def _insert(table: str, columns: tuple[str, ...]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {_values(columns)}"
 
 
-@cache
+@lru_cache(maxsize=_STATEMENTS)
 def _values(columns: tuple[str, ...]) -> str:
     return f"({', '.join(':space' if column == 'space' else '?' for column in columns)})"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -97,23 +97,35 @@ def _find(tx: Transaction, session: str) -> Iterator[Any]:
     )
 
 
-def _made(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session:
-    """Return a session that was asked for; a new one is inserted."""
+def _made(tx: Transaction, session: str, rows: Iterator[Any]) -> _Session | None:
+    """Return the session that `_find` read; a new one is inserted. None if a purge has renamed it."""
     ((number, position, last_turn, any_forgotten),) = rows
+    if number is None and any_forgotten and tx.session(session) is not None:
+        return None
     return _Session(tx.make_session(session) if number is None else number, position, last_turn, bool(any_forgotten))
 
 
 def append(
-    tx: Transaction, session: str, new: Sequence[Given], *, now: datetime, vectors: Vectors | None = None
+    tx: Transaction,
+    session: str,
+    new: Sequence[Given],
+    *,
+    now: datetime,
+    vectors: Vectors | None = None,
+    called: str | None = None,
 ) -> Appended:
+    """See `Store.append_turns`. `called` is what the client calls a session that a purge has renamed."""
     tx.make_space()
     asked = _find(tx, session)
-    lacking, gone = _not_yet_stored(tx, session, new)
+    ids = _client_ids(tx, called or session, new)
+    lacking, gone = _not_yet_stored(tx, session, new, ids)
     found = _made(tx, session, asked)
+    if found is None:
+        return append(tx, tx.purged_name(session), new, now=now, vectors=vectors, called=session)
     again = [new[i].turn for i in lacking]
-    forgotten = digests.forgotten_turns(tx, session, again) if found.any_forgotten else set[int]()
+    forgotten = digests.forgotten_turns(tx, called or session, again) if found.any_forgotten else set[int]()
     fresh = [i for place, i in enumerate(lacking) if place not in forgotten]
-    stored = _insert(tx, session, [new[i] for i in fresh], found, now=now)
+    stored = _insert(tx, session, [new[i] for i in fresh], found, ids=[ids[i] for i in fresh], now=now)
     if stored:
         if vectors is not None:
             tx.index.put_vectors("turn", [number_of(turn.id, "t") for turn in stored], vectors, rows=fresh)
@@ -124,7 +136,8 @@ def append(
 
 def count_forgotten(tx: Transaction, session: str, new: Sequence[NewTurn]) -> int:
     """Return how many of these turns `append` would leave out because they were forgotten."""
-    lacking, gone = _not_yet_stored(tx, session, [Given(turn) for turn in new])
+    given = [Given(turn) for turn in new]
+    lacking, gone = _not_yet_stored(tx, session, given, _client_ids(tx, session, given))
     return gone + len(digests.forgotten_turns(tx, session, [new[i] for i in lacking]))
 
 
@@ -139,9 +152,12 @@ def insert(
     """Insert turns with their terms at the end of their session. A note also has its atom's fields."""
     if not new:
         return []
-    return _insert(
-        tx, session, [Given(turn) for turn in new], _made(tx, session, _find(tx, session)), now=now, told=told
-    )
+    given = [Given(turn) for turn in new]
+    ids = _client_ids(tx, session, given)
+    found = _made(tx, session, _find(tx, session))
+    if found is None:
+        return insert(tx, tx.purged_name(session), new, now=now, told=told)
+    return _insert(tx, session, given, found, ids=ids, now=now, told=told)
 
 
 def _insert(
@@ -150,6 +166,7 @@ def _insert(
     new: Sequence[Given],
     at: _Session,
     *,
+    ids: Sequence[_ClientId],
     now: datetime,
     told: dict[str, Any] | None = None,
 ) -> list[Turn]:
@@ -183,14 +200,14 @@ def _insert(
                 "role": turn.role,
                 "name": turn.name,
                 "content": turn.content,
-                "client_id": turn.client_id,
+                "client_id": client.stored,
                 "said_at": to_ms(row.said_at),
                 "dated": turn.said_at is not None and not turn.guessed,
                 "learned_at": to_ms(now),
                 "sha256": one.hash,
                 "told": None if told is None else json.dumps(told),
             }
-            for id, (row, one) in enumerate(zip(stored, new, strict=True), start=first_id)
+            for id, (row, one, client) in enumerate(zip(stored, new, ids, strict=True), start=first_id)
             for turn in (one.turn,)
         ],
     )
@@ -202,10 +219,37 @@ def _insert(
     return stored
 
 
-def _not_yet_stored(tx: Transaction, session: str, new: Sequence[Given]) -> tuple[list[int], int]:
+@dataclass(frozen=True, slots=True)
+class _ClientId:
+    """The id that a client gave to a turn, as it is stored. The same turn may also be stored under one of `others`."""
+
+    stored: str | None = None
+    others: tuple[str, ...] = ()
+
+
+def _client_ids(tx: Transaction, session: str, new: Sequence[Given]) -> list[_ClientId]:
+    if all(one.turn.client_id is None for one in new):
+        return [_ClientId()] * len(new)
+    key = digests.key_of(tx)
+    return [_client_id(key, session, one) for one in new]
+
+
+def _client_id(key: digests.Key, session: str, one: Given) -> _ClientId:
+    id = one.turn.client_id
+    if id is None:
+        return _ClientId()
+    if (kind := digests.derived_id(id)) is None:
+        return _ClientId(id, (digests.purged_id(key, id),))
+    is_dated = one.turn.said_at is not None and not one.turn.guessed
+    return _ClientId(digests.keyed_id(key, id), (digests.words_id(key, kind, session, one.hash),) if is_dated else ())
+
+
+def _not_yet_stored(
+    tx: Transaction, session: str, new: Sequence[Given], ids: Sequence[_ClientId]
+) -> tuple[list[int], int]:
     """Return the indexes in `new` of turns that the session lacks, and how many others are forgotten."""
-    given = [(one.turn.client_id, one.hash) for one in new]
-    held = _held(tx, session, given)
+    given = [(client.stored, one.hash) for one, client in zip(new, ids, strict=True)]
+    held = _held(tx, session, given, {client.stored: client.others for client in ids})
     rows = _since_first(tx, session, given)
     known = [(client_id, bytes(digest)) for client_id, digest, *_ in reversed(rows)]
     if any(purged for *_, purged in rows):  # of those there is but what their hash was made to
@@ -275,13 +319,16 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, in
 
 
 def _held(
-    tx: Transaction, session: str, given: Sequence[tuple[str | None, bytes]]
+    tx: Transaction,
+    session: str,
+    given: Sequence[tuple[str | None, bytes]],
+    others: Mapping[str | None, Sequence[str]],
 ) -> Callable[[tuple[str | None, bytes]], Literal["here", "forgotten"] | None]:
     """Return a function that maps a given turn with an id to its state in the session; None if the session lacks it."""
     rows = tx.among(
         "SELECT client_id, sha256, purged_at IS NOT NULL, tombstone IS NOT NULL FROM turn WHERE space = :space"
         f" AND session = {_OF_NAME} AND client_id IN ({{}})",
-        [id for id, _ in given if id is not None],
+        [any_form for id, _ in given if id is not None for any_form in (id, *others[id])],
         session,
     )
 
@@ -290,7 +337,7 @@ def _held(
         of_id.setdefault(id, []).append((bytes(row[0]), row[1], row[2]))
 
     def held(key: tuple[str | None, bytes]) -> Literal["here", "forgotten"] | None:
-        same = of_id.get(key[0] or "", ())
+        same = [row for id in (key[0] or "", *others[key[0]]) for row in of_id.get(id, ())]
         gone = [is_gone for digest, is_purged, is_gone in same if is_purged or digest == key[1]]
         return None if not gone else "forgotten" if all(gone) else "here"
 
@@ -456,12 +503,17 @@ def note_followed_log(tx: Transaction, log: FollowedLog) -> None:
 
 def known_client_ids(tx: Transaction, ids: Sequence[str]) -> dict[str, bool]:
     """Return those of the ids that a turn of any session has, and whether it is forgotten."""
+    key = digests.key_of(tx) if ids else b""
+    given = {form: id for id in ids for form in (digests.keyed_id(key, id), digests.purged_id(key, id))}
     query = "SELECT client_id FROM turn WHERE space = :space {} AND client_id IN ({{}})"
-    here = {id for (id,) in tx.among(query.format("AND tombstone IS NULL"), ids)}
-    return {id: id not in here for (id,) in tx.among(query.format(""), ids)}
+    here = {given[form] for (form,) in tx.among(query.format("AND tombstone IS NULL"), given)}
+    return {given[form]: given[form] not in here for (form,) in tx.among(query.format(""), given)}
 
 
 def stored_calls(tx: Transaction, session: str, ids: Sequence[str]) -> set[str]:
     query = "SELECT tool_call_id FROM {} WHERE space = :space AND session = ? AND tool_call_id IN ({{}})"
-    found = (*tx.among(query.format("record"), ids, tx.session(session)), *tx.among(query.format("ref"), ids, session))
-    return {id for (id,) in found}
+    key = digests.key_of(tx) if ids else b""
+    given = {form: id for id in ids for form in (id, digests.purged_id(key, id))}
+    of_session = tx.session(session)
+    found = (*tx.among(query.format("record"), given, of_session), *tx.among(query.format("ref"), given, session))
+    return {given[form] for (form,) in found}

@@ -9,8 +9,8 @@ from typing import Protocol
 from mcp_memory.core.types import CanvasRow, NewTurn, Record
 from mcp_memory.store.sql import atoms as atom_rows
 from mcp_memory.store.sql import canvases as canvas_rows
-from mcp_memory.store.sql import entities as entity_rows
 from mcp_memory.store.sql import (
+    digests,
     evidence_rows,
     exporting,
     forgetting,
@@ -23,6 +23,7 @@ from mcp_memory.store.sql import (
     stage_outputs,
     word_index,
 )
+from mcp_memory.store.sql import entities as entity_rows
 from mcp_memory.store.sql import jobs as job_rows
 from mcp_memory.store.sql import recalls as recall_rows
 from mcp_memory.store.sql import records as record_rows
@@ -185,10 +186,13 @@ class SqlVerbs(Engine, Protocol):
     quarantine = writes(quarantine_rows.quarantine)
     quarantined = reads(quarantine_rows.listed)
     may_have_attacks = reads(quarantine_rows.may_have_attacks)
+    unjudged = reads(quarantine_rows.unjudged)
+    judge = writes(quarantine_rows.judge)
     review = writes(quarantine_rows.review)
 
     # export and import
     home_id = reads_home(exporting.home_id)
+    secret = reads_home(digests.secret)
     import_rows = writes(importing.import_rows)
     known_as = reads(importing.known_as)
     forgotten_statements = reads(importing.forgotten_statements)

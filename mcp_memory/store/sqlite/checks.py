@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import read_own
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
@@ -157,7 +157,7 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
     refs: Any = con.execute("SELECT id, path, sha256 FROM ref WHERE space = ? AND tombstone IS NULL", (space,))
     for id, path, digest in refs:
         try:
-            fields, _ = files.read_ref_file(read_regular(folder / path))
+            fields, _ = files.read_ref_file(read_own(folder / path))
         except FileNotFoundError:
             yield f"The file of {id} is missing: {path}. {_from_a_backup(id)}"
         except OSError as error:
@@ -174,7 +174,7 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
         if f"refs/{path.name}" in known:
             continue
         try:
-            files.read_ref_file(read_regular(path))
+            files.read_ref_file(read_own(path))
         except FileNotFoundError:
             continue  # gone since it was listed
         except OSError as error:

@@ -2,8 +2,13 @@
 
 `write` and `read` take a plain function of a connection; a connection or cursor never leaves them. Writes are `BEGIN
 IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes. Each first restores files that
-an uncommitted transaction has written. Reads see one snapshot and never wait for a writer. Any thread may call;
-connections are not bound to threads. A home that cannot be written to is opened read-only.
+an uncommitted transaction has written. Reads see one snapshot and never wait for a writer; they wait a limited time
+for a connection of the pool. Any thread may call, but not from inside `work` (see `nesting`); connections are not bound
+to threads. A home that cannot be written to is opened read-only.
+
+Open connections outlive the files that they opened. So each call first compares the home and the database with those
+that were opened, and raises HomeGone if they were removed or replaced: what somebody deleted is neither shown nor
+written again.
 
 Errors of SQLite and the file system become sentences with the next step.
 """
@@ -22,11 +27,15 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from mcp_memory.core.errors import DamagedRow, NoRoom, StoreUnavailable
+from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, StoreUnavailable
+from mcp_memory.core.opened_folder import OpenedFolder
 from mcp_memory.store import write_intents
+from mcp_memory.store.nesting import NestingGuard
+from mcp_memory.store.sql.line_files import lines_of
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import line_files, unreadable
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
+from mcp_memory.store.sqlite.transaction import SqliteTransaction
 from mcp_memory.store.sqlite.upkeep import recovery
 from mcp_memory.store.sqlite.vector_extension import load_vectors
 from mcp_memory.store.values import TakenBack
@@ -50,19 +59,26 @@ class _Unsettled(Exception):
 class Database:
     """The open file. The constructor opens it completely or raises; `close()` may be called twice."""
 
-    def __init__(self, home: Path) -> None:
-        """Open or create `memory.db` in `home`. Raises StoreUnavailable."""
+    def __init__(self, home: Path, *, pool_wait: float = 30.0) -> None:
+        """Open or create `memory.db` in `home`. Raises StoreUnavailable.
+
+        `pool_wait`: seconds that a read waits for a connection while all are in use.
+        """
         self.home = home
         self.path = home / homes.DATABASE
         self.read_only = homes.why_read_only(home)
         """Why nothing can be written here; None where it can."""
         self._write_lock = threading.Lock()
+        self._nesting = NestingGuard()
+        self._pool_wait = pool_wait
         self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
         for _ in range(_READERS):
             self._readers.put(None)  # opened when first needed
         self._closed = False
         with explained(self.home):
             self._writer = None if self.read_only else self._open_writer()
+            # A home that is only read has no open connections between two reads: what is there now is what counts.
+            self._opened = None if self.read_only else OpenedFolder(home, self.path)
         self.taken_back: list[TakenBack] = []
         """What the files had and the database had lost, when this opened it."""
         if self.read_only:
@@ -71,6 +87,16 @@ class Database:
             if write_intents.left(home):
                 self.write(lambda con: None)
             self._catch_up()
+            self._rewrite_stale_files()
+
+    def _rewrite_stale_files(self) -> None:
+        """Write the line files again that show what a step of the schema has replaced in the rows."""
+        while stale := self.read(line_files.stale):
+            try:
+                self.write(_rewrite, self.home, *stale[0])
+            except StoreUnavailable as error:  # a full disk must not prevent reading
+                logger.warning("%s cannot be written again yet: %s", stale[0][1], error)
+                return
 
     def _catch_up(self) -> None:
         """Recover lines that the files have and the database has lost, before their numbers are given again."""
@@ -87,7 +113,7 @@ class Database:
 
     def write(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on a connection in one transaction: committed when this returns, rolled back if it raises."""
-        with explained(self.home), self._write_lock:
+        with explained(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
             con = self._free_writer()
             for _ in range(_SETTLINGS):
@@ -114,21 +140,25 @@ class Database:
         **kwargs: P.kwargs,
     ) -> T:
         """Run `work` unless there is a mark. Checked inside the transaction: its writer may have died just before."""
+        self._must_be_same()
         if write_intents.left(self.home):
             raise _Unsettled
         return work(con, *args, **kwargs)
 
     def outside(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `work` on the writing connection without a transaction, which SQLite requires for e.g. VACUUM."""
-        with explained(self.home), self._write_lock:
+        with explained(self.home), self._nesting.call(), self._write_lock:
             self._must_be_open()
             return work(self._free_writer(), *args, **kwargs)
 
     def read(self, work: Callable[Concatenate[apsw.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` on a connection that cannot write; all its queries see one snapshot."""
-        with explained(self.home):
+        """Run `work` on a connection that cannot write; all its queries see one snapshot.
+
+        Raises StoreUnavailable if all connections stay in use.
+        """
+        with explained(self.home), self._nesting.call():
             self._must_be_open()
-            con = self._readers.get()
+            con = self._free_reader()
             try:
                 if con is None:
                     con = self._open_reader()
@@ -151,7 +181,7 @@ class Database:
 
     def close(self) -> None:
         """Close every connection, after waiting for running readers."""
-        with self._write_lock:
+        with self._nesting.call(), self._write_lock:
             if self._closed:
                 return
             self._closed = True
@@ -163,10 +193,27 @@ class Database:
                 self._readers.put(None)
             if self._writer is not None:
                 self._writer.close()
+            if self._opened is not None:
+                self._opened.close()
 
     def _must_be_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("The store is closed. Open it again with open_memory().")
+        self._must_be_same()
+
+    def _must_be_same(self) -> None:
+        if self._opened is not None and not self._opened.is_current():
+            raise HomeGone(self.home)
+
+    def _free_reader(self) -> apsw.Connection | None:
+        """Take a connection from the pool; None if it has yet to be opened."""
+        try:
+            return self._readers.get(timeout=self._pool_wait)
+        except queue.Empty:
+            raise StoreUnavailable(
+                f"All {_READERS} reading connections to {self.path} have been in use for {self._pool_wait:g} s. "
+                "Nothing was read; try again when exports, backups and long searches have ended."
+            ) from None
 
     def _free_writer(self) -> apsw.Connection:
         """Return the writing connection, without open cursors.
@@ -205,6 +252,13 @@ class Database:
             f"This memory can only be read: {self.read_only}. Nothing was written. Give yourself the right to write "
             "there, or copy the home to a folder of yours and name that with MCP_MEMORY_HOME."
         )
+
+
+def _rewrite(con: apsw.Connection, home: Path, space: str, path: str) -> None:
+    tx = SqliteTransaction(con, home, space)
+    if line_files.committed(con, tx.space, path) is not None:
+        tx.files.rewrite(path, lines_of(tx, path))
+    tx.run("DELETE FROM stale_file WHERE space = :space AND path = ?", path)
 
 
 def _in_transaction(

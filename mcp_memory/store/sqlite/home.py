@@ -4,25 +4,60 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
+import re
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.regular_files import read_regular
-from mcp_memory.store.files import database_is_gone, write_whole
+from mcp_memory.core.private_files import make_folder, open_private
+from mcp_memory.core.regular_files import read_own
+from mcp_memory.store.files import database_is_gone, is_there, write_whole
 
-__all__ = ["DATABASE", "IDENTITY", "identity", "keep_identity", "keep_private", "make", "open_to_read", "why_read_only"]
+__all__ = [
+    "DATABASE",
+    "IDENTITY",
+    "exposed",
+    "foreign",
+    "identity",
+    "identity_problem",
+    "keep_identity",
+    "keep_private",
+    "make",
+    "open_to_read",
+    "why_read_only",
+]
+
+logger = logging.getLogger(__name__)
 
 DATABASE = "memory.db"
 IDENTITY = "identity.json"
 _KEY = 32
+_LARGEST_IDENTITY = 2**16
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OURS = {
+    "backups",
+    "canvas.png",
+    "config.toml",
+    "hooks",
+    "http-token",
+    IDENTITY,
+    "logs",
+    "made-by-mcp-memory-demo.txt",
+    "models",
+    "recovered.jsonl",
+    "run",
+    "spaces",
+    "unsettled",
+}
+_OURS_TOO = re.compile(r"memory\.db.*|\..*\.tmp|.*\.log(?:\.\d+)?")
 
 
 def why_read_only(home: Path) -> str | None:
@@ -44,12 +79,12 @@ def make(home: Path) -> None:
     """
     if not _is_begun(home / DATABASE) and (gone := database_is_gone(home)):
         raise StoreUnavailable(gone)
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(home)
     if not os.access(home, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "permission denied")
-    (home / "spaces").mkdir(mode=0o700, exist_ok=True)
+    make_folder(home / "spaces")
     with suppress(FileExistsError):  # SQLite gives the files beside it the same mode
-        os.close(os.open(home / DATABASE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        open_private(home / DATABASE, "xb").close()
     keep_private(home)
 
 
@@ -59,27 +94,56 @@ def _is_begun(database: Path) -> bool:
     return False
 
 
-def keep_private(home: Path) -> None:
-    """Remove the permissions of group and others from a home, which earlier versions left in place.
+def keep_private(home: Path, *, deep: bool = False) -> int:
+    """Remove the permissions of group and others from a home, which earlier versions left in place; return from how
+    many files and folders.
 
-    A folder set up to be shared (set-group-id, sticky), or a user's whole home folder, keeps its mode.
+    This looks at the home and what is directly in it, since nothing below can be reached then; `deep` looks at all of
+    it. A folder set up to be shared (set-group-id, sticky), a user's whole home folder and a folder with files of other
+    programs keep their mode.
     """
+    changed = 0
+    for path, mode in exposed(home, deep=deep):
+        with suppress(OSError):
+            path.chmod(mode & ~_OTHERS)
+            changed += 1
+    return changed
+
+
+def exposed(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
+    """Yield files and folders of a home that are open to others and should not be, each with its mode."""
     if os.name == "nt":  # modes say nothing there
         return
     with suppress(OSError):
         if home.stat().st_mode & stat.S_ISGID:
             return
-        for path in (home / "spaces", *home.glob(f"{DATABASE}*"), *_folder_of_its_own(home)):
+        ours = [path for path in home.iterdir() if is_ours(path.name)]
+        below = (path for folder in ours if deep and folder.is_dir() for path in folder.rglob("*"))
+        for path in chain(_folder_of_its_own(home), ours, below):
             with suppress(OSError):
-                held = path.stat()
-                if held.st_uid == os.getuid() and held.st_mode & _OTHERS:
-                    path.chmod(stat.S_IMODE(held.st_mode) & ~_OTHERS)
+                found = path.lstat()
+                mode = stat.S_IMODE(found.st_mode)
+                if not stat.S_ISLNK(found.st_mode) and found.st_uid == os.geteuid() and mode & _OTHERS:
+                    yield path, mode
+
+
+def is_ours(name: str) -> bool:
+    """Tell whether this program gives this name to a file or folder directly in a home."""
+    return name in _OURS or _OURS_TOO.fullmatch(name) is not None
+
+
+def foreign(home: Path) -> list[str]:
+    """Return the names in a home that are not of this program; none if it cannot be listed. Hidden files do not count:
+    systems and sync programs leave them in every folder."""
+    with suppress(OSError):
+        return sorted(path.name for path in home.iterdir() if not is_ours(path.name) and path.name[0] != ".")
+    return []
 
 
 def _folder_of_its_own(home: Path) -> Iterator[Path]:
     shared = home.stat().st_mode & stat.S_ISVTX
     whole = home.resolve() in (Path.home().resolve(), Path(home.anchor))
-    if not (shared or whole or home.is_mount()):
+    if not (shared or whole or home.is_mount() or foreign(home)):
         yield home
 
 
@@ -88,26 +152,55 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
 
     A database rebuilt from the files is then the same memory: it recognises its own exports and forgotten content.
     """
+    stored, kept = _stored_identity(con), identity(home)
+    if stored is None:  # lost, or changed outside this program
+        stored = kept or (os.urandom(16).hex(), os.urandom(_KEY))
+        con.execute("INSERT OR REPLACE INTO home VALUES (1, ?, ?)", stored)
+        logger.warning(
+            "the database had lost the identity of this memory; it has %s",
+            f"that of {IDENTITY} again" if kept else "a new one: what was forgotten may come back with an import",
+        )
+    if kept == stored:
+        return
+    if is_there(home / IDENTITY):
+        logger.warning("%s %s; it is written again from the database", home / IDENTITY, _what_is_wrong(kept))
+    with suppress(OSError):  # a full disk must not prevent reading
+        content = json.dumps({"home": stored[0], "key": stored[1].hex()}).encode()
+        write_whole(home / IDENTITY, content + b"\n")
+
+
+def _stored_identity(con: apsw.Connection) -> tuple[str, bytes] | None:
     row: Any = con.execute("SELECT uuid, key FROM home").fetchone()
-    uuid, key = (str(row[0]), bytes(row[1])) if row else ("", b"")
-    held = identity(home)
-    if not (uuid and len(key) == _KEY):  # lost, or changed outside this program
-        uuid, key = held or (os.urandom(16).hex(), os.urandom(_KEY))
-        con.execute("INSERT OR REPLACE INTO home VALUES (1, ?, ?)", (uuid, key))
-    if held != (uuid, key):
-        with suppress(OSError):  # a full disk must not prevent reading
-            content = json.dumps({"home": uuid, "key": key.hex()}).encode()
-            write_whole(home / IDENTITY, content + b"\n")
-            (home / IDENTITY).chmod(0o600)
+    found = (str(row[0]), bytes(row[1])) if row and row[0] else None
+    return found if found and len(found[1]) == _KEY else None
 
 
 def identity(home: Path) -> tuple[str, bytes] | None:
     """Return the uuid and key that `keep_identity` wrote; None if they cannot be read."""
     try:
-        fields = json.loads(read_regular(home / IDENTITY))
-        return str(fields["home"]), bytes.fromhex(fields["key"])
-    except (OSError, ValueError, KeyError, TypeError):
+        fields = json.loads(read_own(home / IDENTITY, _LARGEST_IDENTITY))
+        found = str(fields["home"]), bytes.fromhex(fields["key"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    return found if found[0] and len(found[1]) == _KEY else None
+
+
+def identity_problem(home: Path) -> str | None:
+    """Return what is wrong with the identity in a file of a home; None if it is that of the database, or is missing:
+    the next writer creates it."""
+    if not is_there(home / IDENTITY) or not (home / DATABASE).is_file():
+        return None
+    kept = identity(home)
+    try:
+        with closing(open_to_read(home / DATABASE)) as con:
+            stored = _stored_identity(con)
+    except apsw.Error:  # which is a problem of the database
+        stored = kept
+    return None if kept is not None and kept == stored else f"{IDENTITY} {_what_is_wrong(kept)}"
+
+
+def _what_is_wrong(kept: tuple[str, bytes] | None) -> str:
+    return "is damaged" if kept is None else "is of another memory"
 
 
 def open_to_read(database: Path) -> apsw.Connection:

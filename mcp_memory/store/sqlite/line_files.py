@@ -18,7 +18,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store import files
 from mcp_memory.store.sql.transaction import to_ms
 from mcp_memory.store.sqlite.unreadable import LINE_FILES, WRONG, is_line_file
@@ -31,6 +31,7 @@ __all__ = [
     "note_length",
     "owner",
     "problems",
+    "stale",
 ]
 
 
@@ -50,7 +51,7 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
     unknown = {path: 0 for path in held if is_line_file(path)}
     for path, length in (unknown | dict(rows)).items():
         target = folder / path
-        if not target.is_file():
+        if not is_own(target):
             why = "is no file" if files.is_there(target) else "is missing"
             yield f"{path} {why}; the next line written to it brings all of it back, or `mcp-memory doctor --repair`."
         elif (size := target.stat().st_size) < length:
@@ -70,13 +71,21 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
             )
     for why in ("beyond", "damaged"):
         for target in sorted(folder.glob(f"**/*.jsonl.{why}-*")):
-            if not target.is_file():
+            if not is_own(target):
                 continue
-            count = read_regular(target).count(b"\n")
+            count = read_own(target).count(b"\n")
             yield (
                 f"{target.relative_to(folder).as_posix()} has {count} lines that were moved aside. "
                 "`mcp-memory doctor --repair` takes back what the database lacks of them, and keeps the file."
             )
+
+
+def stale(con: apsw.Connection) -> list[tuple[str, str]]:
+    """Return the line files to be written again from the rows, as (name of the space, path)."""
+    if not con.table_exists("main", "stale_file"):  # the schema of an older version, in a copy
+        return []
+    rows: Any = con.execute("SELECT s.name, f.path FROM stale_file f JOIN space s ON s.id = f.space ORDER BY 1, 2")
+    return [(str(space), str(path)) for space, path in rows]
 
 
 def owner(con: apsw.Connection, space: str, path: str, content: bytes) -> str | None:

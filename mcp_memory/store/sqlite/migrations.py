@@ -12,7 +12,8 @@ from collections.abc import Callable
 import apsw
 
 from mcp_memory.core.errors import NewerHome, StoreUnavailable
-from mcp_memory.store.sql import schema
+from mcp_memory.store.sql import keying, schema
+from mcp_memory.store.sql.transaction import HomeTransaction
 
 __all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "is_unfinished", "migrate", "must_be_current"]
 
@@ -86,11 +87,24 @@ def _cached_tokens(con: apsw.Connection) -> None:
     con.execute(schema.CACHED_TOKENS)
 
 
+def _keyed_identifiers(con: apsw.Connection) -> None:
+    """Key the identifiers that were plain hashes, and note the line files to be written again."""
+    con.execute(
+        "CREATE TABLE stale_file (space INTEGER NOT NULL REFERENCES space, path TEXT NOT NULL,"
+        " PRIMARY KEY (space, path)) STRICT, WITHOUT ROWID"
+    )
+    tx = HomeTransaction(con)
+    stale = keying.key_identifiers(tx)
+    keying.key_file_hashes(tx)
+    tx.many("INSERT INTO stale_file (space, path) VALUES (?, ?)", sorted(stale))
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-baseline", _baseline),
     ("0002-recalls", _recalls),
     ("0003-notes", _notes),
     ("0004-cached-tokens", _cached_tokens),
+    ("0005-keyed-identifiers", _keyed_identifiers),
 ]
 
 

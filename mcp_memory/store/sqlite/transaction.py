@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import apsw
 
 from mcp_memory.core.errors import Damaged
+from mcp_memory.core.regular_files import is_own, open_own
 from mcp_memory.store import files
 from mcp_memory.store.sql.transaction import Transaction
 from mcp_memory.store.sqlite import line_files
@@ -70,7 +71,7 @@ class SpaceFiles:
 
     def _read_result(self, path: str, size: int, span: tuple[int, int]) -> bytes | None:
         try:
-            with (self._tx.folder / path).open("rb") as file:
+            with open_own(self._tx.folder / path) as file:
                 head = file.seek(0, os.SEEK_END) - size
                 file.seek(max(0, head - len(_FENCE)))
                 fence = file.read(len(_FENCE))
@@ -86,6 +87,10 @@ class SpaceFiles:
     def remove(self, path: str) -> None:
         files.remove(self._tx.folder / path)
 
+    def discard(self, path: str) -> None:
+        self.remove(path)
+        self._tx.run("DELETE FROM file WHERE space = :space AND path = ?", path)
+
     def append(
         self, path: str, lines: Iterable[bytes], *, rewrite: Callable[[], Iterable[bytes]], whole: bool = False
     ) -> None:
@@ -94,7 +99,7 @@ class SpaceFiles:
         target = self._tx.folder / path
         if whole and committed is None:
             lines = rewrite()
-        if files.is_there(target) and not target.is_file():  # a folder or a link to nothing is in its place
+        if files.is_there(target) and not is_own(target):  # a folder or a link is in its place
             target.replace(line_files.aside(target, "damaged"))
         if files.beyond(target, committed or 0):
             raise line_files.Behind(

@@ -11,12 +11,13 @@ It knows no grammar: `signs.txt` says which concepts together are an attack.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
+
+from mcp_memory.core.text import normalize
 
 __all__ = ["ANY", "CONCEPTS", "LANGUAGES", "Match", "concepts_of", "folded", "matches", "parted", "spoken_together"]
 
@@ -107,10 +108,10 @@ def folded(text: str) -> str:
     if text.isascii():
         return _NOT.sub(" not", text) if "n't" in text else text
     if _VIETNAMESE.search(text):
-        return _NOT.sub(" not", _APOSTROPHE.sub("'", unicodedata.normalize("NFC", text)))
+        return _NOT.sub(" not", _APOSTROPHE.sub("'", normalize("NFC", text)))
     bare = _LETTER.sub(lambda letter: _LETTERS[letter[0]], text)
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", bare))
-    return _NOT.sub(" not", unicodedata.normalize("NFC", bare))
+    bare = _MARKS.sub("", normalize("NFKD", bare))
+    return _NOT.sub(" not", normalize("NFC", bare))
 
 
 def concepts_of(text: str) -> dict[str, int]:

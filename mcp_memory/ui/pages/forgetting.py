@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Mention, Turn
+from mcp_memory.core.types import Forgotten, Mention, Turn
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, Node, el
 from mcp_memory.ui.markdown import inline
@@ -133,7 +133,7 @@ async def _preview(view: View, ids: Sequence[str]) -> list[Any]:
         ui.section(t("forget.goes"), ui.rows(rows), cut, beside=t("forget.count", count=would.total)),
         ui.section(t("forget.along"), along) if along else None,
         ui.section(t("forget.lines"), ui.rows(lines)) if lines else None,
-        *await _related(view, ids, would.ids),
+        *_related(view, ids, would),
         form or ui.note(t("forget.reader")),
     ]
 
@@ -152,21 +152,15 @@ async def _lines(view: View, ids: Sequence[str]) -> list[list[Node]]:
     ]
 
 
-async def _related(view: View, ids: Sequence[str], going: Sequence[str]) -> Iterable[Element]:
-    """Return the form that adds turns which stay and may say the same."""
-    if not view.may("admin"):
+def _related(view: View, ids: Sequence[str], would: Forgotten) -> Iterable[Element]:
+    """Return the form that adds rows that stay and say the same."""
+    if not (view.may("admin") and would.also):
         return ()
-    atoms = await view.memory.statements_by_id([id for id in going if id[0] == "a"])
-    based_on = dict.fromkeys(one for atom in atoms for one in (atom.evidence, *(more.turn for more in atom.also)))
-    turns = await view.memory.turns([id for id in based_on if id not in going])
     boxes = [
-        el("label", el("input", type="checkbox", name="ids", value=turn.id), " ", el("span", turn.id, class_="id"), " ",
-           ui.speaker(turn), ": ", ui.words_of(one_line(turn.content, _CHARS)))
-        for turn in turns[:_SHOWN]
-        if turn.role != "note"
+        el("label", el("input", type="checkbox", name="ids", value=id), " ", el("span", id, class_="id"), " ",
+           ui.words_of(one_line(line.removeprefix(f"{id}: "), _CHARS)))
+        for id, line in zip(would.also, would.also_previews, strict=True)
     ]  # fmt: skip
-    if not boxes:
-        return ()
     form = el(
         "form", ui.hidden({"ids": " ".join(ids)}), boxes, el("button", t("forget.add")), method="get", action="/forget"
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import anyio
 
-from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import AtomHit, MemoryResults, Role, SceneHit, Signals, TurnHit, TurnResults
 from mcp_memory.language.snippet import matches, snippet
@@ -134,7 +134,7 @@ async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[A
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(explain)
             tasks.start_soon(beside)
-    except* (InvalidInput, NotFound) as group:
+    except* McpMemoryError as group:
         raise group.exceptions[0] from None
     explained = cast("Explained", found["explained"])
     beside_it = cast("MemoryResults", found["beside"])

@@ -94,5 +94,5 @@ async def test_of_a_large_space_whole_sessions_are_read(memory: Memory) -> None:
 
 
 async def test_what_was_told_is_no_talk(memory: Memory) -> None:
-    await memory.remember("Ada keeps bees.", session="s0")
+    await memory.remember("Ada keeps bees.", session="s0", typed=True)
     assert {turn.role for turn in (await read(memory, seed=0)).turns} == {"user", "assistant"}

@@ -165,6 +165,59 @@ def test_what_is_no_secret_stays(text: str) -> None:
     assert mask(text) == text
 
 
+SEED = "speed october drill tuna spike album corn clump twenty bus foster praise"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (f"my recovery phrase is {SEED}.", "my recovery phrase is •••."),
+        ("\n".join(f"{n}. {word}" for n, word in enumerate(SEED.split(), 1)), "1. •••"),
+        ("key 5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ ok", "key ••• ok"),
+        ("PRIVATE_KEY=0x" + "a1b2" * 16, "PRIVATE_KEY=•••"),
+        ('{"kty": "EC", "x": "abc", "d": "' + "aB3d" * 10 + 'xyz"}', '{"kty": "EC", "x": "abc", "d": "•••"}'),
+        ("| Password | Blauwal77 |", "| Password | ••• |"),
+        ("<dt>Password</dt><dd>Blauwal77</dd>", "<dt>Password</dt><dd>•••</dd>"),
+        ("/k?a=1&amp;X-Amz-Signature=" + "a1b2" * 16, "/k?a=1&amp;X-Amz-Signature=•••"),
+        ("Authorization: Bearer a.b.c", "Authorization: Bearer •••"),
+        ("root:$6$saltsalt$" + "aB3d./" * 14 + "ab:19700:0:", "root:$6$•••:19700:0:"),
+        ("net use Z: \\\\srv\\share Blauwal77 /user:jo", "net use Z: \\\\srv\\share ••• /user:jo"),
+        ("数据库密码是 Blauwal77", "数据库密码是 •••"),
+        ("root password: correct-horse-battery-staple", "root password: •••"),
+    ],
+)
+def test_secrets_are_masked_in_messages_and_results_alike(text: str, masked: str) -> None:
+    assert mask(text) == masked
+    assert mask(text, prose=False) == masked
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("the alarm code is 4711", "the alarm code is •••"),
+        ("Türcode 2580#", "Türcode •••"),
+        ("Meine PIN lautet 2580", "Meine PIN lautet •••"),
+    ],
+)
+def test_codes_that_open_something_are_masked(text: str, masked: str) -> None:
+    assert mask(text) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token: android.os.BinderProxy@2bd79ce",
+        "STRIPE_KEY=pk_live_" + "a1B2" * 6,
+        "the error code is 4711",
+        "cache_key: " + "a1B2" * 10,
+        "abandon ability able about above absent absorb abstract absurd abuse access accident",
+        "you can find what you need more easily this can also help",
+    ],
+)
+def test_what_looks_like_one_of_these_stays(text: str) -> None:
+    assert mask(text) == text
+
+
 def test_a_secret_of_every_known_kind_is_caught_in_what_people_and_programs_write() -> None:
     assert {kind: shares["ours"] for kind, shares in caught(5).items() if shares["ours"] < 1} == {}
 
@@ -449,6 +502,16 @@ def test_masking_twice_changes_nothing(text: str) -> None:
     [
         *("pwd=", "token=a1", "sk-", "sk-a1", "://a:b7c@", "-----BEGIN PRIVATE KEY-----", "SG.a1"),
         *("pw=", "mysql -p", "Private-Lines: 1\n", "---- BEGIN SSH2 PRIVATE KEY ----", "a\u200b", "a\\\n"),
+        *(
+            "abandon ability ",
+            "the code for the door is ",
+            '{"kty":"d',
+            "| password ",
+            "&amp;",
+            "%41",
+            "<td>password<td>",
+        ),
+        *("5KkLc9" * 8, "$6$a", "authorization: bearer ", "net use ", " -u a", "my password is "),
         *("<table><td password ", '"secrets":{', "snmpget -A ", "jwt.sign({", "Login: a / "),
     ],
 )

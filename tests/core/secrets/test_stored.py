@@ -104,13 +104,28 @@ async def test_a_question_goes_to_no_model_with_a_key_in_it(home: Path) -> None:
     assert asked == ["does ghp_••• open the boat?"]
 
 
-async def test_no_argument_of_a_tool_brings_a_key_into_a_file(home: Path) -> None:
+FORMS = {
+    "key of a provider": "ghp_{:.36}",
+    "key of a wallet": "PRIVATE_KEY=0x{:.64}",
+    "key of a cipher": "FERNET_KEY={:.22}AbCdEfGhIjKlMnOpQrStU=",
+    "hash of a password": "root:$6$saltsalt${:.64}./aB3dE9xZ7k2Lm4./abcd:19700:0:99999:7:::",
+    "JSON web key": '{{"kty": "EC", "crv": "P-256", "d": "{:.43}"}}',
+    "token of a header": "Authorization: Bearer {:.12}",
+    "signature of an address": "https://b.example.org/k?a=1&amp;X-Amz-Signature={:.64}",
+    "sentence": "Das Passwort lautet Kx{:.14}Q",
+    "row of a table": "| Password | Kx{:.14}Q |",
+    "command": "net use Z: \\\\srv\\share Kx{:.14}Q",
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+async def test_no_argument_of_a_tool_brings_a_secret_into_a_file(home: Path, form: str) -> None:
     keys: dict[str, str] = {}
 
     def key(where: str) -> str:
-        made = "ghp_" + sha256(where.encode()).hexdigest()[:36]
-        keys[made.removeprefix("ghp_")] = where
-        return made
+        drawn = sha256(where.encode()).hexdigest()
+        keys[drawn[:12]] = where
+        return form.format(drawn)
 
     said = {"role": "user", "content": f"Hello {key('content')}", "name": f"Al {key('name')}", "id": key("message")}
     calls: list[tuple[str, dict[str, Any]]] = [

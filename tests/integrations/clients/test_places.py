@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
+from mcp_memory.core.distribution import SOURCE
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients.programs import (
     CLIENTS,
@@ -161,9 +162,9 @@ def test_without_a_script_python_runs_the_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prefix", "runner", "told"),
     [
-        ("/home/ada/.cache/uv/archive-v0/x1", "uvx", ["/bin/uvx", "memory-pyramid"]),
-        ("/Users/ada/.cache/uv/environments-v2/x1", "uvx", ["/bin/uvx", "memory-pyramid"]),
-        ("/home/ada/.local/share/pipx/.cache/x1", "pipx", ["/bin/pipx", "run", "memory-pyramid"]),
+        ("/home/ada/.cache/uv/archive-v0/x1", "uvx", ["/bin/uvx", "--from", SOURCE, "mcp-memory"]),
+        ("/Users/ada/.cache/uv/environments-v2/x1", "uvx", ["/bin/uvx", "--from", SOURCE, "mcp-memory"]),
+        ("/home/ada/.local/share/pipx/.cache/x1", "pipx", ["/bin/pipx", "run", "--spec", SOURCE, "mcp-memory"]),
     ],
 )
 def test_an_environment_made_for_one_run_is_left_to_its_runner(prefix: str, runner: str, told: list[str]) -> None:

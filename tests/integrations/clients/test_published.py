@@ -10,21 +10,54 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from mcp_memory.core.distribution import DISTRIBUTION, RELEASED, REPOSITORY, requirement, uvx_arguments
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients.programs import client_named, is_ours
-from mcp_memory.integrations.clients.published import COMMAND, PLUGIN, PLUGIN_COMMANDS, REPOSITORY, badge, web_link
+from mcp_memory.integrations.clients.published import COMMAND, PLUGIN, PLUGIN_COMMANDS, badge, web_link
 from scripts.make_bundle import project
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", ROOT / "plugin" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-ENTRY = {"command": "uvx", "args": ["memory-pyramid", "serve"]}
+ENTRY = {"command": "uvx", "args": ["--from", "git+https://github.com/mcp-memory/mcp-memory", "mcp-memory", "serve"]}
 
 
-def test_the_published_command_is_that_of_the_registry_and_is_known_as_ours() -> None:
-    [package] = json.loads((ROOT / "server.json").read_text(encoding="utf-8"))["packages"]
-    arguments = [argument["value"] for argument in package["packageArguments"]]
-    assert [*COMMAND] == [package["runtimeHint"], package["identifier"], *arguments]
+def test_the_published_command_comes_from_the_repository_until_the_release_and_is_known_as_ours() -> None:
+    assert [*COMMAND] == [ENTRY["command"], *ENTRY["args"]]
     assert is_ours(ENTRY)
+    assert uvx_arguments(released=True) == (DISTRIBUTION,)
+    assert (requirement("otel"), requirement("otel", released=True)) == (
+        f"{DISTRIBUTION}[otel] @ git+{REPOSITORY}",
+        f"{DISTRIBUTION}[otel]",
+    )
+
+
+_INSTALLS = re.compile(
+    r"\b(?:uvx|uv|pip|pipx|uv_?x)\b.*memory[-_]pyramid|memory[-_]pyramid.*\b(?:pypi|uvx)\b", re.IGNORECASE
+)
+
+
+@pytest.mark.skipif(RELEASED, reason="the name is ours")
+def test_nothing_in_the_repository_fetches_the_package_by_name_before_its_release() -> None:
+    """Anybody could register the name, and run there what they like."""
+    files = [
+        *ROOT.glob("*.*"),
+        ROOT / "Dockerfile",
+        ROOT / "Makefile",
+        *(
+            path
+            for folder in ("docs", "mcp_memory", "plugin", "bundle", "deploy", "scripts", ".github", ".claude-plugin")
+            for path in (ROOT / folder).rglob("*")
+        ),
+    ]
+    endings = {".md", ".json", ".toml", ".py", ".yaml", ".yml", ".cmd", "", ".html", ".js"}
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in files
+        if path.is_file() and path.suffix in endings and path.stat().st_size < 500_000 and path.name != "CHANGELOG.md"
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if _INSTALLS.search(line) and f"@ git+{REPOSITORY}" not in line
+    ]
+    assert found == []
 
 
 def test_the_button_of_cursor_installs_what_is_published() -> None:

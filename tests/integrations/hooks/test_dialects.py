@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mcp_memory.integrations.hooks import conversations, hooks_of
 from mcp_memory.integrations.hooks.conversations import HookEvent, ToolResponse
 from mcp_memory.integrations.importers.records import AGENTS
+from mcp_memory.longterm.attachments import typed_text
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
 COMMON = {"session_id": ID, "transcript_path": "/p/log.jsonl", "cwd": "/p"}
@@ -62,7 +63,9 @@ def test_what_is_not_ours_is_nothing(client: str, name: str, told: object) -> No
 
 def test_what_a_client_sends_by_itself_is_no_prompt() -> None:
     told = {**COMMON, "prompt": "<task-notification><task-id>a</task-id>done</task-notification>"}
-    assert conversations.read("claude-code", "UserPromptSubmit", told) == event("prompt", "UserPromptSubmit", text="")
+    read = conversations.read("claude-code", "UserPromptSubmit", told)
+    assert read == event("prompt", "UserPromptSubmit", text=told["prompt"])
+    assert typed_text(told["prompt"]) == ""
 
 
 names = st.sampled_from(["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "PostCompact", "SessionEnd"])

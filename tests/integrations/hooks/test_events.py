@@ -63,7 +63,7 @@ async def test_a_new_conversation_is_told_what_waits_for_its_agent_to_read_it(me
 
 
 async def test_a_conversation_begins_with_what_is_known_unless_its_context_has_it(memory: Memory) -> None:
-    await memory.remember("The user's ferry sails on Fridays.")
+    await memory.remember("The user's ferry sails on Fridays.", typed=True)
     told = await conversations.opening(memory, SESSION, source="startup", recorded=True)
     assert '<mcp-memory-recall part="stable">' in told
     assert "sails on Fridays" in told
@@ -80,7 +80,7 @@ async def test_after_a_compaction_the_task_at_hand_is_shown(memory: Memory) -> N
 
 
 async def test_a_prompt_is_told_what_it_needs_once(memory: Memory) -> None:
-    await memory.remember("The harbour master of Torvik is Odd Berge.")
+    await memory.remember("The harbour master of Torvik is Odd Berge.", typed=True)
     await memory.record_turns([NewTurn(role="user", content="The pump at quay seven leaks oil.")], session="another")
     told = await conversations.recall_beyond_context(memory, SESSION, "Who is harbour master of Torvik?", known=[])
     assert "Odd Berge" in told
@@ -94,7 +94,7 @@ async def test_a_prompt_is_told_what_it_needs_once(memory: Memory) -> None:
 
 
 async def test_a_prompt_that_nothing_is_known_of_is_told_nothing(memory: Memory) -> None:
-    await memory.remember("The harbour master of Torvik is Odd Berge.")
+    await memory.remember("The harbour master of Torvik is Odd Berge.", typed=True)
     for prompt in ("Write a function that sorts numbers.", "thanks!", "", "?", "\x00\ud800" * 3, "word " * 50_000):
         assert await conversations.recall_beyond_context(memory, SESSION, prompt, known=[]) == ""
 
@@ -268,7 +268,7 @@ def event(kind: Any, log: Path | None, text: str = "", source: str = "") -> Hook
 
 
 async def test_what_was_told_is_told_again_only_after_a_compaction(memory: Memory, tmp_path: Path) -> None:
-    await memory.remember("The harbour master of Torvik is Odd Berge.")
+    await memory.remember("The harbour master of Torvik is Odd Berge.", typed=True)
     talks = of(memory)
     log = tmp_path / "none.jsonl"
     asked = event("prompt", log, "Who is harbour master of Torvik?")
@@ -284,7 +284,7 @@ async def test_what_was_told_is_told_again_only_after_a_compaction(memory: Memor
 async def test_a_resident_that_is_new_to_a_conversation_reads_what_was_told_in_its_log(
     memory: Memory, tmp_path: Path
 ) -> None:
-    await memory.remember("The harbour master of Torvik is Odd Berge.")
+    await memory.remember("The harbour master of Torvik is Odd Berge.", typed=True)
     told = (await of(memory).answer(event("start", None, source="startup"))).told
     noted = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [told]}}
     compacted = {"type": "system", "subtype": "compact_boundary"}

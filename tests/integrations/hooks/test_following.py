@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from mcp_memory.integrations.hooks import transcripts
-from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog, pending_logs
+from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog, make_folders, pending_logs
 from mcp_memory.integrations.hooks.transcripts import LogFollower
 from mcp_memory.integrations.importers import log_file
 from mcp_memory.service.memory import Memory, open_memory
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devic
 def read(home: Path, *logs: Path) -> list[PendingLog]:
     """Have a resident read logs, each once; return what is noted as still to be read."""
     place = DaemonFiles(home, None, "key")
+    make_folders(place)
 
     async def visit() -> None:
         async with open_memory(home=home, embedder="none") as memory:

@@ -16,6 +16,7 @@ from mcp_memory.integrations.hooks.endpoint import (
     PendingLog,
     daemon_files,
     health,
+    make_folders,
     pending_logs,
 )
 
@@ -60,6 +61,7 @@ def test_pipes_and_devices_in_the_place_of_files_of_hooks_are_not_read(
     place = daemon_files(home, None)
     assert place is not None
     note = PendingLog(log="log", client="claude-code", conversation="1")
+    make_folders(place)
     note.leave(place)
     for path in (place.log, place.file, place.waiting / "0.json"):
         make(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,6 +28,7 @@ from mcp_memory.integrations.hooks.endpoint import (
     PendingLog,
     daemon_files,
     health,
+    make_folders,
     pending_logs,
     proof,
 )
@@ -131,7 +133,7 @@ def turns(client: Client) -> list[str]:
 def remember(client: Client, text: str) -> None:
     async def told() -> None:
         async with open_memory(home=client.home, embedder="none") as memory:
-            await memory.remember(text)
+            await memory.remember(text, typed=True)
 
     anyio.run(told)
 
@@ -211,6 +213,7 @@ def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: 
     client.says("user", "The pump leaks oil.")
     place = daemon_files(client.home, None)
     assert place is not None
+    make_folders(place)
     PendingLog(log=str(client.log), client="claude-code", conversation=ID, flushed=True).leave(place)
     PendingLog(log=str(client.log.with_name("b")), client="another", conversation=ID).leave(place)
     (place.waiting / "odd.json").write_text("{")
@@ -222,6 +225,20 @@ def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: 
     os.kill(there.pid, signal.SIGTERM)
     until(lambda: not is_running(there.pid))
     assert turns(client) == ["The pump leaks oil."]
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_a_daemon_whose_home_is_deleted_ends_and_writes_nothing_back(client: Client, how: str) -> None:
+    client.says("user", "The pump leaks oil.")
+    client.hook("SessionStart", source="startup")
+    there = client.resident()
+    assert there is not None
+    client.hook("SessionEnd", reason="other")  # its log is read a moment later
+    shutil.rmtree(client.home)
+    if how == "replaced":
+        client.home.mkdir()
+    until(lambda: not is_running(there.pid))
+    assert not client.home.exists() if how == "deleted" else not any(client.home.iterdir())
 
 
 def test_what_a_killed_resident_had_not_read_is_read_by_the_next(client: Client) -> None:
@@ -242,6 +259,7 @@ def test_what_is_left_for_one_space_is_not_read_into_another(client: Client) -> 
     at_work = daemon_files(client.home, "work")
     assert at_work is not None
     note = PendingLog(log=str(client.log), client="claude-code", conversation=ID, flushed=True)
+    make_folders(at_work)
     note.leave(at_work)
     client.hook("SessionStart", source="startup")
     assert pending_logs(at_work) == [note]

@@ -169,11 +169,15 @@ def test_values_that_are_no_history_end_the_reading_and_nothing_is_stored(file: 
 def test_an_archive_is_stored_as_its_unpacked_file_is_and_not_twice(file: File, tmp_path: Path) -> None:
     home = tmp_path / "home"
     packed = brought(home, file(zipped(("conversations.json", CHATGPT), ("conversations-1.json", CLAUDE)), "e.zip"))
-    assert (packed.state, packed.stored, packed.duplicates) == ("stored", 15, 0)
+    assert (packed.state, packed.stored, packed.duplicates) == (
+        "stored",
+        18,
+        0,
+    )  # what was attached to three messages is stored beside them
     held = contents(home)
     plain = brought(home, file(CHATGPT, "conversations.json"))
-    assert (plain.stored, plain.duplicates) == (0, 7)
-    assert brought(home, file(zipped(("x/conversations.json", CLAUDE)), "f.zip")).duplicates == 8
+    assert (plain.stored, plain.duplicates) == (0, 8)
+    assert brought(home, file(zipped(("x/conversations.json", CLAUDE)), "f.zip")).duplicates == 10
     assert contents(home) == held
 
 

@@ -236,10 +236,10 @@ def test_an_export_is_stored_once_and_what_was_added_to_it_later(tmp_path: Path)
     first = brought(home, path)
     path.write_text(json.dumps(EXPORT), encoding="utf-8")
     second = brought(home, path)
-    assert (first.stored, second.stored, second.duplicates) == (5, 2, 5)
+    assert (first.stored, second.stored, second.duplicates) == (6, 2, 6)
     assert (second.kept, second.small) == (0, 2)
     assert {session: len(talk) for session, talk in contents(home).items()} == {
-        "chatgpt-7bd6aa42": 5,
+        "chatgpt-7bd6aa42": 6,
         "chatgpt-7d1f3b5c": 2,
     }
     assert second.notes[-1] == (

@@ -99,6 +99,13 @@ def test_the_id_of_a_torn_line_is_found() -> None:
     assert key_of(1) != key_of("1")
 
 
+def test_the_id_of_a_line_nested_too_deep_is_its_own_and_none_of_its_content() -> None:
+    deep = b'{"id":0,"a":' * 5_000 + b"1" + b"}" * 5_000
+    lines = b'{"id":7,"result":%b}', b'{"result":%b,"id":7}', b'{"result":%b, "id": 7,"jsonrpc":"2.0"}\r'
+    assert [id_in(line % deep) for line in lines] == [key_of(7)] * 3
+    assert id_in(b'{"result":%b}' % deep) is None
+
+
 # --- the listing ------------------------------------------------------------------------------------
 
 TREE = {

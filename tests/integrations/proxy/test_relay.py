@@ -12,6 +12,9 @@ from typing import Any
 import anyio
 import apsw
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.token_counts import token_counter
@@ -332,6 +335,38 @@ async def test_a_schema_nested_too_deep_leaves_everything_as_it_is(settings: Set
         assert await here.call("read") == result
 
 
+def nested(depth: int, where: str) -> bytes:
+    """Return an answer to request 1 whose content is JSON of this depth, as a text or as structured content."""
+    deep = "[" * depth + f'"{"x" * 9_000}"' + "]" * depth
+    content = [{"type": "text", "text": deep if where == "text" else "none"}]
+    structured = f',"structuredContent":{{"a":{deep}}}' if where == "structured" else ""
+    return f'{{"jsonrpc":"2.0","id":1,"result":{{"content":{json.dumps(content)}{structured}}}}}'.encode()
+
+
+@pytest.mark.parametrize("where", ["text", "structured"])
+@pytest.mark.parametrize("depth", [150, 400, 900, 985, 2_000, 5_000, 100_000])
+async def test_a_result_is_answered_however_deep_it_is_nested(settings: Settings, depth: int, where: str) -> None:
+    async with relayed(settings, lambda message: [nested(depth, where)]) as here:
+        await here.say("tools/call", {"name": "read", "arguments": {}})
+        line = await here.hear_raw()
+        assert line.startswith(b'{"jsonrpc":"2.0","id":1,"result":{"content":')
+        assert where == "text" or line == nested(depth, where) + b"\n" or b"expand" in line
+
+
+async def test_a_deep_result_is_answered_where_its_content_names_a_request_that_was_answered(
+    settings: Settings,
+) -> None:
+    deep = b'{"id":1,"a":' * 5_000 + b"1" + b"}" * 5_000
+
+    def answer(message: dict[str, Any]) -> Iterable[bytes]:
+        yield b'{"result":{"content":[],"structuredContent":%b},"jsonrpc":"2.0","id":%d}' % (deep, message["id"])
+
+    async with relayed(settings, answer) as here:
+        for id in (1, 2):
+            await here.say("tools/call", {"name": "read", "arguments": {}}, id)
+            assert (await here.hear_raw()).endswith(b'"id":%d}\n' % id)
+
+
 async def test_several_clients_of_one_name_in_one_folder_share_a_canvas(settings: Settings) -> None:
     result = {"content": [{"type": "text", "text": LONG}]}
     nodes: list[str] = []
@@ -460,6 +495,71 @@ async def test_an_expansion_can_be_cancelled(settings: Settings) -> None:
         await here.say("notifications/cancelled", {"requestId": 5}, id=None)
         assert await here.ask("ping", id=6) == {}
         assert all(b"expand" not in line for line in here.asked)
+
+
+def call_of_ours(id: Any, **params: Any) -> bytes:
+    asked = {"name": "expand_result", "arguments": {"ref": "001-N1"}, **params}
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": asked}).encode() + b"\n"
+
+
+async def test_a_second_call_with_the_id_of_one_in_progress_gets_an_error_and_the_relay_goes_on(
+    settings: Settings,
+) -> None:
+    async with relayed(settings, replies(ping={})) as here:
+        await here.say_raw(3 * call_of_ours(5))
+        heard = [await here.hear() for _ in range(3)]
+        assert [one["id"] for one in heard] == [5, 5, 5]
+        refused = [one["error"] for one in heard if "error" in one]
+        assert [one["code"] for one in refused] == [wire.INVALID_REQUEST, wire.INVALID_REQUEST]
+        assert refused[0]["message"] == "A request with the id 5 is in progress. Use each id once."
+        await here.say_raw(call_of_ours(5))  # once answered, an id may come again
+        assert "result" in await here.hear()
+        assert await here.ask("ping", id=6) == {}
+
+
+WORDS = st.sampled_from(
+    [
+        "tools/call",
+        "tools/list",
+        "initialize",
+        "notifications/cancelled",
+        "expand_result",
+        "ping",
+        "001-N1",
+        "\ud83d",
+        "",
+    ]
+)
+KEYS = st.sampled_from(
+    ["id", "method", "params", "name", "arguments", "ref", "requestId", "_meta", "clientInfo", "result", "error",
+     "tools", "content", "serverInfo", "structuredContent", "outputSchema", "text", "type"]
+)  # fmt: skip
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.floats() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=12,
+)
+MESSAGES: st.SearchStrategy[Any] = st.dictionaries(KEYS, VALUES, max_size=6) | st.fixed_dictionaries(
+    {"method": WORDS, "id": VALUES, "params": st.dictionaries(KEYS, VALUES, max_size=5) | VALUES}
+)
+
+
+@given(said=st.lists(MESSAGES, max_size=6), answered=st.lists(MESSAGES | VALUES, max_size=3))
+@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_no_message_of_either_side_ends_the_relay(
+    settings: Settings, said: list[Any], answered: list[Any]
+) -> None:
+    def answer(message: Any) -> Iterable[bytes]:
+        if json.dumps(message).endswith('"the last"}'):
+            return [b'{"jsonrpc":"2.0","id":"the last","result":{}}']
+        return [json.dumps(one).encode() for one in answered]
+
+    async with relayed(settings, answer) as here:
+        for message in said:
+            await here.say_raw(json.dumps(message).encode() + b"\n")
+        await here.say("ping", id="the last")
+        while b'"the last"' not in await here.hear_raw():
+            pass
 
 
 async def test_a_second_answer_to_a_request_goes_no_further_and_is_logged(

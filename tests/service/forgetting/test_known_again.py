@@ -129,11 +129,11 @@ def test_a_statement_that_has_other_words_too_is_drawn(store: Store, then: Calla
 
 
 async def test_what_the_user_tells_again_is_a_new_telling(memory: Memory, clock: FixedClock) -> None:
-    told = await memory.remember("Allergic to peanuts")
+    told = await memory.remember("Allergic to peanuts", typed=True)
     done = await memory.forget([told.atom.id])
     clock.advance(minutes=1)
     await memory.purge([done.tombstone or ""])
-    again = await memory.remember("Allergic to peanuts")
+    again = await memory.remember("Allergic to peanuts", typed=True)
     assert (again.duplicate, again.atom.id) == (False, "a2")
 
 

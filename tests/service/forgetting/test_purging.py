@@ -79,9 +79,11 @@ async def put(memory: Memory, place: str, text: str, at: int) -> str:
             turn = NewTurn(role="user", content="Good morning to all of you.", name=text)
             return (await memory.record_turns([turn], session=f"s{at}")).stored[0]
         case "note":
-            return (await memory.remember(f"Told: {text}", session=f"s{at}")).atom.id
+            return (await memory.remember(f"Told: {text}", session=f"s{at}", typed=True)).atom.id
         case "fact":
-            told = await memory.remember("Has something", entity="user", relation=f"has {at}", value=f"v {text}")
+            told = await memory.remember(
+                "Has something", entity="user", relation=f"has {at}", value=f"v {text}", typed=True
+            )
             return told.atom.id
         case "result":
             return (await memory.offload_tool_result("shell", f"{plain}{text}\n", **task)).ref
@@ -363,7 +365,7 @@ async def test_what_was_forgotten_can_be_purged_by_age(memory: Memory, clock: Fi
 async def test_in_postgresql_no_row_has_it_and_the_report_says_what_may(url: str, home: Path) -> None:
     async with open_memory(home=home, store=url, embedder="none") as memory:
         await memory.record_turns([NewTurn(role="user", content="The quagga sleeps.", name="Quagga")], session="s")
-        await memory.remember("The quagga sleeps under the bridge")
+        await memory.remember("The quagga sleeps under the bridge", typed=True)
         await memory.offload_tool_result("shell", "quagga\n" * 400, session="s", task="Look", step="Look at the quagga")
         gone = [(await memory.forget([one])).tombstone or "" for one in ("t1", "a1")]
         results = await memory.forget(session="s", dry_run=False)

@@ -114,7 +114,7 @@ def test_a_forgetting_is_told_in_a_file_without_a_word_of_it(store: Store) -> No
 
 async def fill(memory: Memory, clock: FixedClock) -> None:
     await memory.record_turns([NewTurn(role="user", content="The key lies under the red pot.")], session="keys")
-    await memory.remember("The red pot is on the balcony.", session="keys")
+    await memory.remember("The red pot is on the balcony.", session="keys", typed=True)
     clock.advance(days=10)
     await memory.record_turns([NewTurn(role="user", content="The red boat leaves at noon.")], session="boats")
     await memory.offload_tool_result("shell", "red paint\n" * 90, session="boats", task="Paint", step="Buy paint")

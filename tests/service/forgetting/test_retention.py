@@ -24,7 +24,7 @@ async def fill(memory: Memory, clock: FixedClock) -> str:
     )  # fmt: skip
     store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
     await to_thread.run_sync(lambda: store.add_atom(memory.space, new, now=clock()))
-    await memory.remember("Answer in Portuguese", kind="instruction")
+    await memory.remember("Answer in Portuguese", kind="instruction", typed=True)
     old = await memory.offload_tool_result("shell", "old rows\n" * 90, session="old", task="Look", step="Once")
     clock.advance(days=100)
     await memory.record_turns([NewTurn(role="user", content="And now it is spring.")], session="new")

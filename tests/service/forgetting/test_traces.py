@@ -46,9 +46,9 @@ def test_a_file_is_read_in_blocks_and_an_archive_by_its_members(tmp_path: Path) 
     for place in (0, 2**22 - 20, 2**22, 5 * 2**20):
         file = tmp_path / "blob"
         file.write_bytes(b"\0" * place + secret + b"tiny" * 9)
-        places, size = traces.in_file(file)
-        assert (places[0], size) == (f"at byte {place:,}", place + len(secret) + 36)
+        found = traces.in_file(file)
+        assert (found.places[0], found.bytes) == (f"at byte {place:,}", place + len(secret) + 36)
     with zipfile.ZipFile(tmp_path / "copy.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("notes.md", b"x" * 5_000 + secret)
     assert secret not in (tmp_path / "copy.zip").read_bytes()
-    assert traces.in_file(tmp_path / "copy.zip")[0][0] == "notes.md at byte 5,000"
+    assert traces.in_file(tmp_path / "copy.zip").places[0] == "notes.md at byte 5,000"

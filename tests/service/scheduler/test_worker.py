@@ -64,7 +64,7 @@ async def test_a_model_that_takes_its_time_is_in_nobodys_way(home: Path) -> None
         with anyio.fail_after(20):
             await memory.record_turns([NewTurn(role="user", content="I also play chess.")], session="s")
             assert (await memory.conversation_search("chess")).hits
-            await memory.remember("Bees matter.")
+            await memory.remember("Bees matter.", typed=True)
         answer.set()
         await until(memory, lambda status: status["counts"]["current"] >= 2)
 

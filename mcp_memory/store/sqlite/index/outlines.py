@@ -13,6 +13,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mcp_memory.core.lru import LRU
 from mcp_memory.store.sql.transaction import Transaction, to_ms
 from mcp_memory.store.sqlite.index.terms import states_rule
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Outlines", "TotalsCache"]
 
 _ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
+_MOST_TURNS = 2_000_000  # in the columns of all spaces: 100 MB
+_FEWEST = 8_000  # turns that a smaller space counts as, so that there are 250 spaces at most
+_MOST_TOTALS = 1_000
 _A_FEW = 2_000  # new turns that are merged into cached columns; with more, all turns are read again
 
 
@@ -53,7 +57,7 @@ class Outlines:
     """The cache of turn metadata, one per store; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _Columns] = {}
+        self._known = LRU[int, _Columns](_MOST_TURNS, weigh=lambda columns: max(_FEWEST, len(columns.rows)))
         self._lock = threading.Lock()
 
     def of(self, tx: Transaction, rows: NDArray[np.int64], *, filters: Filters, reach: int) -> TurnMetadata:
@@ -90,8 +94,7 @@ class Outlines:
 
     def _of(self, tx: Transaction) -> _Columns:
         with self._lock:
-            columns = self._known[tx.space] = _refreshed(tx, self._known.get(tx.space))
-        return columns
+            return self._known.put(tx.space, _refreshed(tx, self._known.get(tx.space)))
 
 
 def _places(columns: _Columns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -249,7 +252,7 @@ class TotalsCache:
 
     def __init__(self, outlines: Outlines) -> None:
         self._outlines = outlines
-        self._known: dict[tuple[Layer, int], tuple[tuple[int, int], Totals]] = {}
+        self._known = LRU[tuple[Layer, int], tuple[tuple[int, int], Totals]](_MOST_TOTALS)
 
     def of(self, tx: Transaction, layer: Layer) -> Totals:
         if layer == "turn":
@@ -259,5 +262,5 @@ class TotalsCache:
         known = self._known.get((layer, tx.space))
         if known is None or known[0] != state:
             counted = tx.get(f"SELECT count(*) FROM {layer} WHERE space = :space")
-            known = self._known[layer, tx.space] = state, Totals(rows=counted, newest=state[1])
+            known = self._known.put((layer, tx.space), (state, Totals(rows=counted, newest=state[1])))
         return known[1]

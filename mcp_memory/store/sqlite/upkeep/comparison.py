@@ -16,10 +16,10 @@ from typing import Any, get_args
 import apsw
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import read_own
 from mcp_memory.core.types import Source
 from mcp_memory.store import files
-from mcp_memory.store.sql import canvases, line_files, refs
+from mcp_memory.store.sql import canvases, digests, line_files, refs
 from mcp_memory.store.sql.forgetting import TOMBSTONES_FILE
 from mcp_memory.store.sql.line_rows import (
     KINDS,
@@ -317,7 +317,9 @@ def _is_marked(tx: Transaction, fields: Mapping[str, Any]) -> bool:
         " SELECT id FROM ref WHERE space = :space AND tombstone = ?",
         *(number, number, number),
     )
-    return set(marked) == (set(fields["ids"]) if fields["undone_at"] is None else set())
+    named = set[str](fields["ids"] if fields["undone_at"] is None else ())
+    key = digests.key_of(tx)
+    return {id if id in named or id[0] != "r" else digests.purged_ref(key, id) for id in marked} == named
 
 
 def results(source: LinesOfFile) -> Iterator[Difference]:
@@ -327,7 +329,7 @@ def results(source: LinesOfFile) -> Iterator[Difference]:
     for path in sorted((tx.folder / "refs").glob("*.md")):
         name = f"refs/{path.name}"
         try:
-            content = read_regular(path)
+            content = read_own(path)
             fields, data = files.read_ref_file(content)
             row = ref_row(fields, name)
         except OSError as error:

@@ -33,6 +33,9 @@ class MovableSqlite(SQLiteStore):
     def read_still(self, work: Callable[[HomeTransaction], T]) -> T:
         return self.read_home(work)
 
+    def reopen(self) -> MovableSqlite:
+        return MovableSqlite(self.home)
+
     def in_space(self, tx: HomeTransaction, space: str) -> SqliteTransaction:
         return SqliteTransaction(_connection(tx), self.home, space)
 

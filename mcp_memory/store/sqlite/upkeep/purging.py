@@ -9,8 +9,9 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.core.regular_files import is_own
 from mcp_memory.store.forgetting import Purge, Purged
-from mcp_memory.store.purge_search import Traces
+from mcp_memory.store.purge_search import Traces, own_words
 from mcp_memory.store.sql import purging
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
 from mcp_memory.store.sqlite.upkeep import compaction
@@ -58,19 +59,36 @@ def secure_delete(con: apsw.Connection, *, patience: float) -> bool:
 
 def exclude_retained(con: apsw.Connection, home: Path, traces: Traces) -> list[str]:
     """See `Store.exclude_retained`."""
-    said = traces.excuse(_kept(con))
+    traces.excuse([own_words(), *_schema(con)])
+    said = [*traces.excuse(_kept(con, names=False)), *traces.excuse(_kept(con, names=True), words=False)]
     refs: Any = con.execute(
         "SELECT r.id, s.name, r.path FROM ref r JOIN space s ON s.id = r.space WHERE r.purged_at IS NULL ORDER BY r.id"
     )
     for id, space, path in refs:
         target = home / "spaces" / space / path
-        if target.is_file() and traces.excuse_file(target):
+        if is_own(target) and traces.excuse_file(target):
             said.append(id)
-    return said
+    return list(dict.fromkeys(said))
 
 
-def _kept(con: apsw.Connection) -> Iterator[tuple[str, bytes]]:
-    """Yield every text that the rows hold, by its place: `t8`, `a5`, or its table."""
+_NAMING = {
+    *("session.name", "space.name", "token.name", "turn.name", "turn.client_id", "entity_name.name", "entity_name.key"),
+    *("ref.tool", "ref.session", "ref.path", "ref.tool_call_id", "ref.arguments", "record.tool_call"),
+    *("record.tool_call_id", "record.result_ref", "canvas.label", "canvas.text", "canvas.groups"),
+    *("canvas_version.label", "canvas_version.delta", "tombstone.reason", "imported.path", "followed.path"),
+    *("recall.session", "saving.session", "message_edit.session", "followed.session", "change.topic", "file.path"),
+    *("scene.slug", "scene.title", "work.basis", "unverified_purge.name"),
+}
+"""Columns that name things, or quote such names."""
+
+
+def _schema(con: apsw.Connection) -> Iterator[tuple[str, bytes]]:
+    for (sql,) in con.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"):
+        yield "schema", str(sql).encode()
+
+
+def _kept(con: apsw.Connection, *, names: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield every text that the rows hold, by its place: `t8`, `a5`, or its table; either the names or all others."""
     tables: list[str] = [
         str(name)
         for (name,) in con.execute(
@@ -79,9 +97,12 @@ def _kept(con: apsw.Connection) -> Iterator[tuple[str, bytes]]:
         )
     ]
     for table in tables:
-        names = [str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-        texts = [name for name in names if name not in ("sha256", "hash", "digest", "key", "vector", "directions")]
-        key = "id" if "id" in names else "''"
+        columns = [str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+        hashed = {"sha256", "hash", "digest", "vector", "directions", *({"key"} if table == "home" else ())}
+        texts = [name for name in columns if name not in hashed and (f"{table}.{name}" in _NAMING) == names]
+        if not texts:
+            continue
+        key = "id" if "id" in columns else "''"
         for id, *values in con.execute(f"SELECT {key}, {', '.join(texts)} FROM {table}"):
             named = f"{table[0]}{id}" if table in ("turn", "atom") else str(id) if table == "ref" else table
             for value in values:

@@ -31,7 +31,7 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.core.text import iso
 from mcp_memory.store import files, write_intents
 from mcp_memory.store.sql import canvases, forgetting, pages
@@ -96,7 +96,7 @@ def _line_files(home: Path) -> Iterator[tuple[str, str, int]]:
                     name = within + entry.name
                     if name.endswith(".jsonl") and (within or any(fnmatchcase(name, what) for what in LINE_FILES)):
                         with suppress(OSError):  # a link that leads nowhere
-                            if entry.is_file():
+                            if entry.is_file(follow_symlinks=False):
                                 yield folder.name, name, entry.stat().st_size
 
 
@@ -151,7 +151,7 @@ def set_aside(home: Path) -> list[Path]:
         path
         for what in LINE_FILES
         for path in (home / "spaces").glob(f"*/{what}.*")
-        if re.search(r"\.(?:beyond|damaged)-\d+$", path.name) and path.is_file()
+        if re.search(r"\.(?:beyond|damaged)-\d+$", path.name) and is_own(path)
     )
 
 
@@ -179,16 +179,16 @@ _SHOWN = 100
 
 def _note(home: Path, done: Iterable[TakenBack]) -> None:
     lines = [files.json_line({**asdict(one), "at": iso(one.at)}) for one in done]
-    held = read_regular(home / _NOTED) if (home / _NOTED).exists() else b""
+    held = read_own(home / _NOTED) if (home / _NOTED).exists() else b""
     files.write_whole(home / _NOTED, b"".join([*held.splitlines(keepends=True)[-_SHOWN:], *lines]))
 
 
 def noted(home: Path, space: str) -> list[TakenBack]:
     """Return the recoveries of a space, the last first; none if the note cannot be read."""
     try:
-        lines: list[Any] = [json.loads(line) for line in read_regular(home / _NOTED).splitlines()]
+        lines: list[Any] = [json.loads(line) for line in read_own(home / _NOTED).splitlines()]
         found = [replace(TakenBack(**line), at=datetime.fromisoformat(line["at"])) for line in lines]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return []
     return [one for one in reversed(found) if one.space == space]
 

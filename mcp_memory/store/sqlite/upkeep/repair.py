@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store import files
 from mcp_memory.store.sql import canvases, pages, word_index
 from mcp_memory.store.sql.line_files import due, lines_of
@@ -130,13 +130,13 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
         found |= {(number, path): name for number, name in spaces for path in due(SqliteTransaction(con, home, name))}
     for (number, path), space in sorted(found.items()):
         target = home / "spaces" / space / path
-        size = target.stat().st_size if target.is_file() else -1
+        size = target.stat().st_size if is_own(target) else -1
         length = lengths.get((number, path), 0)
         whose = owner(con, space, path, files.beyond(target, 0)) if size >= length else None
         if not everything and size >= length and whose is None:
             continue
         content = b"".join(lines_of(SqliteTransaction(con, home, space), path))
-        if size >= 0 and read_regular(target) == content:
+        if size >= 0 and read_own(target) == content:
             why = ""
         elif size >= 0:
             set_aside(target)

@@ -20,7 +20,8 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.private_files import open_private
+from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store.forgetting import How
 from mcp_memory.store.sql import canvases, digests, forgetting, pages
 from mcp_memory.store.sql.line_files import lines_of as line_files_of_rows
@@ -92,6 +93,7 @@ class NamedFile:
 
 def take(con: apsw.Connection, to: Path) -> None:
     """Copy the database that `con` has open to a new file, as it is now. Readers and writers go on meanwhile."""
+    open_private(to, "xb").close()  # SQLite would create it with the rights that the umask leaves to others
     copy = apsw.Connection(str(to))
     try:
         with copy.backup("main", con, "main") as copying:
@@ -218,7 +220,7 @@ def returned(database: Path, spaces: Path) -> list[Returned]:
     """Return the rows of a database that the tombstones of a later state name."""
     found: list[Returned] = []
     with opened(database) as con:
-        for folder in sorted(path for path in spaces.iterdir() if (path / forgetting.TOMBSTONES_FILE).is_file()):
+        for folder in sorted(path for path in spaces.iterdir() if is_own(path / forgetting.TOMBSTONES_FILE)):
             tx = SqliteTransaction(con, spaces.parent, folder.name)
             if tx.space:
                 found += _of_space(tx)
@@ -227,7 +229,7 @@ def returned(database: Path, spaces: Path) -> list[Returned]:
 
 def _of_space(tx: SqliteTransaction) -> Iterator[Returned]:
     last: dict[str, bytes] = {}
-    for line in read_regular(tx.folder / forgetting.TOMBSTONES_FILE).splitlines():
+    for line in read_own(tx.folder / forgetting.TOMBSTONES_FILE).splitlines():
         try:
             last[str(json.loads(line)["tombstone"])] = line
         except (ValueError, KeyError, TypeError):
@@ -252,7 +254,8 @@ def _returned(tx: SqliteTransaction, line: dict[str, Any]) -> Returned | None:
     ids = list[str]()
     if held is None:
         wanted = {bytes.fromhex(digest) for digest in line["digests"]}
-        ids = [id for id in map(str, line["ids"]) if _is_meant(tx, id, wanted)]
+        named = _renamed_refs(tx) if was_purged else {}
+        ids = [id for one in line["ids"] if _is_meant(tx, id := named.get(str(one), str(one)), wanted)]
     is_back = bool(ids) if held is None else was_purged and held == (None, None)
     return (
         Returned(
@@ -267,6 +270,12 @@ def _returned(tx: SqliteTransaction, line: dict[str, Any]) -> Returned | None:
         if is_back
         else None
     )
+
+
+def _renamed_refs(tx: SqliteTransaction) -> dict[str, str]:
+    """Return the ids of results by the ids that a purge gives to them."""
+    key = digests.key_of(tx)
+    return {digests.purged_ref(key, id): id for id in tx.column("SELECT id FROM ref WHERE space = :space")}
 
 
 def _is_meant(tx: SqliteTransaction, id: str, wanted: set[bytes]) -> bool:

@@ -1,0 +1,62 @@
+"""A bounded map that drops what was used longest ago. Every cache keyed by what users bring is one of these."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import RLock
+from typing import Generic, TypeVar
+
+__all__ = ["LRU"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LRU(Generic[K, V]):
+    """Holds values of a total weight of `most`, and the newest one whatever it weighs. Safe to use from any thread."""
+
+    def __init__(self, most: int, *, weigh: Callable[[V], int] = lambda value: 1) -> None:
+        """`weigh` returns the weight of a value, 1 by default: then `most` is the number of values."""
+        self._most, self._weigh = most, weigh
+        self._values = OrderedDict[K, tuple[V, int]]()
+        self._weight = 0
+        self._lock = RLock()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._values
+
+    def get(self, key: K) -> V | None:
+        """Return a value and mark it as used; None if it is unknown."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
+
+    def put(self, key: K, value: V) -> V:
+        """Keep a value, in place of an older one of the same key, and return it."""
+        with self._lock:
+            self.pop(key)
+            weight = self._weigh(value)
+            self._values[key] = value, weight
+            self._weight += weight
+            while self._weight > self._most and len(self._values) > 1:
+                self._weight -= self._values.popitem(last=False)[1][1]
+            return value
+
+    def get_or_put(self, key: K, make: Callable[[], V]) -> V:
+        """Return the value of a key, made now if it is unknown. Callers at the same time get the same value."""
+        with self._lock:
+            found = self.get(key)
+            return self.put(key, make()) if found is None else found
+
+    def pop(self, key: K) -> V | None:
+        """Forget a key and return its value, or None."""
+        with self._lock:
+            value, weight = self._values.pop(key, (None, 0))
+            self._weight -= weight
+            return value

@@ -1,0 +1,75 @@
+"""Paths in settings: `~` and variables are expanded, and a path that depends on the working folder is refused.
+
+Clients start servers in folders of their choice and pass settings on without a shell, so `~/memory`, `$HOME/memory` and
+`memory` arrive here as they were written. Standard library only, because hooks import this module.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from mcp_memory.core.errors import InvalidInput
+
+__all__ = ["DEFAULT_HOME", "HOME_VARIABLE", "absolute", "expanded", "home_of_environment", "why_no_home"]
+
+HOME_VARIABLE = "MCP_MEMORY_HOME"
+DEFAULT_HOME = "~/.mcp-memory"
+
+_VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\})" if os.name != "nt" else r"\$(?:\w+|\{[^}]*\})|%[^%]+%")
+
+
+def expanded(text: str, name: str) -> Path:
+    """Return a path with `~` and variables expanded. `name` is the setting. Raises InvalidInput for an unknown variable
+    or user."""
+    found = os.path.expanduser(os.path.expandvars(text))  # noqa: PTH111 of Path it raises RuntimeError
+    if unknown := _VARIABLE.search(found):
+        raise InvalidInput(f"{name} is {text!r}, and the variable {unknown[0]} is not set. Write the whole path.")
+    if found.startswith("~"):
+        raise InvalidInput(f"{name} is {text!r}, and there is no home folder of that user. Write the whole path.")
+    if "\0" in found:
+        raise InvalidInput(f"{name} has a NUL character, which no path can have. Write the whole path.")
+    return Path(found)
+
+
+def absolute(text: str, name: str) -> Path:
+    """Return `expanded` of a setting without a shell. Raises InvalidInput, also for a relative path."""
+    path = expanded(text, name)
+    if not path.is_absolute():
+        raise InvalidInput(
+            f"{name} is {text!r}, which would be another folder in each working folder. Write the whole path, such as "
+            f"{Path.cwd() / path}, or one that begins with ~."
+        )
+    return path
+
+
+def home_of_environment(text: str | None) -> Path:
+    """Return the home that MCP_MEMORY_HOME names, or the default. Raises InvalidInput."""
+    return absolute(text or DEFAULT_HOME, HOME_VARIABLE)
+
+
+def why_no_home(home: Path) -> str | None:
+    """Return why a path cannot be a home, with the next step; None if it can, or does not exist yet.
+
+    The path and its parents must be folders, and readable.
+    """
+    for path in (home, *home.parents):
+        try:
+            is_folder = stat.S_ISDIR(path.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            if path.is_symlink():
+                return f"{path} is a link to nothing, and a home is a folder. {_NAME_ANOTHER}"
+            continue
+        except OSError as error:
+            return f"{path} cannot be used as a home ({error.strerror}). {_NAME_ANOTHER}"
+        if not is_folder:
+            return f"{path} is a file, and a home is a folder. {_NAME_ANOTHER}"
+        if path == home and not os.access(path, os.R_OK | os.X_OK):
+            return f"The folder {path} cannot be read. Give yourself the right to it. {_NAME_ANOTHER}"
+        return None
+    return None
+
+
+_NAME_ANOTHER = f"Name a folder with --home or {HOME_VARIABLE}."

@@ -1,0 +1,70 @@
+"""Passages that a person keeps out of the memory: what is written between `<private>` and `</private>`.
+
+They are replaced before anything is stored, logged, embedded or searched for. Nested tags belong to the outer passage,
+and a passage that nothing closes keeps out all that follows. A tag that is alone in inline code or in a code fence is a
+mention: it opens and closes nothing. Results of tools are not read for the tag: programs print it for other reasons.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Iterator
+
+__all__ = ["PRIVATE", "without_private"]
+
+PRIVATE = "[private]"
+"""Replaces a private passage within other words."""
+
+_TAG = re.compile(r"<[ \t]*(?P<closes>/)?[ \t]*private(?=[\s/>])[^<>]{0,200}>", re.IGNORECASE)
+_CODE = re.compile(r"(?m)^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*$|(?P<ticks>`+)|\n")
+
+
+def without_private(text: str) -> str:
+    """Return a text without its private passages; empty if nothing else was in it. Takes linear time."""
+    if "private" not in text.lower():
+        return text
+    kept: list[str] = []
+    reached = depth = 0
+    for tag in _tags(text):
+        depth += -1 if tag["closes"] else 1
+        if depth == 1 and not tag["closes"]:
+            kept.append(text[reached : tag.start()])
+        reached = tag.end()
+        depth = max(depth, 0)
+    if not kept:
+        return text
+    kept.append("" if depth else text[reached:])
+    return PRIVATE.join(kept) if any(part.strip() for part in kept) else ""
+
+
+def _tags(text: str) -> Iterator[re.Match[str]]:
+    """Yield the tags that open or close a passage: not those that are alone in code."""
+    tags = list(_TAG.finditer(text))
+    spans = _code_spans(text) if tags else []
+    starts = [start for start, _ in spans]
+    kinds: dict[int, set[bool]] = {}
+    within: list[int | None] = []
+    for tag in tags:
+        place = bisect(starts, tag.start()) - 1
+        is_code = place >= 0 and tag.start() < spans[place][1]
+        within.append(place if is_code else None)
+        if is_code:
+            kinds.setdefault(place, set()).add(tag["closes"] is None)
+    yield from (tag for tag, place in zip(tags, within, strict=True) if place is None or len(kinds[place]) == 2)
+
+
+def _code_spans(text: str) -> list[tuple[int, int]]:
+    """Return the spans of closed code fences, and of inline code, which ends within its line."""
+    spans: list[tuple[int, int]] = []
+    opened: tuple[int, str] | None = None
+    for mark in _CODE.finditer(text):
+        kind = mark["fence"] or mark["ticks"] or "\n"
+        if kind == "\n":
+            opened = opened if opened and opened[1][:3] in ("```", "~~~") else None
+        elif opened is None:
+            opened = mark.start(), kind
+        elif kind == opened[1]:
+            spans.append((opened[0], mark.end()))
+            opened = None
+    return spans

@@ -1,0 +1,77 @@
+"""Creates files and folders for their owner alone: modes 0600 and 0700, whatever the umask is.
+
+Everything in a home, and every copy of it (backups, exports), is created here. An existing file that is opened to be
+written loses the permissions of others. In a folder that is set up to be shared (set-group-id), its group gets the same
+rights as the owner: 0660 and 0770. On Windows modes have no effect. A symbolic link is never written through.
+Standard library only, because hooks import this module.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from pathlib import Path
+from typing import IO, Literal
+
+from mcp_memory.core import regular_files
+
+__all__ = ["make_folder", "open_private", "opener", "touch"]
+
+_OWNER_FILE, _OWNER_FOLDER = 0o600, 0o700
+_GROUP_FILE, _GROUP_FOLDER = 0o660, 0o2770
+
+WriteMode = Literal["wb", "xb", "ab", "r+b", "w+b", "x+b"]
+
+
+def open_private(path: Path, mode: WriteMode) -> IO[bytes]:
+    """Open a regular file to be written, and create it unless the mode says otherwise. Raises OSError."""
+    return open(path, mode, opener=opener)
+
+
+def opener(path: str, flags: int) -> int:
+    """Open a regular file, as the `opener` of `open` and `io.FileIO`. OSError (ESPIPE, ELOOP) for others."""
+    handle = regular_files.own_opener(path, flags)
+    try:
+        if os.name != "nt" and flags & (os.O_WRONLY | os.O_RDWR):
+            _set_mode(handle, _GROUP_FILE if _is_shared(os.path.dirname(path) or ".") else _OWNER_FILE)  # noqa: PTH120
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def touch(path: Path) -> None:
+    """Create an empty file, or set the time of an existing one to now. Raises OSError."""
+    with io.FileIO(path, "ab", opener=opener):
+        os.utime(path)
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder and the missing ones above it. Raises OSError, also if a file has the name."""
+    try:
+        path.mkdir(mode=_OWNER_FOLDER)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return
+    except FileNotFoundError:
+        if path == path.parent:
+            raise
+        make_folder(path.parent)
+        make_folder(path)
+        return
+    if os.name != "nt":
+        wanted = _GROUP_FOLDER if _is_shared(str(path.parent)) else _OWNER_FOLDER
+        if stat.S_IMODE(path.stat().st_mode) != wanted:
+            path.chmod(wanted)
+
+
+def _is_shared(folder: str) -> bool:
+    return bool(os.stat(folder).st_mode & stat.S_ISGID)  # noqa: PTH116 this runs for every file that is written
+
+
+def _set_mode(handle: int, wanted: int) -> None:
+    found = os.fstat(handle)
+    if stat.S_IMODE(found.st_mode) != wanted and found.st_uid == os.geteuid():
+        os.fchmod(handle, wanted)

@@ -1,0 +1,159 @@
+"""Finds keys of wallets: seed phrases by the words of BIP-39, private keys in base58 (WIF) by their checksum.
+
+A seed phrase is twelve or more words of the lists in a row, mostly different ones, few of which join sentences. No
+checksum is required: a phrase with one wrong word still protects money. In 65 MB of conversations and tool results,
+no other text looks like that. The words may be numbered, quoted or on lines of their own.
+
+Both searches look at the text as bytes, and at samples of it: a long text takes a few milliseconds per megabyte more.
+Japanese, Korean and Chinese phrases are found by the name in front of them only.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from itertools import pairwise
+
+from mcp_memory.core.secrets.values import word_list
+
+_FEWEST_WORDS, _MOST_WORDS = 12, 33
+_DIFFERENT = 0.85  # share of the words of a phrase
+_JOINING = 4  # one word in so many may join sentences
+_SAMPLE = 30  # bytes: a phrase has one without any other word in it, as it is twice as long
+_REACH = 300  # bytes before and behind a sample that are compared word by word
+_LONGEST_PHRASE = 800  # characters
+_OTHER = ord("~")  # in place of accents and of letters beyond Latin-1
+
+_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
+_NOT_IN_JOINT = re.compile(r"[\s\d]+")
+
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_WIF = re.compile(rf"[59KLc][{_BASE58}]{{50,51}}")
+_WIF_VERSIONS = (0x80, 0xEF)  # main and test network
+_SHORTEST_WIF = b"a" * 51
+
+
+def wallet_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of seed phrases and of private keys in WIF."""
+    if len(text) < len(_SHORTEST_WIF):
+        return
+    data = text.encode("latin-1", "replace")
+    yield from _private_keys(text, data.translate(_RUNS))
+    yield from _seed_phrases(text, data.translate(_LETTERS))
+
+
+def _bare(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c))
+
+
+def _letter(code: int) -> int:
+    bare = _bare(chr(code))
+    return ord(bare) if bare.isascii() and bare.isalpha() else (_OTHER if code == ord("?") else ord(" "))
+
+
+_LETTERS = bytes(map(_letter, range(256)))
+"""Small letters without accents; a space for all else."""
+_RUNS = bytes(ord("a") if code < 128 and chr(code).isalnum() else ord(" ") for code in range(256))
+
+
+@cache
+def _known() -> frozenset[bytes]:
+    """Return the words of all lists."""
+    text = (resources.files("mcp_memory.core.secrets") / "mnemonics.txt").read_text(encoding="ascii")
+    lines = (line.partition(": ")[2] for line in text.splitlines() if not line.startswith("#"))
+    return frozenset(word.encode() for line in lines for word in line.split())
+
+
+@cache
+def _joining() -> frozenset[str]:
+    return frozenset(word_list("sentence words"))
+
+
+def _seed_phrases(text: str, letters: bytes) -> Iterator[tuple[int, int]]:
+    known = _known()
+    samples = (
+        at
+        for at in range(0, len(letters), _SAMPLE)
+        if (inner := letters[at : at + _SAMPLE].split()[1:-1]) and known.issuperset(inner)
+    )
+    end = 0
+    for at in samples:
+        if at >= end and _is_among_words(letters, at):
+            words, end = _words_around(text, at)
+            for phrase in _phrases(text, words):
+                yield phrase[0].start(), phrase[-1].end()
+
+
+def _is_among_words(letters: bytes, at: int) -> bool:
+    """Tell whether nearly as many known words as a phrase has are around a sample."""
+    known = _known()
+    behind = letters[at : at + _REACH].split()[1:]
+    before = letters[max(0, at - _REACH) : at + _SAMPLE].split()[:-1]
+    count = 0
+    for words in (behind, reversed(before)):
+        for word in words:
+            if word not in known and _OTHER not in word:
+                break
+            count += 1
+    return count >= _FEWEST_WORDS
+
+
+def _words_around(text: str, at: int) -> tuple[list[re.Match[str]], int]:
+    """Return the known words in a row around a place, and where the row ends; none for a list of many words."""
+    start, end = max(0, at - _LONGEST_PHRASE), min(len(text), at + _LONGEST_PHRASE)
+    row: list[re.Match[str]] = []
+    for word in _WORD.finditer(text, start, end):
+        if _bare(word[0]).encode("ascii", "replace") in _known():
+            row.append(word)
+        elif word.start() > at + _SAMPLE:
+            break
+        else:
+            row.clear()
+    last = row[-1].end() if row else at
+    return (row if len(row) <= 2 * _MOST_WORDS else []), last
+
+
+def _phrases(text: str, words: list[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
+    """Yield the phrases among words: the longest rows with the same marks between them."""
+    joints = [_NOT_IN_JOINT.sub("", text[one.end() : other.start()]) for one, other in pairwise(words)]
+    usual = Counter(joints).most_common(1)[0][0] if joints else ""
+    begin = 0
+    for number, joint in enumerate([*joints, None], 1):
+        if joint != usual:
+            if _is_phrase([word[0].lower() for word in words[begin:number]]):
+                yield words[begin:number]
+            begin = number
+
+
+def _is_phrase(words: list[str]) -> bool:
+    return (
+        _FEWEST_WORDS <= len(words) <= _MOST_WORDS
+        and len(set(words)) >= _DIFFERENT * len(words)
+        and words != sorted(words)  # part of a list
+        and sum(word in _joining() for word in words) * _JOINING <= len(words)
+    )
+
+
+def _private_keys(text: str, runs: bytes) -> Iterator[tuple[int, int]]:
+    at = runs.find(_SHORTEST_WIF)
+    while at >= 0:
+        end = runs.find(b" ", at)
+        end = end if end >= 0 else len(runs)
+        if end - at <= len(_SHORTEST_WIF) + 1 and _is_wif(text[at:end]):
+            yield at, end
+        at = runs.find(_SHORTEST_WIF, end)
+
+
+def _is_wif(text: str) -> bool:
+    if not _WIF.fullmatch(text):
+        return False
+    number = 0
+    for character in text:
+        number = number * 58 + _BASE58.index(character)
+    data = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return data[0] in _WIF_VERSIONS and sha256(sha256(data[:-4]).digest()).digest()[:4] == data[-4:]

@@ -1,0 +1,62 @@
+"""A user's message in a client's log: which of its words the user typed.
+
+Claude Code, Codex and Gemini CLI run a hook with each prompt. What they reported there is matched with the message in
+the log; the rest of the message is attached. Without a matching prompt, as in the logs of before, the message itself is
+read (`longterm.attachments`). A prompt is read the same way, because clients that run inside an editor add to it before
+the hook sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mcp_memory.longterm.attachments import Message, parts_of_message
+
+__all__ = ["message_of"]
+
+
+def message_of(parts: Iterable[str], prompts: Sequence[str] = ()) -> Message:
+    """Return a message of several texts by its parts; `prompts` are what the user typed in the conversation."""
+    texts = [part for part in parts if part.strip()]
+    found = [_around_prompt(text, prompts) for text in texts]
+    if not any(is_prompt for is_prompt, _ in found):
+        return _joined([message for _, message in found])
+    return _joined([message if is_prompt else _attached(message) for is_prompt, message in found])
+
+
+def _around_prompt(text: str, prompts: Sequence[str]) -> tuple[bool, Message]:
+    """Return whether the text has a prompt as whole lines, and the parts of the text."""
+    stripped = [prompt.strip() for prompt in prompts]
+    known = max((prompt for prompt in stripped if prompt and _place_of(prompt, text) >= 0), key=len, default=None)
+    if known is None:
+        return False, parts_of_message(text)
+    place = _place_of(known, text)
+    before, after = text[:place], text[place + len(known) :]
+    beside = [_attached(parts_of_message(rest)) for rest in (before, after)]
+    return True, _joined([beside[0], parts_of_message(known), beside[1]])
+
+
+def _place_of(prompt: str, text: str) -> int:
+    """Return where the prompt is in the text, with nothing else in its lines; -1 if nowhere."""
+    place = text.find(prompt)
+    while place >= 0:
+        line = text.rfind("\n", 0, place) + 1
+        end = text.find("\n", place + len(prompt))
+        if not text[line:place].strip() and not text[place + len(prompt) : end if end >= 0 else len(text)].strip():
+            return place
+        place = text.find(prompt, place + len(prompt))
+    return -1
+
+
+def _attached(message: Message) -> Message:
+    beside = message.typed.strip()
+    return Message("", (*message.attached, beside) if beside else message.attached, message.notices)
+
+
+def _joined(messages: Iterable[Message]) -> Message:
+    messages = list(messages)
+    return Message(
+        "\n\n".join(message.typed.strip() for message in messages if message.typed.strip()),
+        tuple(passage for message in messages for passage in message.attached),
+        tuple(notice for message in messages for notice in message.notices),
+    )
