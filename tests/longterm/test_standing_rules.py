@@ -14,11 +14,6 @@ from mcp_memory.language.sentences import READ, is_negative, may_state_rule
 from mcp_memory.longterm.standing_rules import Rule, standing_rules
 
 
-
-
-
-
-
 LEARNT = Path(__file__).parents[2] / "fixtures/rules"
 
 

@@ -9,7 +9,7 @@ several texts together.
 Prompts: a logistic regression on the encoder's features predicts whether an answer needs earlier conversations.
 `scripts/fit_prompt_gate.py` fits it to prompts in fifteen languages. It takes 2 ms and reads no memory.
 
-Standing rules: a logistic regression on the encoder's output, the cues of `language.rule_cues` and pairs of them tells
+Standing rules: a network with one hidden layer, on the encoder's features and the cues of `language.rule_cues`, tells
 whether a sentence of a user states a rule. `scripts/fit_rules.py` fits it to sentences in fourteen languages.
 
 Related words: a table made once from the word vectors (`scripts/related_words.py`), English only: *camping* to
@@ -27,7 +27,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.text import normalize
-from mcp_memory.language.rule_cues import CUES, SHAPES, cues_of
+from mcp_memory.language.rule_cues import cues_of
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
 from mcp_memory.models.embed.tensors import mapped_tensors
 
@@ -158,7 +158,6 @@ def _prompt_weights() -> NDArray[np.float32]:
 
 
 RULES_FILE = "rules.safetensors"
-_LAST_LAYER = 512  # features of a text: those before are sums over its pieces
 
 
 def rule_scores(sentences: Sequence[str]) -> list[float]:
@@ -166,24 +165,28 @@ def rule_scores(sentences: Sequence[str]) -> list[float]:
 
     EmbeddingFailed where the files of the package cannot be read.
     """
-    weights = _rule_weights()
-    return (rule_features(sentences) @ weights[:-1] + weights[-1]).tolist() if sentences else []
+    import numpy as np
+
+    if not sentences:
+        return []
+    layers, rows = _rule_layers(), rule_features(sentences)
+    inner = np.maximum(rows @ layers["hidden"] + layers["shift"], 0)
+    return (inner @ layers["out"] + rows @ layers["direct"] + layers["constant"]).tolist()
 
 
 def rule_features(sentences: Sequence[str]) -> NDArray[np.float32]:
-    """Return one row a sentence: the output of the encoder's last layer, its cues, and pairs of them."""
+    """Return one row a sentence, of at least one: the encoder's features and its cues."""
     import numpy as np
 
-    meaning = shared_encoder().features(sentences)[:, -_LAST_LAYER:]
     cues = np.array([cues_of(sentence) for sentence in sentences], np.float32)
-    first, second = np.triu_indices(len(CUES) + len(SHAPES), 1)
-    return np.concatenate([meaning, cues, cues[:, first] * cues[:, second]], axis=1)
+    return np.concatenate([shared_encoder().features(sentences), cues], axis=1)
 
 
 @cache
-def _rule_weights() -> NDArray[np.float32]:
+def _rule_layers() -> dict[str, NDArray[np.float32]]:
     with reading("The model of standing rules"):
-        return mapped_tensors(MODEL / RULES_FILE)["weights"]
+        tensors = mapped_tensors(MODEL / RULES_FILE)
+        return {name: tensors[name] for name in ("hidden", "shift", "out", "direct", "constant")}
 
 
 RELATED_FILE = "related.safetensors"
