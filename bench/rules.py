@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mcp_memory.language.sentences import standing_rules
+from mcp_memory.longterm.standing_rules import standing_rules
 
 __all__ = ["Figures", "Sentence", "figures", "read", "table"]
 
@@ -47,8 +47,8 @@ def read(path: Path) -> Iterator[Sentence]:
         yield Sentence(row["text"], row["language"], row.get("kind", ""), row["rule"])
 
 
-def by_grammar(text: str) -> bool:
-    return any(rule.kind == "instruction" for rule in standing_rules(text))
+def by_model(text: str) -> bool:
+    return bool(standing_rules(text))
 
 
 def by_cue_words(text: str) -> bool:
@@ -56,7 +56,7 @@ def by_cue_words(text: str) -> bool:
 
 
 def figures(sentences: Sequence[Sentence], judge: Callable[[str], bool]) -> Figures:
-    """Return the precision and recall of `judge` on the sentences."""
+    """Return how well a judge tells rules from other sentences."""
     found = [sentence for sentence in sentences if judge(sentence.text)]
     right = sum(sentence.is_rule for sentence in found)
     rules = sum(sentence.is_rule for sentence in sentences)
@@ -68,16 +68,16 @@ def table(sentences: Sequence[Sentence]) -> Iterator[str]:
     yield f"{'':12}{'sentences':>10}{'precision':>11}{'recall':>8}   cue words: precision, recall"
     for language in ("all", *sorted({sentence.language for sentence in sentences})):
         chosen = [one for one in sentences if language in ("all", one.language)]
-        grammar, cues = figures(chosen, by_grammar), figures(chosen, by_cue_words)
+        model, cues = figures(chosen, by_model), figures(chosen, by_cue_words)
         yield (
-            f"{language:12}{len(chosen):10}{grammar.precision:11.1%}{grammar.recall:8.1%}"
+            f"{language:12}{len(chosen):10}{model.precision:11.1%}{model.recall:8.1%}"
             f"{cues.precision:24.1%}{cues.recall:8.1%}"
         )
     yield ""
     for is_rule in (True, False):
         for kind in sorted({one.kind for one in sentences if one.is_rule is is_rule}):
             chosen = [one for one in sentences if one.is_rule is is_rule and one.kind == kind]
-            right = sum(by_grammar(one.text) is is_rule for one in chosen) / len(chosen)
+            right = sum(by_model(one.text) is is_rule for one in chosen) / len(chosen)
             yield f"{'rule' if is_rule else 'no rule':8} {kind or '(no kind)':24}{len(chosen):6}{right:9.1%} right"
 
 
@@ -88,7 +88,7 @@ def main() -> None:
     options = parser.parse_args()
     sentences = [sentence for path in options.files for sentence in read(path)]
     print("\n".join(table(sentences)))
-    wrong = [one for one in sentences if by_grammar(one.text) is not one.is_rule]
+    wrong = [one for one in sentences if by_model(one.text) is not one.is_rule]
     for one in wrong[: options.show]:
         print(f"{'missed' if one.is_rule else 'taken '} {one.language} {one.kind}: {one.text}")
 

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part, sentences, standing_rules
+from mcp_memory.language.sentences import FILL, own_part, sentences
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import USER, Names, is_person, name_words
+from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
 from mcp_memory.longterm.times import holds, with_its_date
 from mcp_memory.longterm.turns import own_words

@@ -23,11 +23,12 @@ from typing import get_args
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part, standing_rules
+from mcp_memory.language.sentences import FILL, own_part
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
+from mcp_memory.longterm.standing_rules import judged
 from mcp_memory.longterm.verification.comparison import known_terms, terms_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
 from mcp_memory.longterm.verification.support import accepted_offer, relates, repeats, supports_rule
@@ -85,7 +86,7 @@ _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
 _FOLLOWING = 4  # turns after one that may take it back
 _SPOKEN = 50  # turns of a session, for who speaks in it
-_SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.8, 0.7  # strength, of a statement that is not called a rule, and of a fact
+_SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.5, 0.3  # strength, of a statement that is not called a rule, and of a fact
 _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 USER_NOUN = "the user"
@@ -265,7 +266,7 @@ def fact_states_rule(relation: str, value: str) -> bool:
 
 
 def _is_rule(text: str, least: float) -> bool:
-    return any(rule.kind == "instruction" and rule.strength >= least for rule in standing_rules(text))
+    return any(rule.strength >= least for rule in judged(text))
 
 
 @dataclass(frozen=True, slots=True)

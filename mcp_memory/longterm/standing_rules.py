@@ -1,0 +1,63 @@
+"""Standing rules that a user states in a turn: orders to the agent that hold until they are taken back.
+
+`standing_rules` judges each candidate of `language.sentences` with the bundled encoder (`embed.classifiers`): a rule
+found here may be put in front of an agent unasked. What somebody else said or wants, habits and facts, what was, is
+imagined, holds for once or is taken back, slogans, log lines and quotations are no rules. An allergy is a fact, and no
+rule either. Sentences are judged one at a time. Where the encoder cannot be read, cues alone decide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.language.rule_cues import cue_score
+from mcp_memory.language.sentences import RuleCandidate, rule_candidates
+from mcp_memory.models.embed.classifiers import rule_scores
+
+__all__ = ["Rule", "judged", "standing_rules"]
+
+_LONG = 1_200  # characters from which a text is likely to be pasted, so that only clear wording counts
+_SURELY = 0.7
+_LISTED = 0.55  # strength of a plain statement under a heading such as "rules:"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A sentence, `text[start:end]`, that states a standing rule; `strength`, 0 to 1, says how surely."""
+
+    start: int
+    end: int
+    strength: float
+
+
+def standing_rules(text: str) -> list[Rule]:
+    """Return the standing rules that a user's turn states, in the order of the text; at most one for each sentence."""
+    least = 0.5 if len(text) <= _LONG else _SURELY
+    return [rule for rule in judged(text) if rule.strength >= least]
+
+
+@lru_cache(maxsize=512)
+def judged(text: str) -> tuple[Rule, ...]:
+    """Return the sentences of a user's turn that may be rules, each with how surely it is one."""
+    candidates = list(rule_candidates(text))
+    strengths = _strengths([candidate.text for candidate in candidates])
+    return tuple(
+        Rule(candidate.start, candidate.end, max(strength, _LISTED) if _is_stated(candidate) else strength)
+        for candidate, strength in zip(candidates, strengths, strict=True)
+    )
+
+
+def _is_stated(candidate: RuleCandidate) -> bool:
+    return candidate.listed and "?" not in candidate.text
+
+
+def _strengths(sentences: Sequence[str]) -> list[float]:
+    try:
+        scores = rule_scores(sentences)
+    except EmbeddingFailed:
+        scores = [cue_score(sentence) for sentence in sentences]
+    return [1 / (1 + math.exp(-score)) for score in scores]
