@@ -2,8 +2,7 @@
 
 Two models are added to tell whether a sentence states a standing rule (`mcp_memory/models/embed/classifiers.py`): a
 network with one hidden layer, on the bundled encoder's features and the cues of `mcp_memory/language/rule_cues.py`, and
-a logistic regression on hashed words and pairs of words. A third, a logistic regression on the cues alone, is cheap;
-the store marks turns with it.
+a logistic regression on words (`mcp_memory/language/rule_words.py`), with which the store marks turns too.
 
 They learn from `fixtures/rules` and, as sentences that are no rules, from prompts of `fixtures/prompts`. Each file by
 an author who did not know the code is left out of a fit in turn. The scores of what is left out weigh the two models
@@ -25,14 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
-from mcp_memory.language.rule_cues import CUES, SHAPES
-from mcp_memory.language.sentences import masked_quotations
-from mcp_memory.longterm.standing_rules import STATES, SUPPORTS
-from mcp_memory.models.embed.classifiers import RULE_SLOTS, rule_features, rule_slots
+from mcp_memory.language.rule_words import SLOTS, pack, slots_of
+from mcp_memory.language.sentences import masked_quotations, rule_candidates
+from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, readings
+from mcp_memory.models.embed.classifiers import rule_features
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "mcp_memory/models/embed/model/rules.safetensors"
-CUE_WEIGHTS = ROOT / "mcp_memory/language/data/rule_weights.txt"
+WORDS_OUT = ROOT / "mcp_memory/language/data/rule_words.bin"
 LEFT_OUT = ROOT / "fixtures/rules/left_out.json"
 RULES = ("rule", "scoped")
 """Headings of the sentences that are rules; `limit` (allergies, budgets) and all others are none."""
@@ -42,7 +41,7 @@ WEIGHTS = {"earlier": 4.0, "pairs": 2.0, **dict.fromkeys(AUTHORS, 2.0)}
 """What a sentence of a file weighs; 1 elsewhere."""
 HIDDEN, EPOCHS, BATCH, RATE, DECAY, DROPPED = 256, 20, 256, 2e-3, 1.0, 0.5
 LEAST_SEEN, WORD_EPOCHS, WORD_RATE, WORD_DECAY = 4, 8, 0.3, 1e-3
-CUE_RIDGE, ROUNDS = 30.0, 8
+ROUNDS = 8
 LIMITS = {"supports": SUPPORTS, "states": STATES}
 TOGETHER = 500  # sentences
 EVERY = 3  # of the prompts: all of them outweigh the rest
@@ -105,42 +104,19 @@ def examples() -> Iterator[Example]:
             yield Example(row["text"], row["language"], row["rule"], path.stem)
 
 
-class Samples(NamedTuple):
-    """Sentences as the models read them: a row of features, slots of words, the label, the weight, file, language."""
+class Inputs(NamedTuple):
+    """Texts as the models read them: a row of features each, and the slots of their words."""
 
     features: Floats
     slots: list[NDArray[np.int64]]
-    is_rule: Floats
-    weight: Floats
-    sources: NDArray[np.str_]
-    languages: NDArray[np.str_]
 
-    def where(self, chosen: NDArray[np.bool_]) -> Samples:
-        slots = [self.slots[at] for at in np.flatnonzero(chosen)]
-        return Samples(
-            self.features[chosen],
-            slots,
-            self.is_rule[chosen],
-            self.weight[chosen],
-            self.sources[chosen],
-            self.languages[chosen],
-        )
+    def where(self, chosen: NDArray[np.bool_]) -> Inputs:
+        return Inputs(self.features[chosen], [self.slots[at] for at in np.flatnonzero(chosen)])
 
 
-def read_samples() -> Samples:
-    rows = list(examples())
-    texts = [masked_quotations(row.text) for row in rows]
-    features = np.concatenate(
-        [rule_features(texts[start : start + TOGETHER]) for start in range(0, len(texts), TOGETHER)]
-    )
-    return Samples(
-        features,
-        [np.array(rule_slots(text)) for text in texts],
-        np.array([row.is_rule for row in rows], np.float32),
-        np.array([WEIGHTS.get(row.source, 1.0) for row in rows], np.float32),
-        np.array([row.source for row in rows]),
-        np.array([row.language for row in rows]),
-    )
+def inputs_of(texts: Sequence[str]) -> Inputs:
+    parts = [rule_features(texts[start : start + TOGETHER]) for start in range(0, len(texts), TOGETHER)]
+    return Inputs(np.concatenate(parts), [np.array(slots_of(text)) for text in texts])
 
 
 class Network(NamedTuple):
@@ -166,7 +142,8 @@ def fit(rows: Floats, is_rule: Floats, weight: Floats) -> Network:
     start = chance.normal(size=(width, HIDDEN)) / np.sqrt(width), chance.normal(size=HIDDEN) / np.sqrt(HIDDEN)
     hidden, out = (one.astype(np.float32) for one in start)
     network = Network(hidden, np.zeros(HIDDEN, np.float32), out, np.zeros(width, np.float32), np.zeros(1, np.float32))
-    first, second = ([np.zeros_like(one) for one in network] for _ in range(2))
+    first: list[Floats] = [np.zeros_like(one) for one in network]
+    second: list[Floats] = [np.zeros_like(one) for one in network]
     step, steps = 0, EPOCHS * (len(rows) // BATCH)
     for _ in range(EPOCHS):
         order = chance.permutation(len(rows))
@@ -201,27 +178,34 @@ def kept(shape: tuple[int, ...], chance: np.random.Generator) -> Floats:
     return ((chance.random(shape, dtype=np.float32) > DROPPED) / (1 - DROPPED)).astype(np.float32)
 
 
-def fit_words(slots: Sequence[NDArray[np.int64]], is_rule: Floats, weight: Floats) -> NDArray[np.float64]:
-    """Return the weights of a logistic regression on hashed words, the constant last; 0 for a word that is rare."""
-    seen = np.bincount(np.concatenate(slots), minlength=RULE_SLOTS)
-    slots = [one[seen[one] >= LEAST_SEEN] for one in slots]
-    weights, slopes = np.zeros(RULE_SLOTS + 1), np.full(RULE_SLOTS + 1, 1e-3)
+class WordModel(NamedTuple):
+    weights: NDArray[np.float64]
+    constant: float
+
+    def scores(self, slots: Sequence[NDArray[np.int64]]) -> Floats:
+        """Return the log-odds of sentences by the slots of their words."""
+        sums = [self.weights[own].sum() / math.sqrt(len(own) + 1) for own in slots]
+        return np.array(sums, np.float32) + np.float32(self.constant)
+
+
+def fit_words(slots: Sequence[NDArray[np.int64]], is_rule: Floats, weight: Floats) -> WordModel:
+    """Return a logistic regression, fitted with Adagrad; words of fewer than `LEAST_SEEN` sentences weigh 0."""
+    seen = np.bincount(np.concatenate(slots), minlength=SLOTS)
+    common: list[NDArray[np.int64]] = [own[seen[own] >= LEAST_SEEN] for own in slots]
+    weights, slopes = np.zeros(SLOTS), np.full(SLOTS, 1e-3)
+    constant, constant_slope = 0.0, 1e-3
     chance = np.random.default_rng(0)
     for _ in range(WORD_EPOCHS):
-        for at in chance.permutation(len(slots)):
-            own, scale = slots[at], np.sqrt(len(slots[at]) + 1)
-            score = weights[own].sum() / scale + weights[-1]
-            error = (1 / (1 + np.exp(-score)) - is_rule[at]) * weight[at]
+        for at in map(int, chance.permutation(len(common))):
+            own, scale = common[at], math.sqrt(len(slots[at]) + 1)
+            score = float(weights[own].sum()) / scale + constant
+            error = float((1 / (1 + math.exp(-score)) - is_rule[at]) * weight[at])
             slope = error / scale + WORD_DECAY * weights[own]
             slopes[own] += slope * slope
-            slopes[-1] += error * error
             weights[own] -= WORD_RATE * slope / np.sqrt(slopes[own])
-            weights[-1] -= WORD_RATE * error / np.sqrt(slopes[-1])
-    return weights
-
-
-def word_scores(weights: NDArray[np.float64], slots: Sequence[NDArray[np.int64]]) -> Floats:
-    return np.array([weights[one].sum() / np.sqrt(len(one) + 1) + weights[-1] for one in slots], np.float32)
+            constant_slope += error * error
+            constant -= WORD_RATE * error / math.sqrt(constant_slope)
+    return WordModel(weights, constant)
 
 
 def fit_logistic(rows: NDArray[np.float64], is_rule: Floats, *, ridge: float) -> NDArray[np.float64]:
@@ -238,84 +222,112 @@ def fit_logistic(rows: NDArray[np.float64], is_rule: Floats, *, ridge: float) ->
     return np.append(own, weights[-1] - own @ mean)
 
 
-def fit_both(train: Samples) -> tuple[Network, NDArray[np.float64]]:
-    return fit(train.features, train.is_rule, train.weight), fit_words(train.slots, train.is_rule, train.weight)
+def left_out_scores(
+    rows: Sequence[Example], inputs: Inputs, is_rule: Floats, weight: Floats
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return for each text by an author, by fits without the author: its row, and the scores of both models.
 
-
-def left_out_scores(samples: Samples) -> NDArray[np.float64]:
-    """Return the scores of both models, a row a sentence, by fits without its author; NaN for other files."""
-    scores = np.full((len(samples.slots), 2), np.nan)
+    A text of several sentences has an entry for each sentence, of the means of the two readings that
+    `mcp_memory/longterm/standing_rules.py` takes.
+    """
+    sources = np.array([row.source for row in rows])
+    entries = [
+        (at, readings(one))
+        for at, row in enumerate(rows)
+        if row.source in AUTHORS
+        for one in rule_candidates(row.text, least=-math.inf)
+    ]
+    owner = np.array([at for at, _ in entries])
+    both = [inputs_of([texts[reading] for _, texts in entries]) for reading in (0, 1)]
+    scores = np.zeros((len(entries), 2))
     for author in AUTHORS:
-        own = samples.sources == author
-        network, words = fit_both(samples.where(~own))
-        chosen = samples.where(own)
-        scores[own] = np.column_stack([network.scores(chosen.features), word_scores(words, chosen.slots)])
-    return scores
+        others = sources != author
+        network = fit(inputs.features[others], is_rule[others], weight[others])
+        words = fit_words(inputs.where(others).slots, is_rule[others], weight[others])
+        own = sources[owner] == author
+        for chosen in (one.where(own) for one in both):
+            scores[own] += np.column_stack([network.scores(chosen.features), words.scores(chosen.slots)]) / 2
+        print(f"left out: {author}", flush=True)
+    return owner, scores
 
 
-def figures(scores: NDArray[np.float64], is_rule: Floats, limit: float) -> dict[str, float]:
+def figures(scores: Floats, is_rule: Floats, limit: float) -> dict[str, float]:
     """Return precision and recall of the sentences of at least this probability."""
-    above = scores >= math.log(limit / (1 - limit))
+    above = scores >= limit
     found = {"precision": is_rule[above].mean(), "recall": is_rule[above].sum() / is_rule.sum()}
     return {name: round(float(value), 3) for name, value in found.items()} | {"sentences": len(is_rule)}
 
 
-def report(samples: Samples, scores: NDArray[np.float64]) -> dict[str, Any]:
-    """Return precision and recall at each limit, of all sentences by left-out authors, by author and by language."""
-    judged = ~np.isnan(scores)
+def report(rows: Sequence[Example], chances: Floats) -> dict[str, Any]:
+    """Return precision and recall at each limit: of all sentences by left-out authors, by author and by language."""
+    is_rule = np.array([row.is_rule for row in rows], np.float32)
     found: dict[str, Any] = {}
     for name, limit in LIMITS.items():
-        found[name] = {"limit": limit, "all": figures(scores[judged], samples.is_rule[judged], limit)}
-        for group, labels in (("authors", samples.sources), ("languages", samples.languages)):
-            chosen = {str(one): judged & (labels == one) for one in np.unique(labels[judged])}
-            found[name][group] = {
-                one: figures(scores[is_in], samples.is_rule[is_in], limit) for one, is_in in chosen.items()
-            }
-    order = np.argsort(-scores[judged])
-    shares = np.cumsum(samples.is_rule[judged][order]) / np.arange(1, len(order) + 1)
-    for precision in (0.9, 0.95, 0.97):
-        least = float(scores[judged][order][np.flatnonzero(shares >= precision)[-1]])
-        found.setdefault("probability for a precision of", {})[str(precision)] = round(1 / (1 + math.exp(-least)), 3)
-    return found
+        found[name] = {"limit": limit, "all": figures(chances, is_rule, limit)}
+        for group, labels in (("authors", [row.source for row in rows]), ("languages", [row.language for row in rows])):
+            chosen = {label: np.array([one == label for one in labels]) for label in sorted(set(labels))}
+            found[name][group] = {label: figures(chances[own], is_rule[own], limit) for label, own in chosen.items()}
+    order = np.argsort(-chances)
+    shares = np.cumsum(is_rule[order]) / np.arange(1, len(order) + 1)
+    least = {goal: float(chances[order][np.flatnonzero(shares >= goal)[-1]]) for goal in (0.9, 0.92, 0.95, 0.97)}
+    return found | {
+        "limits by precision": {
+            goal: [round(at, 3), figures(chances, is_rule, at)["recall"]] for goal, at in least.items()
+        }
+    }
+
+
+def measured(rows: Sequence[Example], inputs: Inputs, is_rule: Floats, weight: Floats) -> dict[str, Any]:
+    """Return what `left_out.json` holds: how the models are weighed, figures, and the probability of each sentence."""
+    owner, scores = left_out_scores(rows, inputs, is_rule, weight)
+    both = fit_logistic(scores, is_rule[owner], ridge=1e-3)
+    chances, guesses = np.zeros(len(rows), np.float32), np.full(len(rows), -np.inf)  # of a text, its best sentence
+    np.maximum.at(chances, owner, (1 / (1 + np.exp(-scores @ both[:2] - both[2]))).astype(np.float32))
+    np.maximum.at(guesses, owner, scores[:, 1])
+    sources = np.array([row.source for row in rows])
+    judged = np.isin(sources, AUTHORS)
+    rules, others = judged & (is_rule > 0), judged & (is_rule == 0)
+    marked = {
+        str(limit): [round(float((guesses[own] >= limit).mean()), 3) for own in (rules, others)]
+        for limit in (-4.0, -3.5, -3.0, -2.5, -2.0, -1.5)
+    }
+    return {
+        "weights": [round(float(value), 3) for value in both],
+        **report([row for row, is_in in zip(rows, judged, strict=True) if is_in], chances[judged]),
+        "marked by words, of rules and of others": marked,
+        "probabilities": {author: chances[sources == author].round(3).tolist() for author in AUTHORS},
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fit the models of standing rules.")
     parser.add_argument("--keep", action="store_true", help="measure nothing, keep the weights of left_out.json")
     options = parser.parse_args()
-    samples = read_samples()
+    rows = list(examples())
+    is_rule = np.array([row.is_rule for row in rows], np.float32)
+    weight = np.array([WEIGHTS.get(row.source, 1.0) for row in rows], np.float32)
+    inputs = inputs_of([masked_quotations(row.text) for row in rows])
     if not options.keep:
-        scores = left_out_scores(samples)
-        judged = ~np.isnan(scores[:, 0])
-        both = fit_logistic(scores[judged], samples.is_rule[judged], ridge=1e-3)
-        found = report(samples, scores @ both[:2] + both[2])
-        found["weights of network, words, constant"] = [round(float(value), 3) for value in both]
-        LEFT_OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        print(json.dumps(found, indent=1))
-    weights = json.loads(LEFT_OUT.read_text(encoding="utf-8"))["weights of network, words, constant"]
-    write_model(*fit_both(samples), weights)
-    cues = samples.features[:, -2 * len(CUES) - len(SHAPES) :].astype(float)
-    lines = [f"    {value:.2f}" for value in fit_logistic(cues, samples.is_rule, ridge=CUE_RIDGE)]
-    head = "# Made by scripts/fit_rules.py: one weight for each of `rule_cues.cues_of`, and the constant.\n\nweights\n"
-    CUE_WEIGHTS.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+        found = measured(rows, inputs, is_rule, weight)
+        LEFT_OUT.write_text(json.dumps(found) + "\n", encoding="utf-8")
+        print(json.dumps({name: value for name, value in found.items() if name != "probabilities"}, indent=1))
+    by_network, by_words, constant = json.loads(LEFT_OUT.read_text(encoding="utf-8"))["weights"]
+    words = fit_words(inputs.slots, is_rule, weight)
+    used = np.flatnonzero(words.weights).tolist()
+    WORDS_OUT.write_bytes(pack({slot: float(words.weights[slot]) for slot in used}, words.constant))
+    write_network(fit(inputs.features, is_rule, weight), by_network, by_words, constant)
 
 
-def write_model(network: Network, words: NDArray[np.float64], weights: Sequence[float]) -> None:
-    """Write both models, so that their sum is the log-odds."""
-    by_network, by_words, constant = weights
+def write_network(network: Network, by_network: float, by_words: float, constant: float) -> None:
     scale = np.abs(network.hidden).max(axis=0) / 127
-    used = words[:-1] != 0
-    word_scale = np.abs(words[:-1]).max() / 127
-    tensors = {
+    tensors: dict[str, NDArray[Any]] = {
         "hidden": np.round(network.hidden / scale).astype(np.int8),
         "hidden_scale": scale.astype(np.float32),
-        "shift": network.shift.astype(np.float32),
+        "shift": network.shift,
         "out": (by_network * network.out).astype(np.float32),
         "direct": (by_network * network.direct).astype(np.float32),
-        "constant": (by_network * network.constant + by_words * words[-1] + constant).astype(np.float32),
-        "used": np.packbits(used),
-        "words": np.round(words[:-1][used] / word_scale).astype(np.int8),
-        "words_scale": np.array([by_words * word_scale], np.float32),
+        "constant": (by_network * network.constant + constant).astype(np.float32),
+        "words": np.array([by_words], np.float32),
     }
     OUT.write_bytes(save(tensors))
 

@@ -1,11 +1,11 @@
 """Cues of a standing rule in a sentence: words that fix, address, report, limit or take back an order.
 
 A cue is one idea in fourteen languages ("from now on", "she said", "back then"), so what is learned about cues in one
-language holds in all of them. `data/rule_cues/` has a file a language, one block a cue: words and phrases, `prefer*` for
-a beginning and `-ría` for an ending of a word. A sentence is read in the language that most of its cues are of.
+language holds in all of them. `data/rule_cues/` has a file a language, one block a cue: words and phrases, `prefer*`
+for a beginning and `-ría` for an ending of a word. A sentence is read in the language that most of its cues are of.
 
-No cue decides: `cue_score` weighs them all, with the weights of `data/rule_weights.txt`, which `scripts/fit_rules.py`
-fits. It misses few rules and lets much through; `models.embed.classifiers.rule_scores` decides with the same cues.
+No cue decides: `rule_words` weighs them together with the words of a sentence, and `models.embed.classifiers` together
+with what the encoder says.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from typing import Any
 
 from mcp_memory.language import blocks_of
 
-__all__ = ["CUES", "SHAPES", "cue_score", "cues_of"]
+__all__ = ["CUES", "SHAPES", "cues_of"]
 
 CUES = (
     "henceforth", "always", "never", "not", "please", "want", "prefer", "you", "me", "i", "they", "say", "past", "once",
@@ -51,9 +52,9 @@ _QUOTATION = re.compile(r"\W*?[\"“«„「『]")
 class _Vocabulary:
     """The cues of some languages. A phrase is (language, cue, words); the last word may be the beginning of one."""
 
-    phrases: dict[str, list[tuple[str, int, list[str]]]] = field(default_factory=dict)
-    beginnings: dict[str, list[tuple[str, int, str]]] = field(default_factory=dict)
-    endings: dict[str, list[tuple[str, int, str]]] = field(default_factory=dict)
+    phrases: dict[str, list[tuple[str, int, list[str]]]] = field(default_factory=dict[str, Any])
+    beginnings: dict[str, list[tuple[str, int, str]]] = field(default_factory=dict[str, Any])
+    endings: dict[str, list[tuple[str, int, str]]] = field(default_factory=dict[str, Any])
 
 
 def _entries(language: str) -> Iterator[tuple[int, str]]:
@@ -131,14 +132,3 @@ def cues_of(sentence: str) -> tuple[bool, ...]:
         dense,
     )
     return (*(at in anywhere for at in range(len(CUES))), *shapes, *(at in early for at in range(len(CUES))))
-
-
-@cache
-def _weights() -> tuple[float, ...]:
-    return tuple(float(line) for head, lines in blocks_of(_PACKAGE, "data", "rule_weights.txt") for line in lines)
-
-
-def cue_score(sentence: str) -> float:
-    """Return the log-odds, by its cues alone, that a sentence states a standing rule."""
-    *weights, constant = _weights()
-    return constant + sum(weight for weight, has in zip(weights, cues_of(sentence), strict=True) if has)

@@ -13,7 +13,7 @@ Two negations that stand apart cancel each other ("never … without"); those th
 Czech, are not recognised; of these languages only words are known.
 
 `rule_candidates` finds the sentences of a user's turn that may state a standing rule ("no ORM, ever", "siezen, nie
-duzen"), by the cues of fourteen languages (`rule_cues`) or because they are listed under a heading such as "rules:". It
+duzen"), by their words and cues (`rule_words`) or because they are listed under a heading such as "rules:". It
 misses few rules and lets much else through, cheaply enough for the index of turns; `longterm.standing_rules` decides.
 """
 
@@ -25,7 +25,7 @@ from functools import partial
 from typing import NamedTuple
 
 from mcp_memory.language import pattern_of, words_of
-from mcp_memory.language.rule_cues import cue_score
+from mcp_memory.language.rule_words import word_score
 from mcp_memory.language.words import languages_of
 
 FILL = "\u00a4"
@@ -124,18 +124,20 @@ READ = 4_000
 
 _LISTED = 5  # sentences under a heading
 _SHORTEST = 8  # characters of a sentence under a heading
-_POSSIBLE = -4.5  # log-odds by cues: of 100 rules, 2 score less
+_POSSIBLE = -2.0  # log-odds by words: of 100 rules, 2 score less
 
 
 class RuleCandidate(NamedTuple):
     """A sentence of a user's turn, `turn[start:end]`, that may state a standing rule.
 
-    `text` is the sentence with quotations and code as `FILL`. `listed`: it is under a heading such as "rules:".
+    `text` is the sentence with quotations and code as `FILL`, `context` the same with the sentences before and after.
+    `listed`: it is under a heading such as "rules:".
     """
 
     start: int
     end: int
     text: str
+    context: str
     listed: bool
 
 
@@ -172,12 +174,13 @@ def is_question(sentence: str) -> bool:
     return _in_sentences("QUESTION").search(sentence) is not None and _in_sentences("TAG").search(sentence) is None
 
 
-def rule_candidates(text: str) -> Iterator[RuleCandidate]:
-    """Yield the sentences of a user's turn that may state a standing rule by their cues."""
+def rule_candidates(text: str, *, least: float = _POSSIBLE) -> Iterator[RuleCandidate]:
+    """Yield the sentences of a user's turn that may state a standing rule: by their words, or by a heading above."""
     listed = 0  # sentences that may still belong under a heading such as "rules:"
     reached = 0  # where the sentence before ends, without white space
     masked = _without_quotations(text[:READ])
-    for start, end in sentences(masked):
+    spans = list(sentences(masked))
+    for at, (start, end) in enumerate(spans):
         sentence = masked[start:end]
         inner = start + len(sentence) - len(sentence.lstrip())
         new_paragraph = "\n\n" in masked[reached:inner] and listed < _LISTED  # a list may begin below its heading
@@ -187,8 +190,10 @@ def rule_candidates(text: str) -> Iterator[RuleCandidate]:
             listed = _LISTED
         is_listed = listed > 0 and len(sentence) > _SHORTEST
         shown = masked_quotations(sentence.strip())
-        if is_listed or cue_score(shown) > _POSSIBLE:
-            yield RuleCandidate(inner, reached, shown, is_listed)
+        around = masked[spans[max(at - 1, 0)][0] : spans[min(at + 1, len(spans) - 1)][1]]
+        context = masked_quotations(around.strip())
+        if is_listed or max(word_score(shown), word_score(context)) >= least:
+            yield RuleCandidate(inner, reached, shown, context, is_listed)
 
 
 def may_state_rule(text: str) -> bool:

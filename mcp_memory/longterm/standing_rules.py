@@ -3,7 +3,7 @@
 `standing_rules` judges each candidate of `language.sentences` with the bundled encoder (`embed.classifiers`): a rule
 found here may be put in front of an agent unasked. What somebody else said or wants, habits and facts, what was, is
 imagined, holds for once or is taken back, slogans, log lines and quotations are no rules. An allergy is a fact, and no
-rule either. Sentences are judged one at a time. Where the encoder cannot be read, cues alone decide.
+rule either. A sentence is judged alone and between its neighbours. Without the encoder's files, words alone decide.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.language.rule_cues import cue_score
+from mcp_memory.language.rule_words import word_score
 from mcp_memory.language.sentences import RuleCandidate, rule_candidates
 from mcp_memory.models.embed.classifiers import rule_scores
 
-__all__ = ["STATES", "SUPPORTS", "Rule", "judged", "standing_rules"]
+__all__ = ["STATES", "SUPPORTS", "Rule", "judged", "readings", "standing_rules"]
 
 STATES = 0.8
 """Probability from which a sentence is called a standing rule: a precision of 95 % (`fixtures/rules/left_out.json`)."""
@@ -27,7 +27,7 @@ SUPPORTS = 0.5
 
 _LONG = 1_200  # characters from which a text is likely to be pasted, so that only clear wording counts
 _SURELY = 0.9
-_LISTED = 0.55  # strength of a plain statement under a heading such as "rules:"
+_LISTED = STATES  # strength of a plain statement under a heading such as "rules:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Rule:
 
 def standing_rules(text: str) -> list[Rule]:
     """Return the standing rules that a user's turn states, in the order of the text; at most one for each sentence."""
-    least = 0.5 if len(text) <= _LONG else _SURELY
+    least = STATES if len(text) <= _LONG else _SURELY
     return [rule for rule in judged(text) if rule.strength >= least]
 
 
@@ -49,20 +49,28 @@ def standing_rules(text: str) -> list[Rule]:
 def judged(text: str) -> tuple[Rule, ...]:
     """Return the sentences of a user's turn that may be rules, each with how surely it is one."""
     candidates = list(rule_candidates(text))
-    strengths = _strengths([candidate.text for candidate in candidates])
+    strengths = _strengths(candidates)
     return tuple(
         Rule(candidate.start, candidate.end, max(strength, _LISTED) if _is_stated(candidate) else strength)
         for candidate, strength in zip(candidates, strengths, strict=True)
     )
 
 
+def readings(candidate: RuleCandidate) -> tuple[str, str]:
+    """Return the two texts whose scores count equally for a sentence: alone, and between its neighbours."""
+    return candidate.text, candidate.context
+
+
 def _is_stated(candidate: RuleCandidate) -> bool:
     return candidate.listed and "?" not in candidate.text
 
 
-def _strengths(sentences: Sequence[str]) -> list[float]:
+def _strengths(candidates: Sequence[RuleCandidate]) -> list[float]:
+    texts = list(dict.fromkeys(text for candidate in candidates for text in readings(candidate)))
     try:
-        scores = rule_scores(sentences)
+        scores = rule_scores(texts)
     except EmbeddingFailed:
-        scores = [cue_score(sentence) for sentence in sentences]
-    return [1 / (1 + math.exp(-score)) for score in scores]
+        scores = [word_score(text) for text in texts]
+    score_of = dict(zip(texts, scores, strict=True))
+    means = [sum(score_of[text] for text in readings(candidate)) / 2 for candidate in candidates]
+    return [1 / (1 + math.exp(-mean)) for mean in means]

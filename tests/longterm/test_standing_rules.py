@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.language.sentences import READ, is_negative, may_state_rule
-from mcp_memory.longterm.standing_rules import Rule, standing_rules
+from mcp_memory.language.sentences import READ, may_state_rule
+from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, Rule, standing_rules
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
-LEARNT = Path(__file__).parents[2] / "fixtures/rules"
-
-
-def share_right(rows: Sequence[tuple[str, bool]], *, of_rules: bool) -> float:
-    """Return the share of the rules, or of the other sentences, that are told right."""
-    right = [bool(standing_rules(text)) is is_rule for text, is_rule in rows if is_rule is of_rules]
-    return sum(right) / len(right)
-
-
-def learnt(name: str) -> list[tuple[str, bool]]:
-    lines = (LEARNT / name).read_text(encoding="utf-8").splitlines()
+def labelled(name: str) -> list[tuple[str, bool]]:
+    lines = (FIXTURES / "rules" / name).read_text(encoding="utf-8").splitlines()
     return [(row["text"], row["rule"]) for row in map(json.loads, lines)]
 
 
-@pytest.mark.parametrize("name", ["earlier.jsonl", "labelled.jsonl"])
-def test_the_model_that_ships_tells_rules_from_what_it_learnt_is_none(name: str) -> None:
-    rows = learnt(name)
-    assert share_right(rows, of_rules=True) >= 0.85
-    assert share_right(rows, of_rules=False) >= 0.95
+def test_core_wordings_are_judged_right() -> None:
+    wrong = [text for text, is_rule in labelled("earlier.jsonl") if bool(standing_rules(text)) is not is_rule]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("limit", ["states", "supports"])
+def test_sentences_by_authors_who_are_left_out_of_the_fit_are_judged_as_recorded(limit: str) -> None:
+    recorded = json.loads((FIXTURES / "rules/left_out.json").read_text(encoding="utf-8"))
+    figures = recorded[limit]["all"]
+    assert recorded[limit]["limit"] == {"states": STATES, "supports": SUPPORTS}[limit]
+    assert figures["precision"] >= {"states": 0.95, "supports": 0.85}[limit]
+    assert figures["sentences"] >= 400
+
+
+def test_the_store_marks_nearly_all_rules_and_few_prompts() -> None:
+    rules = [text for text, is_rule in labelled("labelled.jsonl") if is_rule]
+    prompts = (FIXTURES / "prompts/test.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sum(map(may_state_rule, rules)) >= 0.97 * len(rules)
+    assert sum(may_state_rule(json.loads(line)["text"]) for line in prompts) <= 0.4 * len(prompts)
 
 
 NO_RULES = """
@@ -168,20 +174,3 @@ def test_any_text_has_rules_in_order_inside_it(text: str) -> None:
 )
 def test_what_others_say_or_what_would_be_is_no_rule(text: str) -> None:
     assert standing_rules(text) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "negative"),
-    [
-        ("A few weren't able to handle it.", True),
-        ("They couldn't come.", True),
-        ("不过我对中国菜也很感兴趣。", False),
-        ("我特别喜欢别人的画。", False),
-        ("我不喜欢。", True),
-        ("我不同意。", True),
-        ("我不得不去。", False),
-        ("别用表格。", True),
-    ],
-)
-def test_what_denies_is_told_from_words_that_look_like_it(text: str, negative: bool) -> None:
-    assert is_negative(text) is negative

@@ -26,7 +26,7 @@ from mcp_memory.language.rule_cues import CUES, cues_of
 from mcp_memory.language.sentences import FILL, READ, is_negative, is_question, own_part, sentences
 from mcp_memory.language.when.vocabulary import LANGUAGES, lexicon
 from mcp_memory.language.words import function_words_of, languages_of
-from mcp_memory.longterm.standing_rules import judged, standing_rules
+from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, judged, standing_rules
 from mcp_memory.longterm.times import is_only_a_time, without_dates
 from mcp_memory.longterm.turns import bare, phrases_of
 from mcp_memory.longterm.verification.comparison import (
@@ -76,7 +76,6 @@ _PLAIN_WORDS = ((0.3, 0.66), (0.5, 0.6), (0.75, 0.5))  # shares of its words, an
 # Each word of a rule has a word of the sentence that is near to it: mean of these cosines, the least of them, and the
 # cosine of the whole that suffices then. Where they are apart, that of the whole says less.
 _RULE_PAIRED, _PLAIN_PAIRED = (0.63, 0.48, 0.4), (0.7, 0.55, 0.6)
-_MAY_BE_A_RULE, _IS_A_RULE = 0.2, 0.5  # strength of a sentence that may support a rule, and of one that states it
 _SCOPE_KEPT, _SCOPE_MEANING = 0.5, 0.45  # share of the words of a scope that the rule has too, or its cosine to a piece
 _FOR_GOOD = CUES.index("henceforth")
 _FARTHEST = 0.4  # cosine of the whole below which nothing is carried
@@ -331,9 +330,9 @@ def _sentences(turn: str) -> tuple[_UserSentence, ...]:
     for start, end in sentences(own):
         text = own[start:end].replace(FILL, " ").strip()
         strength = max((rule.strength for rule in rules if rule.start < end and start < rule.end), default=0.0)
-        if strength < _MAY_BE_A_RULE:
+        if strength < SUPPORTS:
             continue
-        is_rule = strength >= _IS_A_RULE
+        is_rule = strength >= STATES
         if is_rule:  # it may say what to write: end every letter with "Best wishes from the yard"
             phrases = [turn[slice(*one.span())].strip(_MARKS) for one in _MASKED.finditer(own, start, end)]
             if all(len(phrase) <= _PHRASE and not standing_rules(phrase) for phrase in phrases):

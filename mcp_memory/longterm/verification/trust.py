@@ -28,7 +28,7 @@ from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
-from mcp_memory.longterm.standing_rules import judged
+from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, judged
 from mcp_memory.longterm.verification.comparison import known_terms, terms_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
 from mcp_memory.longterm.verification.support import accepted_offer, relates, repeats, supports_rule
@@ -86,7 +86,6 @@ _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
 _FOLLOWING = 4  # turns after one that may take it back
 _SPOKEN = 50  # turns of a session, for who speaks in it
-_SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.5, 0.3  # strength, of a statement that is not called a rule, and of a fact
 _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 USER_NOUN = "the user"
@@ -252,7 +251,7 @@ def _is_said(store: Store, space: str, atom: NewAtom, embed: Embed) -> bool:
 
 def _rules_of(atom: NewAtom) -> list[str]:
     """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
-    is_rule = atom.kind == "instruction" or _is_rule(atom.text, _SURELY_A_RULE)
+    is_rule = atom.kind == "instruction" or _is_rule(atom.text, STATES)
     rules = [atom.text] if is_rule else []
     if atom.relation and atom.value and fact_states_rule(atom.relation, atom.value):
         rules.append(f"{atom.relation.replace('_', ' ')} {atom.value}")
@@ -262,7 +261,7 @@ def _rules_of(atom: NewAtom) -> list[str]:
 def fact_states_rule(relation: str, value: str) -> bool:
     """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask"."""
     named = relation.replace("_", " ")
-    return any(_is_rule(one, _A_RULE_AS_A_FACT) for one in (value, f"{named} {value}", f"{named}: {value}"))
+    return any(_is_rule(one, SUPPORTS) for one in (value, f"{named} {value}", f"{named}: {value}"))
 
 
 def _is_rule(text: str, least: float) -> bool:

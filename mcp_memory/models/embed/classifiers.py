@@ -10,9 +10,8 @@ Prompts: a logistic regression on the encoder's features predicts whether an ans
 `scripts/fit_prompt_gate.py` fits it to prompts in fifteen languages. It takes 2 ms and reads no memory.
 
 Standing rules: two models, added, give the log-odds that a sentence of a user states a rule. One is a network with a
-hidden layer on the encoder's features and the cues of `language.rule_cues`; the other weighs hashed words and pairs of
-words. `scripts/fit_rules.py` fits both to sentences in twenty languages. A sentence takes 2 ms, nearly all for the
-encoder.
+hidden layer on the encoder's features and the cues of `language.rule_cues`; the other, `language.rule_words`, weighs
+words. `scripts/fit_rules.py` fits both to sentences in twenty languages. A sentence takes 2 ms, most of it the encoder.
 
 Related words: a table made once from the word vectors (`scripts/related_words.py`), English only: *camping* to
 *tent*.
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.text import normalize
 from mcp_memory.language.rule_cues import cues_of
+from mcp_memory.language.rule_words import word_score
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
 from mcp_memory.models.embed.tensors import mapped_tensors
 
@@ -47,7 +47,6 @@ _MOST_SENTENCES = 24
 _AT_ONCE = 64  # texts
 _STEM = 6  # characters of a word that count: endings vary
 _TOKEN = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]|[^\\W\u0e00-\u0e7f\u2e80-\uffef]+")
-_WORD_OR_SIGN = re.compile(f"{_TOKEN.pattern}|[?!:¤]")
 
 
 def injected(texts: Sequence[Sequence[str]], traits: Traits) -> list[bool]:
@@ -161,7 +160,6 @@ def _prompt_weights() -> NDArray[np.float32]:
 
 
 RULES_FILE = "rules.safetensors"
-RULE_SLOTS = 1 << 18
 
 
 def rule_scores(sentences: Sequence[str]) -> list[float]:
@@ -173,13 +171,10 @@ def rule_scores(sentences: Sequence[str]) -> list[float]:
 
     if not sentences:
         return []
-    model, rows = _rule_model(), rule_features(sentences)
-    inner = np.maximum(rows @ model["hidden"] + model["shift"], 0)
-    scores = inner @ model["out"] + rows @ model["direct"] + model["constant"]
-    for at, sentence in enumerate(sentences):
-        slots = rule_slots(sentence)
-        scores[at] += model["words"][slots].sum() / np.sqrt(len(slots) + 1)
-    return scores.tolist()
+    layers, rows = _rule_layers(), rule_features(sentences)
+    inner = np.maximum(rows @ layers["hidden"] + layers["shift"], 0)
+    by_words = np.array([word_score(sentence) for sentence in sentences]) * layers["words"]
+    return (inner @ layers["out"] + rows @ layers["direct"] + layers["constant"] + by_words).tolist()
 
 
 def rule_features(sentences: Sequence[str]) -> NDArray[np.float32]:
@@ -190,33 +185,12 @@ def rule_features(sentences: Sequence[str]) -> NDArray[np.float32]:
     return np.concatenate([shared_encoder().features(sentences), cues], axis=1)
 
 
-def rule_slots(sentence: str) -> list[int]:
-    """Return the places of a sentence's words among `RULE_SLOTS` weights, each once.
-
-    What counts as a word: beginnings of four and six letters, pairs of them, pairs around a word, three in a row,
-    endings, and the first and last words as such.
-    """
-    words = ["^", *_WORD_OR_SIGN.findall(sentence.lower()), "$"]
-    stems, short = [word[:_STEM] for word in words], [f"4{word[:4]}" for word in words]
-    found = {*stems, *short, *map(" ".join, pairwise(stems)), *map(" ".join, pairwise(short))}
-    found.update(map(" _ ".join, zip(stems, stems[2:], strict=False)))
-    found.update(map(" ".join, zip(stems, stems[1:], stems[2:], strict=False)))
-    found.update(f"-{word[-3:]}" for word in words if len(word) > 4)
-    found.update(*([f"<{stem}" for stem in stems[1:4]], [f">{stem}" for stem in stems[-4:-1]]))
-    return sorted({_hashed(feature) % RULE_SLOTS for feature in found})
-
-
 @cache
-def _rule_model() -> dict[str, NDArray[np.float32]]:
-    import numpy as np
-
+def _rule_layers() -> dict[str, NDArray[np.float32]]:
     with reading("The model of standing rules"):
         tensors = mapped_tensors(MODEL / RULES_FILE)
-        model = {name: tensors[name].astype(np.float32) for name in ("shift", "out", "direct", "constant")}
-        model["hidden"] = tensors["hidden"] * tensors["hidden_scale"]
-        model["words"] = np.zeros(RULE_SLOTS, np.float32)
-        model["words"][np.unpackbits(tensors["used"]).astype(bool)] = tensors["words"] * tensors["words_scale"]
-    return model
+        layers = {name: tensors[name] for name in ("shift", "out", "direct", "constant", "words")}
+        return layers | {"hidden": tensors["hidden"] * tensors["hidden_scale"]}
 
 
 RELATED_FILE = "related.safetensors"
