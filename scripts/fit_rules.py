@@ -26,7 +26,7 @@ from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
 from mcp_memory.language.rule_words import SLOTS, pack, slots_of
 from mcp_memory.language.sentences import masked_quotations, rule_candidates
-from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, readings
+from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, combined
 from mcp_memory.models.embed.classifiers import rule_features
 
 ROOT = Path(__file__).parent.parent
@@ -37,7 +37,7 @@ RULES = ("rule", "scoped")
 """Headings of the sentences that are rules; `limit` (allergies, budgets) and all others are none."""
 AUTHORS = ("labelled", "author_a", "author_b", "author_c", "author_d", "author_e", "author_f", "labelled_2")
 """Files written by people who did not know the code."""
-WEIGHTS = {"earlier": 4.0, "pairs": 2.0, **dict.fromkeys(AUTHORS, 2.0)}
+WEIGHTS = {"earlier": 8.0, "pairs": 2.0, **dict.fromkeys(AUTHORS, 2.0)}
 """What a sentence of a file weighs; 1 elsewhere."""
 HIDDEN, EPOCHS, BATCH, RATE, DECAY, DROPPED = 256, 20, 256, 2e-3, 1.0, 0.5
 LEAST_SEEN, WORD_EPOCHS, WORD_RATE, WORD_DECAY = 4, 8, 0.3, 1e-3
@@ -46,7 +46,7 @@ LIMITS = {"supports": SUPPORTS, "states": STATES}
 TOGETHER = 500  # sentences
 EVERY = 3  # of the prompts: all of them outweigh the rest
 
-Floats = NDArray[np.float32]
+Floats = NDArray[np.floating[Any]]
 
 
 class Example(NamedTuple):
@@ -224,29 +224,28 @@ def fit_logistic(rows: NDArray[np.float64], is_rule: Floats, *, ridge: float) ->
 
 def left_out_scores(
     rows: Sequence[Example], inputs: Inputs, is_rule: Floats, weight: Floats
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return for each text by an author, by fits without the author: its row, and the scores of both models.
+) -> tuple[NDArray[np.int64], Floats]:
+    """Return the row of each sentence of a text by an author, and its scores by fits without the author.
 
-    A text of several sentences has an entry for each sentence, of the means of the two readings that
-    `mcp_memory/longterm/standing_rules.py` takes.
+    Scores are (sentences, 2, 2): of the sentence alone and between its neighbours, by the network and by words.
     """
     sources = np.array([row.source for row in rows])
-    entries = [
-        (at, readings(one))
+    found = [
+        (at, candidate)
         for at, row in enumerate(rows)
         if row.source in AUTHORS
-        for one in rule_candidates(row.text, least=-math.inf)
+        for candidate in rule_candidates(row.text, least=-math.inf)
     ]
-    owner = np.array([at for at, _ in entries])
-    both = [inputs_of([texts[reading] for _, texts in entries]) for reading in (0, 1)]
-    scores = np.zeros((len(entries), 2))
+    owner = np.array([at for at, _ in found])
+    read = inputs_of([one.text for _, one in found]), inputs_of([one.context for _, one in found])
+    scores = np.zeros((len(found), 2, 2))
     for author in AUTHORS:
         others = sources != author
         network = fit(inputs.features[others], is_rule[others], weight[others])
         words = fit_words(inputs.where(others).slots, is_rule[others], weight[others])
         own = sources[owner] == author
-        for chosen in (one.where(own) for one in both):
-            scores[own] += np.column_stack([network.scores(chosen.features), words.scores(chosen.slots)]) / 2
+        for reading, chosen in enumerate(one.where(own) for one in read):
+            scores[own, reading] = np.column_stack([network.scores(chosen.features), words.scores(chosen.slots)])
         print(f"left out: {author}", flush=True)
     return owner, scores
 
@@ -258,8 +257,13 @@ def figures(scores: Floats, is_rule: Floats, limit: float) -> dict[str, float]:
     return {name: round(float(value), 3) for name, value in found.items()} | {"sentences": len(is_rule)}
 
 
-def report(rows: Sequence[Example], chances: Floats) -> dict[str, Any]:
-    """Return precision and recall at each limit: of all sentences by left-out authors, by author and by language."""
+def report(rows: Sequence[Example], probabilities: dict[str, list[float]]) -> dict[str, Any]:
+    """Return precision and recall at each limit: of all sentences by left-out authors, by author and by language.
+
+    `probabilities` has those of each author's sentences in their order.
+    """
+    rows = [row for author in AUTHORS for row in rows if row.source == author]
+    chances = np.concatenate([probabilities[author] for author in AUTHORS])
     is_rule = np.array([row.is_rule for row in rows], np.float32)
     found: dict[str, Any] = {}
     for name, limit in LIMITS.items():
@@ -280,10 +284,12 @@ def report(rows: Sequence[Example], chances: Floats) -> dict[str, Any]:
 def measured(rows: Sequence[Example], inputs: Inputs, is_rule: Floats, weight: Floats) -> dict[str, Any]:
     """Return what `left_out.json` holds: how the models are weighed, figures, and the probability of each sentence."""
     owner, scores = left_out_scores(rows, inputs, is_rule, weight)
-    both = fit_logistic(scores, is_rule[owner], ridge=1e-3)
-    chances, guesses = np.zeros(len(rows), np.float32), np.full(len(rows), -np.inf)  # of a text, its best sentence
-    np.maximum.at(chances, owner, (1 / (1 + np.exp(-scores @ both[:2] - both[2]))).astype(np.float32))
-    np.maximum.at(guesses, owner, scores[:, 1])
+    both = fit_logistic(scores.mean(axis=1), is_rule[owner], ridge=1e-3)
+    alone, between = (scores @ both[:2] + both[2]).T
+    score = np.array([combined(*pair) for pair in zip(alone.tolist(), between.tolist(), strict=True)])
+    chances, guesses = np.zeros(len(rows)), np.full(len(rows), -np.inf)  # of a text, its best sentence
+    np.maximum.at(chances, owner, 1 / (1 + np.exp(-score)))
+    np.maximum.at(guesses, owner, scores[:, :, 1].max(axis=1))
     sources = np.array([row.source for row in rows])
     judged = np.isin(sources, AUTHORS)
     rules, others = judged & (is_rule > 0), judged & (is_rule == 0)
@@ -293,7 +299,6 @@ def measured(rows: Sequence[Example], inputs: Inputs, is_rule: Floats, weight: F
     }
     return {
         "weights": [round(float(value), 3) for value in both],
-        **report([row for row, is_in in zip(rows, judged, strict=True) if is_in], chances[judged]),
         "marked by words, of rules and of others": marked,
         "probabilities": {author: chances[sources == author].round(3).tolist() for author in AUTHORS},
     }
@@ -301,17 +306,18 @@ def measured(rows: Sequence[Example], inputs: Inputs, is_rule: Floats, weight: F
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fit the models of standing rules.")
-    parser.add_argument("--keep", action="store_true", help="measure nothing, keep the weights of left_out.json")
+    parser.add_argument("--keep", action="store_true", help="keep the weights and probabilities of left_out.json")
     options = parser.parse_args()
     rows = list(examples())
     is_rule = np.array([row.is_rule for row in rows], np.float32)
     weight = np.array([WEIGHTS.get(row.source, 1.0) for row in rows], np.float32)
     inputs = inputs_of([masked_quotations(row.text) for row in rows])
-    if not options.keep:
-        found = measured(rows, inputs, is_rule, weight)
-        LEFT_OUT.write_text(json.dumps(found) + "\n", encoding="utf-8")
-        print(json.dumps({name: value for name, value in found.items() if name != "probabilities"}, indent=1))
-    by_network, by_words, constant = json.loads(LEFT_OUT.read_text(encoding="utf-8"))["weights"]
+    stored = json.loads(LEFT_OUT.read_text(encoding="utf-8")) if options.keep else None
+    found = stored or measured(rows, inputs, is_rule, weight)
+    found |= report(rows, found["probabilities"])
+    LEFT_OUT.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    print(json.dumps({name: value for name, value in found.items() if name != "probabilities"}, indent=1))
+    by_network, by_words, constant = found["weights"]
     words = fit_words(inputs.slots, is_rule, weight)
     used = np.flatnonzero(words.weights).tolist()
     WORDS_OUT.write_bytes(pack({slot: float(words.weights[slot]) for slot in used}, words.constant))
@@ -321,7 +327,7 @@ def main() -> None:
 def write_network(network: Network, by_network: float, by_words: float, constant: float) -> None:
     scale = np.abs(network.hidden).max(axis=0) / 127
     tensors: dict[str, NDArray[Any]] = {
-        "hidden": np.round(network.hidden / scale).astype(np.int8),
+        "hidden": np.asarray(np.round(network.hidden / scale), np.int8),
         "hidden_scale": scale.astype(np.float32),
         "shift": network.shift,
         "out": (by_network * network.out).astype(np.float32),

@@ -124,7 +124,7 @@ READ = 4_000
 
 _LISTED = 5  # sentences under a heading
 _SHORTEST = 8  # characters of a sentence under a heading
-_POSSIBLE = -2.0  # log-odds by words: of 100 rules, 2 score less
+_POSSIBLE = -1.5  # log-odds by words: of 100 rules, 3 score less
 
 
 class RuleCandidate(NamedTuple):

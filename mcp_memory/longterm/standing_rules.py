@@ -18,15 +18,16 @@ from mcp_memory.language.rule_words import word_score
 from mcp_memory.language.sentences import RuleCandidate, rule_candidates
 from mcp_memory.models.embed.classifiers import rule_scores
 
-__all__ = ["STATES", "SUPPORTS", "Rule", "judged", "readings", "standing_rules"]
+__all__ = ["STATES", "SUPPORTS", "Rule", "combined", "judged", "standing_rules"]
 
-STATES = 0.8
+STATES = 0.85
 """Probability from which a sentence is called a standing rule: a precision of 95 % (`fixtures/rules/left_out.json`)."""
-SUPPORTS = 0.5
+SUPPORTS = 0.3
 """Probability from which a sentence of the user may be what a remembered rule rests on."""
 
 _LONG = 1_200  # characters from which a text is likely to be pasted, so that only clear wording counts
-_SURELY = 0.9
+_SURELY = 0.95
+_CLEAR = 3.0  # log-odds
 _LISTED = STATES  # strength of a plain statement under a heading such as "rules:"
 
 
@@ -56,9 +57,13 @@ def judged(text: str) -> tuple[Rule, ...]:
     )
 
 
-def readings(candidate: RuleCandidate) -> tuple[str, str]:
-    """Return the two texts whose scores count equally for a sentence: alone, and between its neighbours."""
-    return candidate.text, candidate.context
+def combined(alone: float, between: float) -> float:
+    """Return the log-odds of a sentence from those of itself alone and of itself with its neighbours.
+
+    They count equally, except that small talk around an order that is clear by itself does not weaken it.
+    """
+    mean = (alone + between) / 2
+    return max(alone, mean) if alone >= _CLEAR else mean
 
 
 def _is_stated(candidate: RuleCandidate) -> bool:
@@ -66,11 +71,11 @@ def _is_stated(candidate: RuleCandidate) -> bool:
 
 
 def _strengths(candidates: Sequence[RuleCandidate]) -> list[float]:
-    texts = list(dict.fromkeys(text for candidate in candidates for text in readings(candidate)))
+    texts = list(dict.fromkeys(text for candidate in candidates for text in (candidate.text, candidate.context)))
     try:
         scores = rule_scores(texts)
     except EmbeddingFailed:
         scores = [word_score(text) for text in texts]
     score_of = dict(zip(texts, scores, strict=True))
-    means = [sum(score_of[text] for text in readings(candidate)) / 2 for candidate in candidates]
-    return [1 / (1 + math.exp(-mean)) for mean in means]
+    together = (combined(score_of[candidate.text], score_of[candidate.context]) for candidate in candidates)
+    return [1 / (1 + math.exp(-score)) for score in together]

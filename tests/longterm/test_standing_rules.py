@@ -30,7 +30,7 @@ def test_sentences_by_authors_who_are_left_out_of_the_fit_are_judged_as_recorded
     recorded = json.loads((FIXTURES / "rules/left_out.json").read_text(encoding="utf-8"))
     figures = recorded[limit]["all"]
     assert recorded[limit]["limit"] == {"states": STATES, "supports": SUPPORTS}[limit]
-    assert figures["precision"] >= {"states": 0.95, "supports": 0.85}[limit]
+    assert figures["precision"] >= {"states": 0.95, "supports": 0.75}[limit]
     assert figures["sentences"] >= 400
 
 

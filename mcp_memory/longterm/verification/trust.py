@@ -28,7 +28,7 @@ from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
-from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, judged
+from mcp_memory.longterm.standing_rules import SUPPORTS, judged
 from mcp_memory.longterm.verification.comparison import known_terms, terms_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
 from mcp_memory.longterm.verification.support import accepted_offer, relates, repeats, supports_rule
@@ -251,7 +251,7 @@ def _is_said(store: Store, space: str, atom: NewAtom, embed: Embed) -> bool:
 
 def _rules_of(atom: NewAtom) -> list[str]:
     """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
-    is_rule = atom.kind == "instruction" or _is_rule(atom.text, STATES)
+    is_rule = atom.kind == "instruction" or _may_be_rule(atom.text)
     rules = [atom.text] if is_rule else []
     if atom.relation and atom.value and fact_states_rule(atom.relation, atom.value):
         rules.append(f"{atom.relation.replace('_', ' ')} {atom.value}")
@@ -261,11 +261,11 @@ def _rules_of(atom: NewAtom) -> list[str]:
 def fact_states_rule(relation: str, value: str) -> bool:
     """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask"."""
     named = relation.replace("_", " ")
-    return any(_is_rule(one, SUPPORTS) for one in (value, f"{named} {value}", f"{named}: {value}"))
+    return any(_may_be_rule(one) for one in (value, f"{named} {value}", f"{named}: {value}"))
 
 
-def _is_rule(text: str, least: float) -> bool:
-    return any(rule.strength >= least for rule in judged(text))
+def _may_be_rule(text: str) -> bool:
+    return any(rule.strength >= SUPPORTS for rule in judged(text))
 
 
 @dataclass(frozen=True, slots=True)
