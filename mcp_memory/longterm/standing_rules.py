@@ -20,7 +20,7 @@ from mcp_memory.models.embed.classifiers import rule_scores
 
 __all__ = ["STATES", "SUPPORTS", "Rule", "combined", "judged", "standing_rules"]
 
-STATES = 0.85
+STATES = 0.86
 """Probability from which a sentence is called a standing rule: a precision of 95 % (`fixtures/rules/left_out.json`)."""
 SUPPORTS = 0.3
 """Probability from which a sentence of the user may be what a remembered rule rests on."""

@@ -22,7 +22,6 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from mcp_memory.core.secrets.values import is_word
-from mcp_memory.language.rule_cues import CUES, cues_of
 from mcp_memory.language.sentences import FILL, READ, is_negative, is_question, own_part, sentences
 from mcp_memory.language.when.vocabulary import LANGUAGES, lexicon
 from mcp_memory.language.words import function_words_of, languages_of
@@ -77,7 +76,6 @@ _PLAIN_WORDS = ((0.3, 0.66), (0.5, 0.6), (0.75, 0.5))  # shares of its words, an
 # cosine of the whole that suffices then. Where they are apart, that of the whole says less.
 _RULE_PAIRED, _PLAIN_PAIRED = (0.63, 0.48, 0.4), (0.7, 0.55, 0.6)
 _SCOPE_KEPT, _SCOPE_MEANING = 0.5, 0.45  # share of the words of a scope that the rule has too, or its cosine to a piece
-_FOR_GOOD = CUES.index("henceforth")
 _FARTHEST = 0.4  # cosine of the whole below which nothing is carried
 _PARAPHRASED, _UNPAIRED, _UNPAIRED_RULE, _PAIRS = 0.7, 0.6, 0.66, 3
 # Cosine of a name to a word in another language; of a noun with a capital; of one that no list of words has.
@@ -307,7 +305,7 @@ def _widens(said: str, rule: str) -> bool:
     return any(
         share_of(scope, known) < _SCOPE_KEPT and nearest(scope, pieces_of(rule)) < _SCOPE_MEANING
         for scope in scopes
-        if terms_of(scope) and not cues_of(scope)[_FOR_GOOD]  # "in future" limits nothing
+        if terms_of(scope) and not pattern("FOR_GOOD").search(scope)  # "in future" limits nothing
     )
 
 
