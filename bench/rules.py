@@ -51,7 +51,7 @@ class Figures(NamedTuple):
 
 
 def read(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a file; none of one that the models were fitted on without leaving it out.
+    """Yield the sentences of a file; nothing for a file that the models were fitted on and never left out.
 
     ValueError or KeyError for a line that is not labelled, or if the left-out figures are of another file.
     """

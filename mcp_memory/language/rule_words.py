@@ -44,6 +44,7 @@ def slots_of(sentence: str) -> list[int]:
     return sorted({_hashed(feature) for feature in found})
 
 
+@lru_cache(maxsize=256)
 def word_score(sentence: str) -> float:
     """Return the log-odds, by its words and cues alone, that a sentence states a standing rule."""
     weights, constant = _model()

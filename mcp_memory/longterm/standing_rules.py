@@ -23,7 +23,7 @@ __all__ = ["STATES", "SUPPORTS", "Rule", "combined", "judged", "standing_rules"]
 STATES = 0.86
 """Probability from which a sentence is called a standing rule: a precision of 95 % (`fixtures/rules/left_out.json`)."""
 SUPPORTS = 0.3
-"""Probability from which a sentence of the user may be what a remembered rule rests on."""
+"""Probability from which a sentence of the user may support a remembered rule."""
 
 _LONG = 1_200  # characters from which a text is likely to be pasted, so that only clear wording counts
 _SURELY = 0.95
