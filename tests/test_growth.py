@@ -22,7 +22,7 @@ from mcp_memory.language import sentences, words
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.when.intervals import spans_in
-from mcp_memory.longterm import turns
+from mcp_memory.longterm import standing_rules, turns
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.shortterm import calls, chunks
 from mcp_memory.shortterm.canvas import flowchart
@@ -61,7 +61,7 @@ ANALYSES: dict[str, Callable[[str], object]] = {
     "hidden characters": text_.hides,
     "text as it looks": text_.plain,
     "text without hidden characters": text_.revealed,
-    "standing rules": sentences.standing_rules,
+    "standing rules": standing_rules.standing_rules,
     "negation": sentences.is_negative,
     "sentences": lambda text: list(sentences.sentences(text)),
     "terms": words.index_terms,

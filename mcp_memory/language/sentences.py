@@ -12,32 +12,20 @@ Two negations that stand apart cancel each other ("never … without"); those th
 "ne … jamais"). Verbs that leave out (avoid, stop, skip) count. Verbs that are negated inside a word, as in Turkish and
 Czech, are not recognised; of these languages only words are known.
 
-`standing_rules` finds rules that a user states in passing ("no ORM, ever", "siezen, nie duzen", "I'm allergic to
-nuts"): the sentences of a turn that instruct for good (kind `instruction`) or state a lasting limit of a person (kind
-`constraint`), by the grammar of sixteen languages. It is precise rather than complete: a rule found here is put in
-front of an agent. Stories ("I have never been there"), questions, orders of the moment ("don't commit that yet"),
-quotations and code are not rules, nor is what somebody else says, wants or imagines (`is_reported`); a person by their
-own name looks like a thing. It works on one sentence at a time. Subject and duration of a rule stay unknown: `strength`
-says how surely the wording is that of a lasting rule. Rules that are stated as plain facts ("table names are singular")
-are found only under a heading such as "rules:".
-
-`data/standing_rules/` has one file a language; `sv` is Swedish, Danish and Norwegian:
-
-    narrative                               words of a narrative clause
-        \\b(?:i|he|she)\\b
-    instruction 0.9 before: never ever      kind, strength, guard, and the words of which a sentence needs one
-        \\bnever {DO}
+`rule_candidates` finds the sentences of a user's turn that may state a standing rule ("no ORM, ever", "siezen, nie
+duzen"), by their words and cues (`rule_words`) or because they are listed under a heading such as "rules:". It
+misses few rules and lets much else through, cheaply enough for the index of turns; `longterm.standing_rules` decides.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, partial
-from typing import Literal, cast
+from functools import partial
+from typing import NamedTuple
 
-from mcp_memory.language import pattern_of, patterns_of, words_of
+from mcp_memory.language import pattern_of, words_of
+from mcp_memory.language.rule_words import word_score
 from mcp_memory.language.words import languages_of
 
 FILL = "\u00a4"
@@ -131,83 +119,26 @@ def is_negative(text: str) -> bool:
     return (count + bool(pattern_of(*_FILE, "inside").search(text))) % 2 == 1
 
 
-RuleKind = Literal["instruction", "constraint"]
-Guard = Literal["none", "before", "clause"]
-
 READ = 4_000
 """Characters of a text that are read; what follows is a document more often than words of a person."""
 
-_LONG = 1_200  # characters from which a text is likely to be pasted, so that only clear wording counts
-_SURE = 0.6
-_HEADING, _UNDER_HEADING = 0.7, 0.55
 _LISTED = 5  # sentences under a heading
 _SHORTEST = 8  # characters of a sentence under a heading
-_WORD = re.compile(r"\w+")
-_DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_KANA = re.compile("[\u3040-\u30ff]")
-_HANGUL = re.compile("[\uac00-\ud7af]")
-_SPACED = ("en", "de", "nl", "sv", "fr", "es", "pt", "it", "ru", "pl", "tr")
+_POSSIBLE = -1.5  # log-odds by words: of 100 rules, 3 score less
 
 
-@dataclass(frozen=True, slots=True)
-class RulePattern:
-    """One way to say a rule in one language.
+class RuleCandidate(NamedTuple):
+    """A sentence of a user's turn, `turn[start:end]`, that may state a standing rule.
 
-    `words`: the pattern is tried only on sentences with one of these words (lower case); none: on every sentence.
-    `strength`: how surely a match is a lasting rule, in (0, 1].
-    `source`: a regular expression over a sentence in lower case, its quotations masked with `FILL`.
-    `guard`: which part of the clause around the match has to be free of `narrative` words: nothing, the part up to the
-    end of the match, or the clause.
+    `text` is the sentence with quotations and code as `FILL`, `context` the same with the sentences before and after.
+    `listed`: it is under a heading such as "rules:".
     """
-
-    kind: RuleKind
-    strength: float
-    words: str
-    source: str
-    guard: Guard
-    narrative: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A sentence that states a standing rule: `text[start:end]`, with its `strength` in (0, 1]."""
 
     start: int
     end: int
-    strength: float
-    kind: RuleKind
-
-
-@cache
-def _compiled(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
-@cache
-def _rule_patterns(language: str) -> list[RulePattern]:
-    patterns: list[RulePattern] = []
-    narrative = ""
-    for head, source in patterns_of("mcp_memory.language", "data", "standing_rules", f"{language}.txt"):
-        if head == "narrative":
-            narrative = source
-        elif not head.startswith("define "):
-            how, _, words = head.partition(":")
-            kind, strength, guard = how.split()
-            patterns.append(
-                RulePattern(cast("RuleKind", kind), float(strength), words, source, cast("Guard", guard), narrative)
-            )
-    return patterns
-
-
-@cache
-def _by_word() -> dict[str, list[RulePattern]]:
-    """Return the patterns of all languages with spaces, by each word that may call for one."""
-    index: dict[str, list[RulePattern]] = {}
-    for language in _SPACED:
-        for row in _rule_patterns(language):
-            for word in dict.fromkeys(_WORD.findall(row.words)):
-                index.setdefault(word, []).append(row)
-    return index
+    text: str
+    context: str
+    listed: bool
 
 
 _in_sentences = partial(pattern_of, "mcp_memory.language", "data/sentences.txt")
@@ -231,7 +162,7 @@ def is_person(word: str) -> bool:
 
 
 def is_reported(sentence: str) -> bool:
-    """Tell whether a sentence, in lower case, is not a lasting order: about others, imagined, or for once."""
+    """Tell whether a sentence, in lower case, says what others say or do, what is imagined or what holds for once."""
     plain = sentence.replace("’", "'")
     return _reported("REPORTED").search(plain) is not None or (
         _reported("ONCE").search(plain) is not None and _reported("HENCEFORTH").search(plain) is None
@@ -243,41 +174,45 @@ def is_question(sentence: str) -> bool:
     return _in_sentences("QUESTION").search(sentence) is not None and _in_sentences("TAG").search(sentence) is None
 
 
-def standing_rules(text: str) -> list[Rule]:
-    """Return the standing rules that a user's turn states, in the order of the text; at most one for each sentence."""
-    rules: list[Rule] = []
+def rule_candidates(text: str, *, least: float = _POSSIBLE) -> Iterator[RuleCandidate]:
+    """Yield the sentences of a user's turn that may state a standing rule: by their words, or by a heading above."""
     listed = 0  # sentences that may still belong under a heading such as "rules:"
     reached = 0  # where the sentence before ends, without white space
-    masked = _masked(text[:READ])
-    least = 0.0 if len(text) <= _LONG else _SURE
-    for start, end in sentences(masked):
+    masked = _without_quotations(text[:READ])
+    spans = list(sentences(masked))
+    for at, (start, end) in enumerate(spans):
         sentence = masked[start:end]
         inner = start + len(sentence) - len(sentence.lstrip())
         new_paragraph = "\n\n" in masked[reached:inner] and listed < _LISTED  # a list may begin below its heading
         listed = 0 if new_paragraph else listed - 1
         reached = start + len(sentence.rstrip())
-        if is_question(sentence):
-            continue
-        rule = _rule_of(sentence)
-        if rule and rule[0] == "instruction" and is_reported(sentence):
-            rule = None
-        if _in_sentences("HEADINGS").search(sentence):
+        if _in_sentences("HEADINGS").search(sentence.lower()):
             listed = _LISTED
-            rule = max(rule or ("instruction", _HEADING), ("instruction", _HEADING), key=lambda one: one[1])
-        elif listed > 0 and rule is None and len(sentence) > _SHORTEST:
-            rule = ("instruction", _UNDER_HEADING)
-        if rule and rule[1] >= least:
-            rules.append(Rule(inner, reached, rule[1], rule[0]))
-    return rules
+        is_listed = listed > 0 and len(sentence) > _SHORTEST
+        shown = masked_quotations(sentence.strip())
+        around = masked[spans[max(at - 1, 0)][0] : spans[min(at + 1, len(spans) - 1)][1]]
+        context = masked_quotations(around.strip())
+        if is_listed or max(word_score(shown), word_score(context)) >= least:
+            yield RuleCandidate(inner, reached, shown, context, is_listed)
 
 
-def _masked(text: str) -> str:
-    """Return a text in lower case and of the same length, with quotations and code made unreadable."""
-    own = own_part(text)
-    lower = own.lower()
-    if len(lower) != len(own):  # a few capital letters become two
-        lower = "".join(one if len(one := c.lower()) == 1 else c for c in own)
-    return _in_sentences("SPOKEN_BY_OTHERS").sub(lambda quote: FILL * len(quote[0]), lower.replace("’", "'"))
+def may_state_rule(text: str) -> bool:
+    """Tell whether a user's turn may state a standing rule: few that do are missed."""
+    return next(rule_candidates(text), None) is not None
+
+
+_FILLED = re.compile(f"{FILL}+")
+
+
+def masked_quotations(text: str) -> str:
+    """Return a text with one `FILL` for each passage that is quotation, code or an address."""
+    return _FILLED.sub(FILL, _without_quotations(text))
+
+
+def _without_quotations(text: str) -> str:
+    """Return a text in its length, with quotations, code and addresses as `FILL`."""
+    own = own_part(text).replace("’", "'")
+    return _in_sentences("SPOKEN_BY_OTHERS").sub(lambda quotation: FILL * len(quotation[0]), own)
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
@@ -292,42 +227,3 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
         start = ending.end()
     if text[start:].strip():
         yield start, len(text)
-
-
-def _rule_of(sentence: str) -> tuple[RuleKind, float] | None:
-    """Return kind and strength of the strongest rule in a sentence."""
-    best: tuple[RuleKind, float] | None = None
-    for row in _candidates(sentence):
-        if (best is None or row.strength > best[1]) and _states(sentence, row):
-            best = (row.kind, row.strength)
-    return best
-
-
-def _candidates(sentence: str) -> Iterator[RulePattern]:
-    """Yield the patterns that have one of their words in the sentence, each once."""
-    by_word = _by_word()
-    yield from {id(row): row for word in set(_WORD.findall(sentence)) for row in by_word.get(word, ())}.values()
-    if _DENSE.search(sentence):
-        yield from _rule_patterns("ko" if _HANGUL.search(sentence) else "ja" if _KANA.search(sentence) else "zh")
-
-
-def _states(sentence: str, row: RulePattern) -> bool:
-    """Tell whether a pattern matches outside of narrative clauses."""
-    if row.guard == "none":
-        return _compiled(row.source).search(sentence) is not None
-    for match in _compiled(row.source).finditer(sentence):
-        start, end = _clause(sentence, match)
-        if not _compiled(row.narrative).search(sentence[start : match.end() if row.guard == "before" else end]):
-            return True
-    return False
-
-
-def _clause(sentence: str, match: re.Match[str]) -> tuple[int, int]:
-    """Return the span of the clause in which a match ends."""
-    last = max(match.start(), match.end() - 1)
-    start = 0
-    for boundary in _in_sentences("CLAUSE").finditer(sentence):
-        if boundary.end() > last:
-            return min(start, match.end()), max(boundary.start(), match.end())
-        start = boundary.end()
-    return min(start, match.end()), len(sentence)

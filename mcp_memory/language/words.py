@@ -288,7 +288,7 @@ def _stemmer(language: str) -> Any:
     return Stemmer.Stemmer(language, 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
-TERMS_VERSION = 3
+TERMS_VERSION = 4
 """Grows whenever a text may get other terms than before, so that a store knows which rows to index again."""
 
 _MAX_TERM = 64  # longer runs are hashes and encoded data, which nobody searches for in full

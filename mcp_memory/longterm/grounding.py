@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part, sentences, standing_rules
+from mcp_memory.language.sentences import FILL, own_part, sentences
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import USER, Names, is_person, name_words
+from mcp_memory.longterm.standing_rules import SUPPORTS, judged
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
 from mcp_memory.longterm.times import holds, with_its_date
 from mcp_memory.longterm.turns import own_words
@@ -308,8 +309,8 @@ def _in_their_words(turn: Turn, span: tuple[int, int]) -> str:
 
 
 def _states_a_rule(turn: Turn, span: tuple[int, int]) -> bool:
-    """Tell whether the sentences in which a span stands state a rule by their grammar."""
-    rules = standing_rules(turn.content)
+    """Tell whether the sentences that contain a span may state a rule."""
+    rules = [rule for rule in judged(turn.content) if rule.strength >= SUPPORTS]
     return any(rule.start < end and start < rule.end for start, end in _sentences_around(turn, span) for rule in rules)
 
 

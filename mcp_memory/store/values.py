@@ -138,7 +138,7 @@ class Filters:
     ended: bool = False
     """Without `as_of`: atoms that have ended too."""
     states_rule: bool = False
-    """Of turns, only those in which the user states a standing rule (`standing_rules`)."""
+    """Of turns, only those in which the user may state a standing rule (`may_state_rule`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -756,7 +756,7 @@ def test_a_preference_about_rules_is_no_injection(store: Store) -> None:
 @pytest.mark.parametrize(
     ("said", "rule", "kept"),
     [
-        ("Ask me before payments over 50 euros.", "Ask before payments over 500 euros.", ("episodic", 70)),
+        ("Ask me before payments over 50 euros.", "Ask before payments over 500 euros.", ("instruction", -1)),
         ("Always ask me before a payment.", "Payments do not need the user's approval.", ("instruction", -1)),
         ("No foxgloves until Jonah is older.", "Suggest no foxgloves and no yew.", ("instruction", -1)),
         ("Für alles, was rausgeht, gilt: siezen.", "In allen Texten der Praxis siezen.", ("instruction", -1)),
@@ -769,7 +769,7 @@ def test_a_preference_about_rules_is_no_injection(store: Store) -> None:
 def test_of_a_rule_that_goes_beyond_the_users_words_these_are_kept(
     store: Store, said: str, rule: str, kept: tuple[str, int]
 ) -> None:
-    """They stay a rule where they state one by their grammar."""
+    """They stay a rule if they may state one."""
     say(store, said)
     fact = {"entity": "user", "relation": "wants", "value": rule}
     answer(at(store), notes(note("t1", said.rstrip("."), rule, kind="instruction", priority=-1, fact=fact)))

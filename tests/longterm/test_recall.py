@@ -122,6 +122,13 @@ def test_rules_and_what_must_not_be_missed_come_first_and_once(hand: ByHand) -> 
     ]
 
 
+def test_an_allergy_is_recalled_but_is_not_listed_as_a_rule(hand: ByHand) -> None:
+    talk(hand, "I'm allergic to shellfish.", "Noted.")
+    block = recall(hand, "What could I cook for dinner with shellfish?", session="new").dynamic
+    assert "allergic to shellfish" in block
+    assert "Rules the user stated" not in block
+
+
 def test_what_stands_in_who_the_user_is_is_not_said_again(hand: ByHand) -> None:
     hand.tell("The user's name is Maya", priority=95, entity="user", relation="name", value="Maya")
     hand.tell(

@@ -63,6 +63,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ATOMS, _SCENES, _FACTS, _OUTPUTS, _STANDING = 15, 3, 5, 2, 50
+_MAY_STATE = 4  # times the rules that are shown: turns that may state one
 _SUCCESSORS = 5  # one after the other
 _FIRST = 6  # turns of a search that are about a question too, where anything is: the ranking knows more than the words
 _MOST_THERE = 100  # turns that are there already and may be found before others
@@ -326,7 +327,7 @@ def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
 def _rules(wanted: RecallQuery, there: Collection[str], reach: RecallLimits, known: str) -> list[RecallLine]:
     """Return standing rules that the user stated, the nearest to the question first.
 
-    Of turns that a model has read, it has noted which are rules; the grammar of a turn is a guess.
+    Of turns that a model has read, it has noted which are rules; those of other turns are judged here.
     """
     desk = wanted.desk
     most = reach.rules_for_question if "?" in wanted.text or "？" in wanted.text else reach.rules
@@ -340,8 +341,8 @@ def _rules(wanted: RecallQuery, there: Collection[str], reach: RecallLimits, kno
     atoms = desk.store.atoms(desk.space, nearest("atom", Filters(kind="instruction", unheld=True), _STANDING))
     stated = [atom for atom in atoms if atom.source == "user" and atom.evidence not in there]
     lines = [of_stated_rule(atom) for atom in stated if not is_shown_in(atom, known)][:most]
-    found = desk.store.turns(desk.space, nearest("turn", Filters(role="user", states_rule=True), most))
-    turns = _unread(desk, found)
+    may_state = nearest("turn", Filters(role="user", states_rule=True), _MAY_STATE * most)  # most of them state none
+    turns = _unread(desk, desk.store.turns(desk.space, may_state))
     others = turns_of_others(desk.store, desk.space, turns)
     lines += [line for turn in turns if turn.id not in others and (line := of_rule(turn, reach.rule_width))]
     return lines[:most]

@@ -16,10 +16,10 @@ from typing import Literal, get_args
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
-from mcp_memory.language.sentences import standing_rules
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.times import date_of, span_of
 from mcp_memory.longterm.verification.trust import source_of_tool, source_of_turn
 from mcp_memory.store.citations import address, plain
@@ -55,7 +55,6 @@ class RecallLine:
     """When a turn was said, and its position in its session, to sort the turns of a day."""
 
 
-_SURELY = 0.55  # strength of a rule: that of plain statements under a heading such as "rules:"
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 
 
@@ -153,7 +152,7 @@ def of_turns(
 
 def of_rule(turn: Turn, width: int) -> RecallLine | None:
     """Return a line for a user's turn that states a standing rule, only the rules of a long one; else None."""
-    rules = [rule for rule in standing_rules(turn.content) if rule.strength >= _SURELY]
+    rules = standing_rules(turn.content)
     if turn.role != "user" or not rules:
         return None
     said = turn.content

@@ -1,10 +1,9 @@
 """Checks whether words support a statement, part by part, across paraphrase and language.
 
 `unsupported` returns the first part of a statement that nothing in the given turns supports. `supports_rule` decides
-whether the user stated a rule: one of their sentences has to state it as permanent, not as a question, a supposition or
-a request of the moment, and the rule must keep what limits that sentence ("in project X"). A part is supported by its
-words or by its meaning (bundled encoder); addresses and large numbers only by themselves.
-Quotations of others do not count.
+whether the user stated a rule: one of their sentences has to state it as permanent (`longterm.standing_rules`), and the
+rule must keep what limits that sentence ("in project X"). A part is supported by its words or by its meaning (bundled
+encoder); addresses and large numbers only by themselves. Quotations of others do not count.
 
 Negations, swapped names and changed values are found (`comparison`); a falsehood in other words is not. Of 30
 honest rules and 15 invented ones that were written after the code, 28 and 1 are supported; on earlier sets, in near
@@ -23,18 +22,10 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from mcp_memory.core.secrets.values import is_word
-from mcp_memory.language.sentences import (
-    FILL,
-    READ,
-    is_negative,
-    is_question,
-    is_reported,
-    own_part,
-    sentences,
-    standing_rules,
-)
+from mcp_memory.language.sentences import FILL, READ, is_negative, is_question, own_part, sentences
 from mcp_memory.language.when.vocabulary import LANGUAGES, lexicon
 from mcp_memory.language.words import function_words_of, languages_of
+from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, judged, standing_rules
 from mcp_memory.longterm.times import is_only_a_time, without_dates
 from mcp_memory.longterm.turns import bare, phrases_of
 from mcp_memory.longterm.verification.comparison import (
@@ -93,8 +84,6 @@ _SAME_NAME, _SAME_NOUN, _SAME_STRANGE_NOUN = 0.57, 0.4, 0.55
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b(?:/[\w.-]+)*")
 _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][\w'’-]*\b|\b[A-Z]{2,}\b")
 """A word with a capital inside a sentence."""
-_HABIT = re.compile(r"\W*[A-Z][^\W\d_]+ (?:always|never|usually) [a-z]+s\b")
-"""What somebody does: "Anna always books …"."""
 _MASKED = re.compile(f"{re.escape(FILL)}+")
 _CODE = re.compile(r"`[^`\n]{1,1000}`")
 _COINED = re.compile(r"\b[A-Z]?[a-z]+[A-Z]\w*")  # AcmeVPN
@@ -195,11 +184,10 @@ def repeats(statement: str, text: str) -> bool:
 
 
 class _UserSentence(NamedTuple):
-    """A sentence of a user, and whether it states a rule or asks something."""
+    """A sentence of a user that states a rule; where `is_rule` is false it only may."""
 
     text: str
     is_rule: bool
-    asks: bool
 
 
 def _states(turn: str, rule: str, names: Collection[str]) -> bool:
@@ -260,8 +248,6 @@ def _is_abroad(rule: str, said: str) -> bool:
 
 
 def _says(said: _UserSentence, rule: str) -> bool:
-    if said.asks and not said.is_rule:
-        return False
     if _is_denied(said, rule) or _is_refused(said, rule) or _widens(said.text, rule):
         return False
     meaning, words = nearest(rule, pieces_of(said.text)), share_of(rule, known_terms(said.text))
@@ -337,24 +323,22 @@ def _sentences(turn: str) -> tuple[_UserSentence, ...]:
     own = _CODE.sub(lambda code: FILL * len(code[0]) if standing_rules(code[0][1:-1]) else code[0], own_part(turn))[
         :READ
     ]
-    rules = standing_rules(turn)
+    rules = judged(turn)
     found: list[_UserSentence] = []
     for start, end in sentences(own):
         text = own[start:end].replace(FILL, " ").strip()
-        is_rule = any(rule.start < end and start < rule.end for rule in rules)
+        strength = max((rule.strength for rule in rules if rule.start < end and start < rule.end), default=0.0)
+        if strength < SUPPORTS:
+            continue
+        is_rule = strength >= STATES
         if is_rule:  # it may say what to write: end every letter with "Best wishes from the yard"
             phrases = [turn[slice(*one.span())].strip(_MARKS) for one in _MASKED.finditer(own, start, end)]
             if all(len(phrase) <= _PHRASE and not standing_rules(phrase) for phrase in phrases):
                 text = turn[start:end].strip()
         listed = list(_listed(text)) if is_rule else []
-        found += [_UserSentence(one, is_rule, is_question(one)) for one in listed if not is_reported(one)]
-        if listed or not any(map(str.isalnum, text)) or is_reported(text.lower()):
-            continue
-        if requested := pattern("REQUEST").match(text):  # "could you always …?" states a rule
-            is_rule = is_rule or bool(standing_rules(re.sub(r"[?？]\W*$", ".", text[requested.end() :])))
-        if not is_rule and _HABIT.match(text):
-            continue
-        found.append(_UserSentence(text, is_rule, is_question(text.lower())))
+        found += [_UserSentence(one, is_rule) for one in listed]
+        if not listed and any(map(str.isalnum, text)):
+            found.append(_UserSentence(text, is_rule))
     return tuple(found)
 
 
@@ -363,7 +347,7 @@ def _listed(sentence: str) -> Iterator[str]:
     label, colon, rest = sentence.partition(": ")
     items = [item for item in pattern("LIMB").split(rest) if terms_of(item)]
     label = pattern("LIMB").split(label)[0]  # "a rule for the scripts, before it becomes a jungle"
-    if colon and len(items) > 1 and not is_reported(label.lower()):
+    if colon and len(items) > 1:
         yield from (f"{label}: {pattern('WITHOUT').sub('no ', item)}".lower() for item in items)
 
 

@@ -22,11 +22,12 @@ from typing import get_args
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part, standing_rules
+from mcp_memory.language.sentences import FILL, own_part
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
+from mcp_memory.longterm.standing_rules import SUPPORTS, judged
 from mcp_memory.longterm.verification.comparison import known_terms, terms_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
 from mcp_memory.longterm.verification.own_words import Said, own_words
@@ -85,7 +86,6 @@ _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
 _FOLLOWING = 4  # turns after one that may take it back
 _SPOKEN = 50  # turns of a session, for who speaks in it
-_SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.8, 0.7  # strength, of a statement that is not called a rule, and of a fact
 _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 USER_NOUN = "the user"
@@ -276,7 +276,7 @@ def _is_said(store: Store, space: str, atom: NewAtom, embed: Embed) -> bool:
 
 def _rules_of(atom: NewAtom) -> list[str]:
     """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
-    is_rule = atom.kind == "instruction" or _is_rule(atom.text, _SURELY_A_RULE)
+    is_rule = atom.kind == "instruction" or _may_be_rule(atom.text)
     rules = [atom.text] if is_rule else []
     if atom.relation and atom.value and fact_states_rule(atom.relation, atom.value):
         rules.append(f"{atom.relation.replace('_', ' ')} {atom.value}")
@@ -286,11 +286,11 @@ def _rules_of(atom: NewAtom) -> list[str]:
 def fact_states_rule(relation: str, value: str) -> bool:
     """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask"."""
     named = relation.replace("_", " ")
-    return any(_is_rule(one, _A_RULE_AS_A_FACT) for one in (value, f"{named} {value}", f"{named}: {value}"))
+    return any(_may_be_rule(one) for one in (value, f"{named} {value}", f"{named}: {value}"))
 
 
-def _is_rule(text: str, least: float) -> bool:
-    return any(rule.kind == "instruction" and rule.strength >= least for rule in standing_rules(text))
+def _may_be_rule(text: str) -> bool:
+    return any(rule.strength >= SUPPORTS for rule in judged(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mcp_memory.core.text import spoken
-from mcp_memory.language.sentences import standing_rules
+from mcp_memory.language.sentences import may_state_rule
 from mcp_memory.language.words import TERMS_VERSION, index_terms
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, numbers_of
 from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef, Vectors
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 RULE = "\ue000rule"
-"""A term that no text has: it marks turns in which the user states a standing rule."""
+"""A term that no text has: it marks turns in which the user may state a standing rule."""
 
 INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
 """The rows of a layer that the word index holds. A note is found through its atom."""
@@ -76,10 +76,10 @@ def terms_of_atom(text: str) -> list[str]:
 
 
 def terms_of_turn(content: str, name: str | None, role: str | None) -> list[str]:
-    """Return the terms of a turn, with a mark if it is the user's and states a standing rule."""
+    """Return the terms of a turn, with a mark if it is the user's and may state a standing rule."""
     text = spoken(content, name)
     found = index_terms(text)
-    return [*found, RULE] if role == "user" and standing_rules(text) else found
+    return [*found, RULE] if role == "user" and may_state_rule(text) else found
 
 
 # --- chunks of tool results -------------------------------------------------------------------------
