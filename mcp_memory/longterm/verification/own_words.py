@@ -21,9 +21,9 @@ from mcp_memory.language.sentences import (
     is_reported,
     own_part,
     sentences,
-    standing_rules,
 )
 from mcp_memory.language.words import languages_of
+from mcp_memory.longterm.standing_rules import SUPPORTS, judged
 from mcp_memory.longterm.verification.comparison import (
     dense,
     differ,
@@ -115,16 +115,17 @@ def _clauses(statement: str) -> list[str]:
 
 def _rules_in(turn: Said) -> Iterator[_Words]:
     """Yield the sentences of a turn that state a rule, and an answer to a question about one unless it is negative."""
-    for rule in standing_rules(turn.text):
-        yield _Words(turn.text[rule.start : rule.end].strip())
+    for rule in judged(turn.text):
+        if rule.strength >= SUPPORTS:
+            yield _Words(turn.text[rule.start : rule.end].strip())
     if is_negative(turn.text):
         return
-    if (answered := _answered(turn)) and (pattern("FOR_GOOD").search(answered) or standing_rules(_as_order(answered))):
+    if (answered := _answered(turn)) and (pattern("FOR_GOOD").search(answered) or _may_be_rule(answered)):
         yield _Words(answered)
 
 
-def _as_order(question: str) -> str:
-    return re.sub(r"[?？]", ".", question)
+def _may_be_rule(answered: str) -> bool:
+    return any(rule.strength >= SUPPORTS for rule in judged(re.sub(r"[?？]", ".", answered)))
 
 
 def _statements_in(turn: Said) -> Iterator[_Words]:
