@@ -67,12 +67,18 @@ class PostgresServer:
 
     def create_memory(self) -> str:
         """Create a database with the schema of a store, and return its URL as the user `memory`, who owns nothing in it."""
-        url = self.create_database("memory", owner="owner")
+        url = self.copy_memory(self.url("memory"))
         with psycopg.connect(url.replace("memory@", "postgres@"), autocommit=True) as con:
-            set_settings(con)  # the copy of a template has none
             # of the template, each would have the same
             con.execute("UPDATE home SET uuid = %s, key = %s", (secrets.token_hex(16), secrets.token_bytes(32)))
         return url
+
+    def copy_memory(self, url: str) -> str:
+        """Copy a database that nobody has open, with the identity of its memory, and return the copy's URL."""
+        copied = self.create_database(url.rpartition("/")[2], owner="owner")
+        with psycopg.connect(copied.replace("memory@", "postgres@"), autocommit=True) as con:
+            set_settings(con)  # the copy of a template has none
+        return copied
 
     def make_template(self) -> None:
         """Create the database `memory` with the schema of a store, to copy others from."""

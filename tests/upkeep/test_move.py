@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -39,10 +41,10 @@ ODD = "NUL \0 and noncharacter \U0010fffe, \U0010fffe0, é, 茶, \r\n and a lone
 SECRET = "The code of the vault is 4711, and nobody may ever read that again."
 
 
-@pytest.fixture
-def full(lived: Callable[[Path], Path], home: Path) -> Path:
+@pytest.fixture(scope="session")
+def full_template(one_that_lived: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with something of everything: odd characters, forgotten and purged rows, vectors, ledgers, a token."""
-    lived(home)
+    home = Path(shutil.copytree(one_that_lived, tmp_path_factory.mktemp("full") / "home"))
     with closing(open_sqlite(home)) as store:
         new = [NewTurn(role="user", content=content, client_id=content[:9]) for content in (ODD, SECRET, "Bye.")]
         turns = store.append_turns("default", "s\U0010fffe", new, now=NOW).stored
@@ -60,8 +62,62 @@ def full(lived: Callable[[Path], Path], home: Path) -> Path:
 
 
 @pytest.fixture
+def full(full_template: Path, home: Path) -> Path:
+    return Path(shutil.copytree(full_template, home))
+
+
+@pytest.fixture(scope="session")
+def answers_of_full(full_template: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What `told` returns of a full home that was never moved."""
+    return told(f"sqlite:{shutil.copytree(full_template, tmp_path_factory.mktemp('unmoved') / 'home')}")
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrip:
+    """A full home that was moved to a database, and from there to another home: the templates of `moved` and `back`."""
+
+    source: Path
+    url: str
+    back: Path
+    there: Moved
+    here: Moved
+
+
+@pytest.fixture(scope="session")
+def round_trip(
+    full_template: Path, postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RoundTrip]:
+    folder = tmp_path_factory.mktemp("round-trip")
+    source, back = Path(shutil.copytree(full_template, folder / "source")), folder / "back"
+    url = owned(postgres.create_memory())
+    there = move(f"sqlite:{source}", url)
+    here = move(url, f"sqlite:{back}")
+    yield RoundTrip(source, url, back, there, here)
+    postgres.drop_database(url)
+
+
+@pytest.fixture
 def url(url: str) -> str:
-    """The address of a target: a move needs the user who owns the database."""
+    """The address of an empty target."""
+    return owned(url)
+
+
+@pytest.fixture
+def moved(round_trip: RoundTrip, postgres: PostgresServer) -> Iterator[str]:
+    """The address of a database that `full` was moved to."""
+    url = owned(postgres.copy_memory(round_trip.url))
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture
+def moved_back(round_trip: RoundTrip, tmp_path: Path) -> str:
+    """The address of a home that `full` was moved to by way of a database."""
+    return f"sqlite:{shutil.copytree(round_trip.back, tmp_path / 'back')}"
+
+
+def owned(url: str) -> str:
+    """Return the URL with the user who owns the database: a move needs one."""
     return url.replace("memory@", "owner@")
 
 
@@ -89,29 +145,28 @@ def back(tmp_path: Path) -> str:
     return f"sqlite:{tmp_path / 'back'}"
 
 
-def test_a_memory_moves_to_postgresql_and_back_and_gives_every_answer(full: Path, url: str, back: str) -> None:
-    there = move(f"sqlite:{full}", url)
-    here = move(url, back)
-    assert told(url) == told(f"sqlite:{full}") == told(back)
+def test_a_memory_moves_to_postgresql_and_back_and_gives_every_answer(
+    round_trip: RoundTrip, moved: str, moved_back: str, answers_of_full: dict[str, object]
+) -> None:
+    there, here = round_trip.there, round_trip.here
+    assert told(moved) == answers_of_full == told(moved_back)
     assert there.proven == here.proven
     assert {one.what for one in here.proven} >= {"turn", "atom", "canvas_version", "results", "turn vectors by model"}
     assert there.questions > 0
 
 
-def test_raw_results_are_the_same_bytes(full: Path, url: str, back: str) -> None:
-    move(f"sqlite:{full}", url)
-    move(url, back)
+def test_raw_results_are_the_same_bytes(full: Path, moved: str, moved_back: str) -> None:
     with closing(open_sqlite(full)) as store:
         refs = [(space, record.ref) for space in store.spaces() for record in store.records(space)]
     assert len(refs) == 6
     for space, ref in refs:
-        assert result_of(back, space, ref) == result_of(url, space, ref) == result_of(f"sqlite:{full}", space, ref)
+        assert (
+            result_of(moved_back, space, ref) == result_of(moved, space, ref) == result_of(f"sqlite:{full}", space, ref)
+        )
 
 
-def test_a_home_that_came_back_has_its_files_and_nothing_wrong(full: Path, url: str, back: str) -> None:
-    move(f"sqlite:{full}", url)
-    move(url, back)
-    home = Path(back[7:])
+def test_a_home_that_came_back_has_its_files_and_nothing_wrong(full: Path, moved_back: str) -> None:
+    home = Path(moved_back[7:])
     with closing(open_sqlite(home)) as store:
         assert store.problems() == []
     found = agreement(home)
@@ -123,13 +178,10 @@ def test_a_home_that_came_back_has_its_files_and_nothing_wrong(full: Path, url: 
     assert (home / "identity.json").read_bytes() == (full / "identity.json").read_bytes()
 
 
-def test_ids_go_on_counting_after_a_move(full: Path, url: str, back: str) -> None:
-    move(f"sqlite:{full}", url)
-    move(url, back)
-
+def test_ids_go_on_counting_after_a_move(full: Path, moved: str, moved_back: str) -> None:
     def next_ids(address: str) -> object:
         async def write() -> object:
-            settings = {"store": url} if address == url else {"home": address[7:]}
+            settings = {"store": moved} if address == moved else {"home": address[7:]}
             async with open_memory(**settings, embedder="none", now=lambda: NOW) as memory:  # type: ignore[arg-type]
                 turns = await memory.record_turns([NewTurn(role="user", content="Next.")], session="new")
                 atom = await memory.remember("The user counts on", session="new", typed=True)
@@ -139,23 +191,21 @@ def test_ids_go_on_counting_after_a_move(full: Path, url: str, back: str) -> Non
 
         return repr(anyio.run(write))
 
-    assert next_ids(url) == next_ids(f"sqlite:{full}") == next_ids(back)
+    assert next_ids(moved) == next_ids(f"sqlite:{full}") == next_ids(moved_back)
 
 
-def test_rows_of_the_home_are_numbered_on(full: Path, url: str) -> None:
-    move(f"sqlite:{full}", url)
-    with closing(open_postgres(url)) as store:
+def test_rows_of_the_home_are_numbered_on(moved: str) -> None:
+    with closing(open_postgres(moved)) as store:
         store.add_spend(Spend(at=NOW, purpose="merge", model="m", prompt_tokens=1, completion_tokens=1, cost=None))
         store.append_turns("a new space", "s", [NewTurn(role="user", content="Hi.")], now=NOW)
         assert sorted(store.spaces()) == ["a new space", "default", "work"]
 
 
-def test_what_was_forgotten_stays_forgotten_and_is_not_learned_again(full: Path, url: str) -> None:
-    move(f"sqlite:{full}", url)
-    with closing(open_postgres(url)) as store:
+def test_what_was_forgotten_stays_forgotten_and_is_not_learned_again(moved: str) -> None:
+    with closing(open_postgres(moved)) as store:
         known = [NewTurn(role="user", content=content, said_at=NOW - timedelta(days=1)) for content in (SECRET, ODD)]
         assert [turn.content for turn in store.append_turns("default", "later", known, now=NOW).stored] == [ODD]
-    with psycopg.connect(url.replace("owner@", "postgres@")) as con:
+    with psycopg.connect(moved.replace("owner@", "postgres@")) as con:
         assert con.execute("SELECT count(*) FROM turn WHERE content LIKE '%vault%'").fetchone() == (0,)
 
 
@@ -167,12 +217,12 @@ def test_an_empty_memory_moves(home: Path, url: str, back: str) -> None:
     assert there.proven == here.proven
 
 
-def test_the_source_is_as_it_was(full: Path, url: str) -> None:
-    before = told(f"sqlite:{full}")
-    files = {path: path.read_bytes() for path in (full / "spaces").rglob("*") if path.is_file()}
-    move(f"sqlite:{full}", url)
-    assert told(f"sqlite:{full}") == before
-    assert {path: path.read_bytes() for path in (full / "spaces").rglob("*") if path.is_file()} == files
+def test_the_source_is_as_it_was(full: Path, round_trip: RoundTrip, answers_of_full: dict[str, object]) -> None:
+    def files(home: Path) -> dict[Path, bytes]:
+        return {path.relative_to(home): path.read_bytes() for path in (home / "spaces").rglob("*") if path.is_file()}
+
+    assert files(round_trip.source) == files(full)
+    assert told(f"sqlite:{round_trip.source}") == answers_of_full
 
 
 # --- interrupted ------------------------------------------------------------------------------------
@@ -195,8 +245,13 @@ def killed(source: str, target: str, during: str, share: float) -> None:
     assert subprocess.run(command, check=False).returncode == -9
 
 
-@pytest.mark.parametrize("during", ["copying rows", "making indexes", "comparing rows", "asking questions"])
-def test_a_move_that_was_killed_goes_on(full: Path, url: str, back: str, during: str) -> None:
+COMPARING = pytest.param("comparing rows", marks=pytest.mark.nightly)  # the next test kills it there too
+
+
+@pytest.mark.parametrize("during", ["copying rows", "making indexes", COMPARING, "asking questions"])
+def test_a_move_that_was_killed_goes_on(
+    full: Path, url: str, back: str, during: str, answers_of_full: dict[str, object]
+) -> None:
     killed(f"sqlite:{full}", url, during, 0.5)
     with pytest.raises(StoreUnavailable, match="was not finished"):
         open_postgres(url)
@@ -205,7 +260,7 @@ def test_a_move_that_was_killed_goes_on(full: Path, url: str, back: str, during:
     with pytest.raises(StoreUnavailable, match="was not finished"):
         open_sqlite(Path(back[7:]))
     assert move(url, back).resumed
-    assert told(back) == told(url) == told(f"sqlite:{full}")
+    assert told(back) == told(url) == answers_of_full
     with closing(open_sqlite(Path(back[7:]))) as store:
         assert store.problems() == []
 
@@ -232,12 +287,14 @@ def test_what_changed_in_the_source_between_two_tries_is_moved_too(full: Path, u
         assert len(list((store.folder("default") / "refs").iterdir())) == 2
 
 
-def test_a_row_that_was_damaged_in_an_unfinished_target_is_copied_again(full: Path, url: str) -> None:
+def test_a_row_that_was_damaged_in_an_unfinished_target_is_copied_again(
+    full: Path, url: str, answers_of_full: dict[str, object]
+) -> None:
     killed(f"sqlite:{full}", url, "asking questions", 0.1)
     with psycopg.connect(url.replace("owner@", "postgres@")) as con:
         con.execute("UPDATE session SET name = 'other' WHERE id = 1")
     move(f"sqlite:{full}", url)
-    assert told(url) == told(f"sqlite:{full}")
+    assert told(url) == answers_of_full
 
 
 # --- the proof --------------------------------------------------------------------------------------
@@ -254,25 +311,22 @@ def test_a_row_that_was_damaged_in_an_unfinished_target_is_copied_again(full: Pa
         ("UPDATE home SET key = '\\x00'", "home: 1 with other values"),
     ],
 )
-def test_a_damaged_row_is_found_by_the_proof(full: Path, url: str, damage: str, named: str) -> None:
-    move(f"sqlite:{full}", url)
-    with psycopg.connect(url.replace("owner@", "postgres@")) as con:
+def test_a_damaged_row_is_found_by_the_proof(full: Path, moved: str, damage: str, named: str) -> None:
+    with psycopg.connect(moved.replace("owner@", "postgres@")) as con:
         con.execute(damage.encode())
     with pytest.raises(Damaged, match=named):
-        move(f"sqlite:{full}", url, check=True)
+        move(f"sqlite:{full}", moved, check=True)
 
 
-def test_a_memory_that_was_moved_whole_passes_the_proof_again(full: Path, url: str) -> None:
-    move(f"sqlite:{full}", url)
-    assert move(f"sqlite:{full}", url, check=True).questions > 0
+def test_a_memory_that_was_moved_whole_passes_the_proof_again(full: Path, moved: str) -> None:
+    assert move(f"sqlite:{full}", moved, check=True).questions > 0
 
 
-def test_a_target_that_finds_something_else_is_found_by_the_questions(full: Path, url: str) -> None:
-    move(f"sqlite:{full}", url)
-    with psycopg.connect(url.replace("owner@", "postgres@")) as con:
+def test_a_target_that_finds_something_else_is_found_by_the_questions(full: Path, moved: str) -> None:
+    with psycopg.connect(moved.replace("owner@", "postgres@")) as con:
         con.execute("UPDATE turn_terms SET keys = '{}'")
     with pytest.raises(Damaged, match="The question"):
-        move(f"sqlite:{full}", url, check=True)
+        move(f"sqlite:{full}", moved, check=True)
 
 
 # --- refused ----------------------------------------------------------------------------------------
@@ -283,13 +337,12 @@ def refused(kind: type[McpMemoryError], run: Callable[[], Moved], said: str) -> 
         run()
 
 
-def test_a_target_with_a_memory_is_refused_and_left_as_it_was(full: Path, url: str, back: str) -> None:
-    move(f"sqlite:{full}", url)
-    before = told(url)
-    refused(Refused, partial(move, f"sqlite:{full}", url), "spaces: default, work")
-    assert told(url) == before
-    move(url, back)
-    refused(Refused, partial(move, url, back), "has a memory already")
+def test_a_target_with_a_memory_is_refused_and_left_as_it_was(
+    full: Path, moved: str, moved_back: str, answers_of_full: dict[str, object]
+) -> None:
+    refused(Refused, partial(move, f"sqlite:{full}", moved), "spaces: default, work")
+    refused(Refused, partial(move, moved, moved_back), "has a memory already")
+    assert told(moved) == answers_of_full == told(moved_back)
 
 
 def test_a_target_with_a_part_of_another_memory_is_refused(
@@ -320,19 +373,18 @@ def test_a_memory_that_another_program_has_open_is_not_moved(full: Path, url: st
         refused(StoreUnavailable, partial(move, url, back), "in use")
 
 
-def test_writers_wait_while_a_memory_in_postgresql_is_moved(full: Path, url: str, back: str) -> None:
-    move(f"sqlite:{full}", url)
+def test_writers_wait_while_a_memory_in_postgresql_is_moved(moved: str, back: str) -> None:
     seen: list[str] = []
 
     def tell(doing: str, done: int, of: int) -> None:
         if doing == "comparing rows" and not seen:
-            with psycopg.connect(url) as con:
+            with psycopg.connect(moved) as con:
                 con.execute("SET lock_timeout = '50ms'")
                 with pytest.raises(psycopg.errors.LockNotAvailable):
                     con.execute("SELECT 1 FROM space FOR NO KEY UPDATE")
             seen.append(doing)
 
-    move(url, back, tell=tell)
+    move(moved, back, tell=tell)
     assert seen
 
 
@@ -341,11 +393,12 @@ def test_a_user_who_does_not_own_the_target_is_refused(full: Path, url: str) -> 
     assert not move(f"sqlite:{full}", url).resumed
 
 
-def test_the_command_prints_the_proof_and_what_to_do_next(full: Path, url: str, back: str) -> None:
+def test_the_command_prints_the_proof_and_what_to_do_next(
+    full: Path, url: str, back: str, round_trip: RoundTrip
+) -> None:
     done = CliRunner().invoke(program, ["move", f"sqlite:{full}", url])
-    proven = move(f"sqlite:{full}", url, check=True).proven
     lines = {tuple(re.split(" {2,}", line)) for line in re.sub(r"\n +", "  ", done.stdout).splitlines()}
-    assert lines >= {(one.space or "-", one.what, f"{one.rows:,}", one.sha256) for one in proven}
+    assert lines >= {(one.space or "-", one.what, f"{one.rows:,}", one.sha256) for one in round_trip.there.proven}
     assert f"sqlite:{full} is as it was. To use the copy, set MCP_MEMORY_STORE to its URL" in unwrapped(done.stdout)
     assert "hold the same.\n" in unwrapped(
         CliRunner().invoke(program, ["move", "--check", f"sqlite:{full}", url]).stdout

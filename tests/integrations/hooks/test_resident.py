@@ -67,6 +67,13 @@ class Client:
         """Return what the model is told, or what stands for an output; empty where the hook printed nothing."""
         return _said(self.start(event, **told))
 
+    def answer(self, event: str, **told: Any) -> str:
+        """Return the answer to a hook. On a busy machine it may come after the hook gave up: then run the hook again."""
+        end = time.monotonic() + WAIT
+        while not (said := self.hook(event, **told)):
+            assert time.monotonic() < end
+        return said
+
     def says(self, role: str, text: str) -> None:
         number = len(self.log.read_text().splitlines()) if self.log.exists() else 0
         line = {
@@ -83,6 +90,21 @@ class Client:
         files = list((self.home / "hooks").glob("*.json"))
         assert len(files) <= 1
         return DaemonEndpoint.read(files[0]) if files else None
+
+    def running(self) -> DaemonEndpoint:
+        """Return the resident that a hook started. It may still be starting, as the hook waits only a short time."""
+        until(self.resident)
+        there = self.resident()
+        assert there is not None
+        return there
+
+    def end(self) -> None:
+        """End the resident, and a second one that a hook may have started while the first was too busy to answer it."""
+        while (there := self.resident()) is not None:
+            if is_running(there.pid):
+                os.kill(there.pid, signal.SIGTERM)
+            until(lambda pid=there.pid: not is_running(pid))
+            assert self.resident() != there
 
 
 def _said(hook: subprocess.Popen[bytes]) -> str:
@@ -115,11 +137,7 @@ def client(home: Path, tmp_path: Path) -> Iterator[Client]:
     """A client; what its hooks started is ended, and has to be gone soon."""
     client = Client(home, tmp_path / "log.jsonl")
     yield client
-    there = client.resident()
-    if there is not None:
-        os.kill(there.pid, signal.SIGTERM)
-        until(lambda: not is_running(there.pid))
-        assert client.resident() is None
+    client.end()
 
 
 def turns(client: Client) -> list[str]:
@@ -140,12 +158,11 @@ def remember(client: Client, text: str) -> None:
 
 def test_a_conversation_is_recalled_kept_and_recorded_and_then_nothing_runs(client: Client) -> None:
     remember(client, "The harbour master of Torvik is Odd Berge.")
-    assert "claude-code-3f2a9c1e" in client.hook("SessionStart", source="resume")
-    there = client.resident()
-    assert there is not None
+    assert "claude-code-3f2a9c1e" in client.answer("SessionStart", source="resume")
+    there = client.running()
     assert client.hook("UserPromptSubmit", prompt="Who is harbour master of Torvik?") == ""  # told at the start
     client.says("user", "Who is harbour master of Torvik?")
-    kept = client.hook(
+    kept = client.answer(
         "PostToolUse", tool_name="Bash", tool_input={"command": "x"}, tool_use_id="t", tool_response=OUTPUT
     )
     assert kept.startswith("[001-N1 r-")
@@ -160,22 +177,20 @@ def test_a_conversation_is_recalled_kept_and_recorded_and_then_nothing_runs(clie
 
 def test_hooks_that_come_at_once_have_one_resident(client: Client) -> None:
     hooks = [client.start("SessionStart", source="startup") for _ in range(4)]
-    assert all("recorded" in _said(hook) for hook in hooks)
+    assert all("recorded" in (_said(hook) or client.answer("SessionStart", source="startup")) for hook in hooks)
     assert client.resident() is not None
     (file,) = (client.home / "hooks").glob("*.json")  # it leads to the process, and is its user's alone
     assert [path.stat().st_mode & 0o077 for path in (client.home, file.parent, file)] == [0, 0, 0]
 
 
 def test_a_resident_that_was_killed_has_a_successor(client: Client) -> None:
-    client.hook("SessionStart", source="startup")
-    first = client.resident()
-    assert first is not None
+    client.answer("SessionStart", source="startup")
+    first = client.running()
     os.kill(first.pid, signal.SIGKILL)
     until(lambda: not is_running(first.pid))
     assert client.resident() == first  # its file is left
-    assert "recorded" in client.hook("SessionStart", source="resume")
-    second = client.resident()
-    assert second is not None
+    assert "recorded" in client.answer("SessionStart", source="resume")
+    second = client.running()
     assert second.pid != first.pid
 
 
@@ -190,9 +205,8 @@ def test_another_program_at_the_port_is_told_nothing_and_replaced(client: Client
             while more := wire.recv(4096):
                 heard.extend(more)
 
-    client.hook("SessionStart", source="startup")
-    there = client.resident()
-    assert there is not None
+    client.answer("SessionStart", source="startup")
+    there = client.running()
     os.kill(there.pid, signal.SIGKILL)
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         listening = threading.Thread(target=listen, args=[stranger])
@@ -201,9 +215,7 @@ def test_another_program_at_the_port_is_told_nothing_and_replaced(client: Client
         DaemonEndpoint(os.getpid(), stranger.getsockname()[1], there.token, __version__).write(file)
         client.hook("UserPromptSubmit", prompt="a secret")
         listening.join(WAIT)
-    successor = client.resident()
-    assert successor is not None
-    assert successor.pid != os.getpid()
+    until(lambda: client.running().pid != os.getpid())
     assert heard.startswith(b"mcp-memory-hook/1 ")
     assert b"secret" not in heard
     assert there.token.encode() not in heard
@@ -220,8 +232,7 @@ def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: 
     other = Client(client.home, client.log.with_name("other.jsonl"))
     other.hook("SessionStart", source="startup")
     until(lambda: not any((client.home / "hooks" / "waiting").iterdir()))
-    there = client.resident()
-    assert there is not None
+    there = client.running()
     os.kill(there.pid, signal.SIGTERM)
     until(lambda: not is_running(there.pid))
     assert turns(client) == ["The pump leaks oil."]
@@ -230,9 +241,8 @@ def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
 def test_a_daemon_whose_home_is_deleted_ends_and_writes_nothing_back(client: Client, how: str) -> None:
     client.says("user", "The pump leaks oil.")
-    client.hook("SessionStart", source="startup")
-    there = client.resident()
-    assert there is not None
+    client.answer("SessionStart", source="startup")
+    there = client.running()
     client.hook("SessionEnd", reason="other")  # its log is read a moment later
     shutil.rmtree(client.home)
     if how == "replaced":
@@ -242,11 +252,10 @@ def test_a_daemon_whose_home_is_deleted_ends_and_writes_nothing_back(client: Cli
 
 
 def test_what_a_killed_resident_had_not_read_is_read_by_the_next(client: Client) -> None:
-    client.hook("SessionStart", source="startup")
+    client.answer("SessionStart", source="startup")
     client.says("user", "The pump leaks oil.")
     client.hook("SessionEnd", reason="other")
-    there = client.resident()
-    assert there is not None
+    there = client.running()
     os.kill(there.pid, signal.SIGKILL)
     until(lambda: not is_running(there.pid))
     Client(client.home, client.log.with_name("other.jsonl")).hook("SessionStart", source="startup")
@@ -261,7 +270,7 @@ def test_what_is_left_for_one_space_is_not_read_into_another(client: Client) -> 
     note = PendingLog(log=str(client.log), client="claude-code", conversation=ID, flushed=True)
     make_folders(at_work)
     note.leave(at_work)
-    client.hook("SessionStart", source="startup")
+    client.answer("SessionStart", source="startup")
     assert pending_logs(at_work) == [note]
     assert [path.stat().st_mode & 0o077 for path in (client.home, at_work.folder, at_work.waiting)] == [0, 0, 0]
     Client(client.home, client.log, MCP_MEMORY_SPACE="work").hook("UserPromptSubmit", prompt="")
@@ -279,8 +288,7 @@ def test_an_answer_that_came_too_late_was_not_told(client: Client) -> None:
     remember(client, "The harbour master of Torvik is Odd Berge.")
     prompt = "Who is harbour master of Torvik?"
     client.hook("UserPromptSubmit", prompt="")
-    there = client.resident()
-    assert there is not None
+    there = client.running()
     with socket.create_connection(("127.0.0.1", there.port)) as wire, wire.makefile("rwb") as stream:
         stream.write(PROTOCOL + b" 00\n")
         stream.flush()
@@ -290,7 +298,7 @@ def test_an_answer_that_came_too_late_was_not_told(client: Client) -> None:
         stream.write(proof(there.token, "hook", nonce) + b"\n%d\n%s" % (len(question), question))
         stream.flush()
         assert int(stream.readline()) > 0  # and no word of having it
-    assert "Odd Berge" in client.hook("UserPromptSubmit", prompt=prompt)
+    assert "Odd Berge" in client.answer("UserPromptSubmit", prompt=prompt)
     assert client.hook("UserPromptSubmit", prompt=prompt) == ""
 
 
@@ -306,9 +314,8 @@ def test_a_stranger_that_answers_slowly_holds_no_hook_up(client: Client) -> None
             except OSError:
                 gone.set()
 
-    client.hook("SessionStart", source="startup")
-    there = client.resident()
-    assert there is not None
+    client.answer("SessionStart", source="startup")
+    there = client.running()
     os.kill(there.pid, signal.SIGKILL)
     (file,) = (client.home / "hooks").glob("*.json")
     with socket.create_server(("127.0.0.1", 0)) as stranger:
@@ -333,14 +340,13 @@ def test_residents_of_two_versions_do_not_end_each_other(client: Client) -> None
 
 def test_a_clock_that_was_set_back_keeps_no_resident_from_starting(client: Client) -> None:
     client.hook("UserPromptSubmit", prompt="")
-    there = client.resident()
-    assert there is not None
+    there = client.running()
     os.kill(there.pid, signal.SIGTERM)
     until(lambda: client.resident() is None)
     for file in (client.home / "hooks").glob("*.lock"):
         file.with_suffix(".failed").touch()
         os.utime(file.with_suffix(".failed"), (time.time() + 86_400, time.time() + 86_400))
-    assert "recorded" in client.hook("SessionStart", source="startup")
+    assert "recorded" in client.answer("SessionStart", source="startup")
 
 
 @pytest.mark.parametrize(
@@ -352,7 +358,7 @@ def test_a_rendezvous_that_makes_no_sense_is_none(tmp_path: Path, told: str) -> 
 
 
 def test_while_another_program_locks_the_store_hooks_answer_and_nothing_is_lost(client: Client) -> None:
-    client.hook("SessionStart", source="startup")
+    client.answer("SessionStart", source="startup")
     locked = apsw.Connection(str(client.home / "memory.db"))
     locked.execute("BEGIN IMMEDIATE")
     client.says("user", "The pump leaks oil.")
@@ -362,8 +368,7 @@ def test_while_another_program_locks_the_store_hooks_answer_and_nothing_is_lost(
     client.hook("Stop")
     locked.execute("ROLLBACK")
     locked.close()
-    there = client.resident()
-    assert there is not None
+    there = client.running()
     os.kill(there.pid, signal.SIGTERM)
     until(lambda: not is_running(there.pid))
     assert turns(client) == ["The pump leaks oil."]
@@ -372,8 +377,8 @@ def test_while_another_program_locks_the_store_hooks_answer_and_nothing_is_lost(
 def test_what_was_cut_within_a_character_is_kept_all_the_same(client: Client) -> None:
     output = {**OUTPUT, "stdout": f"{OUTPUT['stdout']}\ud83d"}
     given = {"tool_name": "Bash", "tool_input": {"command": "x \ud83d"}, "tool_use_id": "t", "tool_response": output}
-    client.hook("SessionStart", source="startup")
-    assert client.hook("PostToolUse", **given).startswith("[001-N1 r-")
+    client.answer("SessionStart", source="startup")
+    assert client.answer("PostToolUse", **given).startswith("[001-N1 r-")
     assert client.hook("UserPromptSubmit", prompt="What \ud83d?") == ""
     assert (client.home / "hooks" / "hooks.log").read_text() == ""
 
@@ -387,7 +392,7 @@ def test_what_is_wrong_with_a_hook_never_stops_its_client(client: Client) -> Non
     nothing = (0, b"", b"")
     file = client.home.with_name("file")
     file.write_text("")
-    client.hook("SessionStart", source="startup")
+    client.answer("SessionStart", source="startup")
     assert run("hook", "Stop", given=b"\xff\x00 no JSON") == nothing
     assert run("hook", "UserPromptSubmit", given=b"") == nothing
     assert run("hook", "NoEvent", given=b'{"session_id": "1"}') == nothing
@@ -409,7 +414,7 @@ def test_a_pipe_in_the_place_of_a_file_of_hooks_holds_no_hook_up(
     assert place is not None
     place.folder.mkdir(parents=True)
     os.mkfifo(place.folder / name.format(key=place.key))
-    assert "recorded" in client.hook("SessionStart", source="startup")
+    assert "recorded" in client.answer("SessionStart", source="startup")
 
 
 def test_where_no_resident_can_work_hooks_wait_for_it_once(client: Client) -> None:
@@ -423,12 +428,11 @@ def test_where_no_resident_can_work_hooks_wait_for_it_once(client: Client) -> No
     assert [note.name for note in (client.home / "hooks" / "waiting").iterdir()] != []
     (client.home / "hooks" / "hooks.log").rmdir()
     failed.unlink()
-    assert "recorded" in client.hook("SessionStart", source="startup")
+    assert "recorded" in client.answer("SessionStart", source="startup")
 
 
 def test_a_resident_whose_home_was_deleted_ends(client: Client) -> None:
-    client.hook("SessionStart", source="startup")
-    there = client.resident()
-    assert there is not None
+    client.answer("SessionStart", source="startup")
+    there = client.running()
     (client.home / "hooks" / next((client.home / "hooks").glob("*.json")).name).unlink()
     until(lambda: not is_running(there.pid))
