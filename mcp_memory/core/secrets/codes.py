@@ -28,8 +28,14 @@ _BEHIND_NUMBER = r"(?![A-Za-z0-9_#*]|[.,/:-]\d|[ ]?(?:%|€|\$|USD|EUR|km|kg|m[m
 _CJK = "\u2e80-\uffff"
 _CLAUSE = re.compile(r"[.,;:!?\n]")
 _OBJECT = re.compile(r" (?:my|our|your|his|her|their|the|an?|this|that)\b")
-_LENGTHS = {"pin": (4, 8), "пин": (4, 8), "puk": (8, 8)}
-"""Digits of personal numbers, least and most; those on the back of a card have three or four."""
+_LENGTHS = (
+    (re.compile(r"(?i)puk"), (8, 8)),
+    (re.compile(r"(?i)cv|sec|séc|seg|sicur|prüf|crypto"), (3, 4)),  # on the back of a card
+    (re.compile(""), (4, 8)),
+)
+"""The least and most digits of personal numbers, by a part of their word."""
+_MOST_WORDS = 3
+"""Words between a PIN's word and its digits where neither a copula nor a colon is before the digits."""
 
 _INDIAN_PLACE = 6
 """Digits of a postal code of India, which is called PIN, too."""
@@ -54,8 +60,9 @@ def _personal_number() -> re.Pattern[str]:
     form = rf"[ -]?(?:{any_of('codes')}|{any_of('words for numbers')})[^\W\d_{_CJK}]{{0,6}}|['’-][^\W\d_]{{1,5}}"
     return re.compile(
         rf"(?<![^\W_{_CJK}])(?P<word>(?i:{any_of('personal numbers')}))(?P<form>(?i:{form}))?(?![^\W_{_CJK}])"
-        r"(?P<complement>(?:[ ](?!(?:is|was|are|ist|est|es|è|é|er|är)[ ])[^\W\d_](?:[^\W\d]|['’-]){0,24},?){0,7}?)"
-        rf"(?i:{_JOINT})(?P<value>\d{{3,8}}){_BEHIND_NUMBER}"
+        r"(?P<complement>(?:[ ](?!(?:is|was|are|ist|est|es|è|é|er|är)[ ])[^\W\d_](?:[^\W\d_]|['’-]){0,24},?){0,7}?)"
+        rf"(?:(?P<asked>[ ]?[?？][ ]{{1,2}}(?i:(?:[^\W\d_]{{1,5}}[ ])?(?:it['’]s|{any_of('joints of statements')})[ ])?)|(?i:{_JOINT}))"
+        rf"(?P<value>\d{{3,8}}){_BEHIND_NUMBER}"
     )
 
 
@@ -101,8 +108,8 @@ def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: 
 
 def _is_personal(text: str, found: re.Match[str], *, prose: bool) -> bool:
     """Tell whether digits behind "PIN", "PUK" or "CVV" are such a number, and no pin of a chip and no year."""
-    word, complement, said = found["word"], found["complement"], found["said"]
-    least, most = _LENGTHS.get(word.lower(), (3, 4))
+    word, complement, said = found["word"], found["complement"], found["said"] or found["asked"]
+    least, most = next(digits for part, digits in _LENGTHS if part.search(word))
     if not least <= len(found["value"]) <= most:
         return False
     if said == " to " and _OBJECT.match(complement):
@@ -119,5 +126,7 @@ def _is_personal(text: str, found: re.Match[str], *, prose: bool) -> bool:
         return False
     if said:
         return is_owned or (bool(found["form"]) or word.isupper() if is_pin else " " not in word)
-    last = complement.rpartition(" ")[2]
-    return thing.match(last) is not None if complement else is_owned or (not is_pin and " " not in word) or bool(found["form"])
+    *others, last = complement.split(" ")
+    if complement:
+        return len(others) <= _MOST_WORDS and thing.match(last) is not None
+    return is_owned or bool(found["form"]) or (not is_pin and " " not in word)

@@ -26,12 +26,14 @@ from mcp_memory.core.secrets.values import (
 )
 
 _IS = any_of("joints of statements")
+_IT_IS = r"(?i:it['’]s|it is|es ist|es lautet|c['’]est|es|è|é|это|це|det är|det er|het is|to)[ ]"
 _REST = r"(?:[^\n.!?。！？؟]|[.!?](?=\S))"
-_SENTENCE = re.compile(rf"{_REST}{{0,100}}(?:[ ]?[?？؟][ ]{{0,2}}{_REST}{{0,60}})?")
+_SENTENCE = re.compile(rf"{_REST}{{0,100}}(?:(?:[ ]?[?？؟][ ]{{0,2}}|[.!][ ](?={_IT_IS})){_REST}{{0,60}})?")
 """The rest of a sentence. The answer to a question belongs to it: "The password? It's …"."""
 _START_OF_SENTENCE = re.compile(r"[\n。！？؟]|[.!?][ ]")
 _NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/\u0e00-\u0eff\u2e80-\ufffd])[A-Za-z0-9][!#-~]{7,255}")
-_SYMBOLS = frozenset("!#$%^*?~")
+_SYMBOLS = re.compile(r"[!$%^](?!.*[./:])|(?=.*[a-z])(?=.*[A-Z]).*[#*?~&+]")
+"""What passwords have between letters. Patterns of files and of `sed` have some of these, between small letters."""
 _OF_NAMES = re.compile(r"\d\.\d+[+*]?$|#\d+$|^#|[=(){}\[\]\\/]|^\d+%|%[0-9A-F]{2}|^[\w.-]+@")
 """In versions, numbers of issues, options, shares, parts of URLs and addresses."""
 _DESCRIBED = re.compile(rf"(?i)s?[ _-](?:{any_of('after a name of something else')})")
@@ -87,7 +89,7 @@ _PAIR = re.compile(
       |přihlašovací[ ]údaje|уч[её]тные[ ]данные|логин|user(?:name)?[ ]?/[ ]?pass(?:word|wort)?)
       |账号(?:密码)?|帳號|ログイン(?:情報)?|계정)
     (?:[ ][\w'’.-]{1,20}){0,4}?(?:[ ]?[:：]|(?P<said>[ ](?:with|as|mit|als|avec|con|com|met|are|sind|sont|son|são|sono|zijn|är|er|to|је|su|vagyok)))[ ]{0,3}
-    [\w.@+-]{1,64}(?P<joint>[ ][/|][ ]|[ ]?/[ ]?(?=\S)|:)(?P<value>[!-~]{6,64})"""
+    (?P<user>[\w.@+-]{1,64})(?P<joint>[ ][/|][ ]|[ ]?/[ ]?(?=\S)|,[ ]|:)(?P<value>[!-~]{6,64})"""
 )
 _KEY_OF_NETWORK = re.compile(
     rf"(?i)(?<![^\W_])(?:{any_of('networks')})(?![^\W_])[^\n.?]{{0,60}}?(?<![^\W_])(?:{any_of('keys of networks')})"
@@ -198,26 +200,30 @@ def _is_secret_of(value: str, name: Name, text: str, *, is_given: bool) -> bool:
     if _OTHER.search(value) or _VERSION.fullmatch(value) or stands_for_another(value, in_code=True):
         return False
     if not name.of_password:
-        return len(value) >= _LEAST_OF_KEY and _is_strong(value)
+        return len(value) >= _LEAST_OF_KEY and _is_strong(value) and not _is_named(value)
     is_lower = value.isalnum() and value.islower()  # argon2id
     is_described = _DESCRIBED.match(text, name.end) is not None  # "password column is …"
     if is_given and not is_described and (_is_strong(value) or (not is_lower and _is_password(value))):
         return True
-    return len(value) >= _LEAST_OF_PASSWORD and _is_random(value) and (is_given or not is_described)
+    return len(value) >= _LEAST_OF_PASSWORD and _is_random(value)
 
 
 def _is_random(value: str) -> bool:
     """Tell whether a value mixes kinds of characters as no word, identifier, part number, version or digest does."""
     if _OF_NAMES.search(value) or not is_mixed(value):
         return False
-    if not _SYMBOLS.isdisjoint(value):
+    if _SYMBOLS.search(value):
         return True
-    if reads_as_words(value) or value.isupper() or _WORD_AND_NUMBER.fullmatch(value):
+    if reads_as_words(value) or value.isupper() or _WORD_AND_NUMBER.fullmatch(value) or _is_named(value):
         return False
+    return not value.islower() or _is_strong(value)
+
+
+def _is_named(value: str) -> bool:
+    """Tell whether a good part of the letters are words, as in the name of a thing."""
     parts = [part for part in words_of(value) if not part.isdigit()]
     known = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
-    of_word = _SHARE_OF_WORDS * sum(map(len, parts))
-    return known < of_word and (not value.islower() or _is_strong(value))
+    return known >= _SHARE_OF_WORDS * sum(map(len, parts))
 
 
 def _is_given_by_sentence(text: str, name: Name, start: int, end: int) -> bool:
@@ -263,8 +269,10 @@ def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
         return
     for found in _PAIR.finditer(text):
         value = without_sentence(found["value"])
-        is_named = reads_as_words(value) and _SYMBOLS.isdisjoint(value)
-        weak = (found["joint"] == ":" and is_named) or (found["said"] and not (_is_random(value) or _is_password(value)))
+        is_named = reads_as_words(value) and not _SYMBOLS.search(value)
+        weak = found["joint"] == ":" and is_named
+        if found["said"] or found["joint"] == ", ":  # "log in with Google / …" names two services
+            weak |= not (_is_random(value) or (_is_password(value) and not found["user"][0].isupper()))
         if is_mixed(value) and not (stands_for_another(value) or _OTHER.search(value) or weak):
             yield found.start("value"), found.start("value") + len(value)
 
