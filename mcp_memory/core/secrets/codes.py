@@ -23,7 +23,10 @@ _JOINT = (
     r"(?:now |set to |jetzt |nun |still |le |el |il |nu |ahora |teraz |теперь )?"
     r"|[是为為はがえ은는]\s?:?\s?|['’]s )|[ ])[\"'`“„«「*]{0,2}"
 )
-_BEHIND_NUMBER = r"(?![A-Za-z0-9_#*]|[.,/:-]\d|[ ]?(?:%|€|\$|USD|EUR|km|kg|m[msV]?\b|h\b|min|px|pins?\b|digits|Uhr|years?|days?|times))"
+_BEHIND_NUMBER = (
+    r"(?![A-Za-z0-9_#*]|[.,/:-]\d|[ ]?(?:%|€|\$|USD|EUR|km|kg|m[msV]?\b|h\b|min|px"
+    r"|pins?\b|digits|Uhr|years?|days?|times))"
+)
 
 _CJK = "\u2e80-\uffff"
 _CLAUSE = re.compile(r"[.,;:!?\n]")
@@ -58,10 +61,11 @@ def _pattern() -> re.Pattern[str]:
 def _personal_number() -> re.Pattern[str]:
     """Return a pattern of a PIN, PUK or card code: its word, a complement of some words, a copula or colon, digits."""
     form = rf"[ -]?(?:{any_of('codes')}|{any_of('words for numbers')})[^\W\d_{_CJK}]{{0,6}}|['’-][^\W\d_]{{1,5}}"
+    statement = rf"(?:[^\W\d_]{{1,5}}[ ])?(?:it['’]s|{any_of('joints of statements')})[ ]"
     return re.compile(
         rf"(?<![^\W_{_CJK}])(?P<word>(?i:{any_of('personal numbers')}))(?P<form>(?i:{form}))?(?![^\W_{_CJK}])"
         r"(?P<complement>(?:[ ](?!(?:is|was|are|ist|est|es|è|é|er|är)[ ])[^\W\d_](?:[^\W\d_]|['’-]){0,24},?){0,7}?)"
-        rf"(?:(?P<asked>[ ]?[?？][ ]{{1,2}}(?i:(?:[^\W\d_]{{1,5}}[ ])?(?:it['’]s|{any_of('joints of statements')})[ ])?)|(?i:{_JOINT}))"
+        rf"(?:(?P<asked>[ ]?[?？][ ]{{1,2}}(?i:{statement})?)|(?i:{_JOINT}))"
         rf"(?P<value>\d{{3,8}}){_BEHIND_NUMBER}"
     )
 

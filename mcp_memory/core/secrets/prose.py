@@ -41,7 +41,9 @@ _GOES_ON = re.compile(r"[ ]?(?![A-ZÄÖÜ])[^\W\d]")
 _VERSION = re.compile(r"[A-Za-z]{3,}\d{1,4}(?:\.\d{1,4})+[+*]?")
 _ASKED = re.compile(r"[ ]?[?？؟][ ]{1,2}")
 _CHANGE = re.compile(rf"(?i){any_of('words of change')}")
-_CHANGED_TO = re.compile(rf"(?i)(?:(?<![^\W_])(?:{any_of('joints of changes')})[ ][\"'`“„«*]{{0,2}}|[成为為にをへ로으]了?\s?|เป็น\s?)\Z")
+_CHANGED_TO = re.compile(
+    rf"(?i)(?:(?<![^\W_])(?:{any_of('joints of changes')})[ ][\"'`“„«*]{{0,2}}|[成为為にをへ로으]了?\s?|เป็น\s?)\Z"
+)
 _OTHER = re.compile(
     r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|[\w.-]@[\w-]+\.[a-z]{2}|^@|@v?\d|@[\w-]+/"
 )
