@@ -111,7 +111,7 @@ def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: 
 
 
 def _is_personal(text: str, found: re.Match[str], *, prose: bool) -> bool:
-    """Tell whether digits behind "PIN", "PUK" or "CVV" are such a number, and no pin of a chip and no year."""
+    """Return whether the digits after "PIN", "PUK" or "CVV" are such a number, and not a year or a pin of a chip."""
     word, complement, said = found["word"], found["complement"], found["said"] or found["asked"]
     least, most = next(digits for part, digits in _LENGTHS if part.search(word))
     if not least <= len(found["value"]) <= most:

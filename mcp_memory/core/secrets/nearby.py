@@ -1,9 +1,9 @@
 """Passwords near their names: "the password? It's …", "ich habe das Passwort auf … geändert", "login: otto / …".
 
-In a sentence with a word for a password, and in the answer to such a question, the first token that looks random is
-the password, whatever words are between. A token looks random where it mixes kinds of characters as no word,
-identifier, part number, version, digest, path or address does. A word with a number (`Walnut48`) counts where the
-sentence says that it is the value: "is", "changed … to".
+In a sentence with a word for a password, and in the answer to a question with one, the first token that looks random is
+the password, whatever words are between. A token looks random if it mixes letters, digits and symbols in a way that
+words, identifiers, part numbers, versions, digests, paths and addresses do not. A word with a number (`Walnut48`) is
+the password only after "is", "changed … to" or their equivalents.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ SAID = re.compile(
     r"(?:[ ](?:now|currently|still|jetzt))?[ \t]{0,3}[\"'`“„«「『*(]{0,2}\Z"
     r"|[ ]from[ ]\S{1,64}[ ]to[ ][\"'`“*]{0,2}\Z"
 )
-"""What says that a name has the value behind it."""
+"""Matches the words between a name and its value."""
 _WITHOUT_JOINT = word_list("names of passwords without a joint")
 _LONGEST_BEFORE, _LEAST_OF_PASSWORD, _LEAST_OF_KEY = 80, 8, 16
 _SHARE_OF_WORDS = 1 / 3
-"""Of the letters of a name; one drawn value in twenty-five has as many in words of three letters or more."""
+"""The share of letters in words of three or more letters; 4 % of random values have as many."""
 
 
 def near(text: str, name: Name) -> tuple[int, int] | None:
@@ -109,12 +109,12 @@ def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
         value = found[0].split(before)[0] if before in "'`" else found[0]
         bare = value.rstrip(MARKS)
         if value[len(bare) :] in ("!", "?") and _GOES_ON.match(text, found.start() + len(value)):
-            bare = value  # no mark of the sentence
+            bare = value  # the mark belongs to the value
         yield found.start(), bare
 
 
 def _is_secret_of(value: str, name: Name, text: str, *, is_given: bool) -> bool:
-    """Tell whether a value near a name is its secret; `is_given`: the sentence says so."""
+    """Return whether a value near a name is its secret. `is_given`: words such as "is" connect the two."""
     if OTHER.search(value) or _VERSION.fullmatch(value) or stands_for_another(value, in_code=True):
         return False
     if not name.of_password:
@@ -127,7 +127,7 @@ def _is_secret_of(value: str, name: Name, text: str, *, is_given: bool) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Tell whether a value mixes kinds of characters as no word, identifier, part number, version or digest does."""
+    """Return whether a value mixes characters in a way that words, identifiers, part numbers and digests do not."""
     if _OF_NAMES.search(value) or not is_mixed(value):
         return False
     if _has_symbol(value):
@@ -138,9 +138,9 @@ def _is_random(value: str) -> bool:
 
 
 def _has_symbol(value: str) -> bool:
-    """Tell whether a value has a symbol that passwords have between letters.
+    """Return whether a value contains a symbol that is frequent in passwords.
 
-    Patterns of files and of `sed` have some of them too, with small letters or with the marks of paths.
+    File patterns and `sed` scripts contain such symbols too, but in lower case or beside a path separator.
     """
     if any(c in "!$%^" for c in value) and not any(c in "./:" for c in value):
         return True
@@ -148,16 +148,16 @@ def _has_symbol(value: str) -> bool:
 
 
 def _is_named(value: str) -> bool:
-    """Tell whether a good part of the letters are words, as in the name of a thing."""
+    """Return whether at least a third of the letters are in words, as in the names of products and classes."""
     parts = [part for part in words_of(value) if not part.isdigit()]
     known = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
     return known >= _SHARE_OF_WORDS * sum(map(len, parts))
 
 
 def _is_given_by_sentence(text: str, name: Name, start: int, end: int) -> bool:
-    """Tell whether the words before a value say that it is one: "is", "from … to", "changed … to".
+    """Return whether the words before a value connect it with the name: "is", "from … to", "changed … to".
 
-    Some languages need no word: in Turkish and Hungarian the value may follow its name at once.
+    In languages without a copula, such as Turkish and Hungarian, the value may follow its name directly.
     """
     if start == name.end + 1:
         return not name.text.isascii() or name.text.lower().startswith(_WITHOUT_JOINT)
@@ -193,7 +193,7 @@ def is_strong(value: str) -> bool:
 
 
 def is_password(value: str) -> bool:
-    """Tell whether a value mixes letters with digits as no name of code does, or is a phrase."""
+    """Return whether a value is a passphrase, or mixes letters and digits in a way that identifiers do not."""
     if OTHER.search(value):
         return False
     is_of_person = _WORD_AND_NUMBER.fullmatch(value) is not None or not reads_as_words(value)
