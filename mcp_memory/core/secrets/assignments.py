@@ -324,6 +324,7 @@ _ABOUT_BEFORE = re.compile(
     rf"(?i)(?:^|[_.\[-])(?:{any_of('before a name of something else')})[_.-]?\Z"
     r"|(?:page|sync|continuation|resume|cancell?ation|idempotency|client_?request)_?\Z|^(?-i:Client)\Z"
 )
+_DONE_BEFORE = re.compile(rf"(?i)(?:^|[_.\[-])(?:{any_of('before a name about passwords')})[_.-]?\Z")
 _OTHER_KEY = re.compile(rf"(?i)(?:^|[_.\[-]|(?<=[a-z])(?=[A-Z]))(?:{any_of('keys of something else')})s?[_.-]?\Z")
 _ANY_KEY = ("_key", "-key")
 """The end of a name that may also be of a key to data. Its value must be as long and as mixed as a key to a cipher."""
@@ -369,6 +370,8 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
         return None  # a path of parts, as in an ARN
     if (after and _ABOUT_AFTER.search(after)) or (before and _ABOUT_BEFORE.search(before.rstrip("["))):
         return None
+    if before and _DONE_BEFORE.search(before.rstrip("[")) and (hint in PASSWORD_HINTS or text.startswith("(", end)):
+        return None  # a function or a page; `reset_token` has a value, and it is drawn
     if hint == "token" and after[:1] in ("s", "i"):
         return None
     if hint in _ANY_KEY and (after or not before or _OTHER_KEY.search(before)):

@@ -1,7 +1,8 @@
 """Codes that open something: of alarms, doors, safes, SIM and bank cards ("the alarm code is 4711", `Türcode: 2580#`).
 
 They are short numbers, so both the word for a code and what it opens must stand in front, in one of the languages of
-`words.txt`. Error codes, country codes and codes of books open nothing.
+`words.txt`. Error codes, country codes and codes of books open nothing. The words PIN, PUK and CVV say both: some
+words may follow them ("of my card", "meiner EC-Karte") before a copula or colon and the digits.
 """
 
 from __future__ import annotations
@@ -19,10 +20,25 @@ _BEFORE_NUMBER = re.compile(r"[^\W\d_][^\d\n]{1,90}\d[\dA-Z -]{2}")
 _JOINT = (
     r"[\"'`*_)\]]{0,4}(?:(?P<said>\s{0,2}[:：=—–]\s{0,3}(?:\*\*)?"
     rf"|[ ](?:(?:was |is |has been )?(?:changed |set |reset )to|{any_of('joints of statements')}|será|wird)[ ]"
-    r"(?:now |set to |jetzt |still )?"
+    r"(?:now |set to |jetzt |nun |still |le |el |il |nu |ahora |teraz |теперь )?"
     r"|[是为為はがえ은는]\s?:?\s?|['’]s )|[ ])[\"'`“„«「*]{0,2}"
 )
-_BEHIND_NUMBER = r"(?![A-Za-z0-9_#*]|[.,/:-]\d|[ ]?(?:%|€|\$|USD|EUR|km|kg|m\b|h\b|min|Uhr|years?|days?|times))"
+_BEHIND_NUMBER = (
+    r"(?![A-Za-z0-9_#*]|[.,/:-]\d|[ ]?(?:%|€|\$|USD|EUR|km|kg|m[msV]?\b|h\b|min|px"
+    r"|pins?\b|digits|Uhr|years?|days?|times))"
+)
+
+_CJK = "\u2e80-\uffff"
+_CLAUSE = re.compile(r"[.,;:!?\n]")
+_OBJECT = re.compile(r" (?:my|our|your|his|her|their|the|an?|this|that)\b")
+_LENGTHS = (
+    (re.compile(r"(?i)puk"), (8, 8)),
+    (re.compile(r"(?i)cv|sec|séc|seg|sicur|prüf|crypto"), (3, 4)),  # on the back of a card
+    (re.compile(""), (4, 8)),
+)
+"""The least and most digits of personal numbers, by a part of their word."""
+_MOST_WORDS = 3
+"""Words between a PIN's word and its digits where neither a copula nor a colon is before the digits."""
 
 _INDIAN_PLACE = 6
 """Digits of a postal code of India, which is called PIN, too."""
@@ -41,21 +57,34 @@ def _pattern() -> re.Pattern[str]:
     )
 
 
-_PIN = re.compile(
-    r"(?:(?P<whose>\b(?i:my|our|your|his|her|their|card|bank|door|sim|phone|alarm|safe|meine?|mon|ma|mi|mio|il|meu|moja|mijn)"
-    r"(?:['’]s)? (?:[\w-]{1,12}[ -])?)|\b)(?:PIN|Pin|pin)(?:[ -]?(?:[Cc]ode|[Nn]umber))?"
-    r"(?P<purpose> (?:for|of|to|für|de|del|der) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
-    r"(?P<joint> is(?: now)?|:| ist| lautet| est| es| è| é| to|(?= \d)) (?P<value>\d{4,8})\b(?![-.,/:]\d)"
-)
+@cache
+def _personal_number() -> re.Pattern[str]:
+    """Return a pattern of a PIN, PUK or card code: its word, a complement of some words, a copula or colon, digits."""
+    form = rf"[ -]?(?:{any_of('codes')}|{any_of('words for numbers')})[^\W\d_{_CJK}]{{0,6}}|['’-][^\W\d_]{{1,5}}"
+    statement = rf"(?:[^\W\d_]{{1,5}}[ ])?(?:it['’]s|{any_of('joints of statements')})[ ]"
+    return re.compile(
+        rf"(?<![^\W_{_CJK}])(?P<word>(?i:{any_of('personal numbers')}))(?P<form>(?i:{form}))?(?![^\W_{_CJK}])"
+        r"(?P<complement>(?:[ ](?!(?:is|was|are|ist|est|es|è|é|er|är)[ ])[^\W\d_](?:[^\W\d_]|['’-]){0,24},?){0,7}?)"
+        rf"(?:(?P<asked>[ ]?[?？][ ]{{1,2}}(?i:{statement})?)|(?i:{_JOINT}))"
+        rf"(?P<value>\d{{3,8}}){_BEHIND_NUMBER}"
+    )
 
 
-_CARD = re.compile(f"(?i){any_of('cards')}")
+@cache
+def _owner() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of a possessive ("my", "meiner") and of a thing that a personal number is for."""
+    things = "|".join(any_of(title) for title in ("cards", "devices", "what codes open"))
+    return (
+        re.compile(rf"(?i)(?<![^\W_])(?:{any_of('words of possession')})(?![^\W_])"),
+        re.compile(rf"(?i)(?<![^\W_{_CJK}])(?:{things})"),
+    )
 
 
 @cache
 def code_words() -> tuple[str, ...]:
     """Return the words of which a text with a code has one, in small letters."""
-    return tuple(_OPTIONAL.sub("", word) for word in (*word_list("codes"), *word_list("codes of their own")))
+    titles = ("codes", "codes of their own", "personal numbers")
+    return tuple(_OPTIONAL.sub("", word) for title in titles for word in word_list(title))
 
 
 def codes(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
@@ -74,11 +103,34 @@ def codes(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Ite
 def _personal_numbers(text: str, places: Mapping[str, Sequence[int]], *, prose: bool) -> Iterator[tuple[int, int]]:
     """Yield PINs: of four to eight digits, said to be somebody's or written in capitals before a colon."""
     end = 0
-    for place in places.get("pin", ()):
-        found = _PIN.search(text, max(0, place - 32), place + 96) if place >= end else None
-        if found is None or not (prose or (found["whose"] and found["joint"])):
-            continue
-        is_of_place = len(found["value"]) == _INDIAN_PLACE and not _CARD.search(found["purpose"] or "")
-        if found["whose"] or (found["joint"] == ":" and "PIN" in found[0] and not is_of_place):
+    for place in sorted({place for word in word_list("personal numbers") for place in places.get(word, ())}):
+        found = _personal_number().match(text, place) if place >= end else None
+        if found is not None and _is_personal(text, found, prose=prose):
             end = found.end()
             yield found.span("value")
+
+
+def _is_personal(text: str, found: re.Match[str], *, prose: bool) -> bool:
+    """Return whether the digits after "PIN", "PUK" or "CVV" are such a number, and not a year or a pin of a chip."""
+    word, complement, said = found["word"], found["complement"], found["said"] or found["asked"]
+    least, most = next(digits for part, digits in _LENGTHS if part.search(word))
+    if not least <= len(found["value"]) <= most:
+        return False
+    if said == " to " and _OBJECT.match(complement):
+        return False  # pin my notes to 2025
+    possessive, thing = _owner()
+    before = _CLAUSE.split(text[max(0, found.start() - _LONGEST_BEFORE) : found.start()])[-1]
+    is_owned = any(one.search(part) for one in (possessive, thing) for part in (before, complement))
+    is_pin = word.lower() in ("pin", "пин")
+    if len(found["value"]) == _INDIAN_PLACE and not (
+        thing.search(before) or thing.search(complement) or (possessive.search(before) and not complement)
+    ):
+        return False
+    if not prose and not (said and (is_owned or (not is_pin and ":" in said))):
+        return False
+    if said:
+        return is_owned or (bool(found["form"]) or word.isupper() if is_pin else " " not in word)
+    *others, last = complement.split(" ")
+    if complement:
+        return len(others) <= _MOST_WORDS and thing.match(last) is not None
+    return is_owned or bool(found["form"]) or (not is_pin and " " not in word)

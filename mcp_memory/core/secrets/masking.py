@@ -2,7 +2,8 @@
 
     key_formats    keys and tokens whose format their makers publish; card numbers, by issuer and checksum
     assignments    `DB_PASSWORD=…`, `"api_key": "…"`      structures   tables, `.netrc`, Kubernetes …
-    prose          statements: "my password is …"         codes        of doors, alarms and cards
+    prose          statements: "my password is …"         codes        of doors, alarms, phones and cards
+    nearby         random tokens near a password's name
     wallets        seed phrases, private keys             values       random and chosen values, words, placeholders
 
 Masking comes before anything is stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has
@@ -36,7 +37,8 @@ from urllib.parse import unquote
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
 from mcp_memory.core.secrets.codes import code_words, codes
 from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
-from mcp_memory.core.secrets.prose import is_stated, pairs, told
+from mcp_memory.core.secrets.nearby import pairs
+from mcp_memory.core.secrets.prose import is_stated, told
 from mcp_memory.core.secrets.structures import Places, needed_words, structured
 from mcp_memory.core.secrets.wallets import wallet_keys
 

@@ -8,29 +8,21 @@ not read so: there a wrong mask would change evidence for good.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from mcp_memory.core.secrets.assignments import COVER, DICEWARE, VALUE, Name, is_drawn_for, without_sentence
+from mcp_memory.core.secrets.nearby import ACCOUNT, MARKS, OTHER, SAID, is_password, is_strong, near
 from mcp_memory.core.secrets.values import (
     any_of,
-    is_drawn,
     is_mixed,
     is_phrase,
     is_word,
     may_be_word,
     may_describe,
-    reads_as_words,
     stands_for_another,
-    word_list,
     words_of,
 )
 
 _IS = any_of("joints of statements")
-_SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")
-_NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!#-~]{7,255}")
-_OTHER = re.compile(
-    r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|[\w.-]@[\w-]+\.[a-z]{2}|^@|@v?\d|@[\w-]+/"
-)
 _FOR = any_of("joints of purposes")
 _JOINT = re.compile(
     rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
@@ -57,7 +49,6 @@ _BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
 """A value may follow its name at once where an account is told as well: "log in as ann with password …"."""
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
 _PHRASE = re.compile(r"[a-z]{3,12}(?:[ -][a-z]{3,12}){3,32}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
-_MARKS = ".:!?*_,"
 _MINE = any_of("possessives")
 _AHEAD = re.compile(
     r"(?:^|(?<=[\s\"'`:(]))(?P<value>[!-~]{6,64}?)[\"'`]?"
@@ -68,25 +59,8 @@ _AHEAD = re.compile(
 _END_OF_CLAUSE = re.compile(
     r"[ \t]*(?:[.,;:!?)\n]|\Z|(?:for|of|to|on|at|für|vom|zum|para|de|del|pour|du|per|di|voor)\b)"
 )
-_OF_PAIRS = word_list("logins")
-_PAIR = re.compile(
-    r"""(?ix)(?:\b(?:zugangsdaten|zugang|anmeldedaten|login(?:daten|[ ]details|[ ]data)?|log-in|credentials?|creds
-      |identifiants(?:[ ]de[ ]connexion)?|credenciales|credenciais|credenziali|inloggegevens|dane[ ]logowania
-      |přihlašovací[ ]údaje|уч[её]тные[ ]данные|логин|user(?:name)?[ ]?/[ ]?pass(?:word|wort)?)
-      |账号(?:密码)?|帳號|ログイン(?:情報)?|계정)
-    (?:[ ][\w'’.-]{1,20}){0,4}[ ]?[:：][ ]{0,3}
-    [\w.@+-]{1,64}(?P<joint>[ ][/|][ ]|[ ]?/[ ]?(?=\S)|:)(?P<value>[!-~]{6,64})"""
-)
-_ACCOUNT = re.compile(r"(?i)\b(?:user(?:name)?|login|log in|account|e-?mail|ssid|wi-?fi|network|host|ssh|admin|id)\b|@")
-_WORD_AND_NUMBER = re.compile(r"(?=.*[A-Z])(?:[A-Za-zÄÖÜ][a-zäöüß]{2,14}[!#-/:-@^_~]?){1,3}\d{2,6}\W?")
 _PLAIN_IS = ("is", "ist", "was", "es", "est", "è", "é")
 _CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
-_SAID = re.compile(
-    rf"(?i)(?:[:：=]|[ ](?:{_IS})|[是为為はがえ이가은는を]|คือ|['’](?:s|est)|[ ]هي|[ ]है)"
-    r"(?:[ ](?:now|currently|still|jetzt))?[ \t]{0,3}[\"'`“„«「『*(]{0,2}\Z"
-    r"|[ ]from[ ]\S{1,64}[ ]to[ ][\"'`“*]{0,2}\Z"
-)
-"""What says that a name has the value behind it."""
 _NEW = re.compile(r"\S{0,2} to [\"'`“]?(?P<value>[^\s\"'`”,;.]{6,64})")
 _ENDED = re.compile(r"[*_`\"'”»」)]{0,3}[ \t]*(?:[.,;!?)|<\n]|\Z|[^\x00-\x7f])")
 _STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
@@ -98,7 +72,7 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     Without `prose` (mails and notes are results, too: "your initial password is …") the name must be said to be the
     value, or a colon stand between, and the value must be mixed.
     """
-    span = _direct(text, name) or (_near(text, name) if prose or name.of_password else None)
+    span = _direct(text, name) or (near(text, name) if prose or name.of_password else None)
     span = span or _ahead(text, name)
     if span and text.endswith(" from ", 0, span[0]) and (new := _NEW.match(text, span[1])) and is_mixed(new["value"]):
         span = span[0], new.end()  # the old password and the new one
@@ -107,7 +81,7 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     value = text[slice(*span)]
     if COVER in value:
         return span
-    if _is_strong(value) or (name.of_password and not name.is_short and _is_password(value)):
+    if is_strong(value) or (name.of_password and not name.is_short and is_password(value)):
         return span if _is_said(text, name, span) else None
     return None
 
@@ -115,53 +89,10 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
 def _is_said(text: str, name: Name, span: tuple[int, int]) -> bool:
     """Tell whether a name is said to be a value: "is" stands between, or a colon and nothing follows in the clause."""
     start, end = span
-    said = _SAID.search(text, max(0, start - 24), start) if start > name.start else None
+    said = SAID.search(text, max(0, start - 24), start) if start > name.start else None
     if said is None:
         return start < name.start
-    return ":" not in said[0] or _is_strong(text[start:end]) or _ENDED.match(text, end) is not None
-
-
-def _is_strong(value: str) -> bool:
-    return sum(c.isdigit() for c in value) >= 2 and is_drawn(value, 10) and not reads_as_words(value)
-
-
-def _is_password(value: str) -> bool:
-    """Tell whether a value mixes letters with digits as no name of code does, or is a phrase."""
-    if _OTHER.search(value):
-        return False
-    is_of_person = _WORD_AND_NUMBER.fullmatch(value) is not None or not reads_as_words(value)
-    return (len(value) >= 8 and is_mixed(value) and is_of_person) or is_phrase(value, 4)
-
-
-def _near(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a value that stands near a name in a sentence and is too mixed for anything else."""
-    if name.is_short and not _ACCOUNT.search(text, max(0, name.start - 80), name.start):
-        return None
-    sentence = _SENTENCE.match(text, name.end)
-    if text[name.end : name.end + 1] == "(" or (sentence and "•" in sentence[0]):
-        return None  # a function; or it was given, and is masked
-    for begun in _NEAR.finditer(text, name.end, sentence.end() if sentence else name.end):
-        found = _NEAR.match(text, begun.start()) or begun  # to its own end
-        quoted = text[found.start() - 1] in "'`"
-        value = (found[0].split(text[found.start() - 1])[0] if quoted else found[0]).rstrip(_MARKS)
-        least = 8 if name.of_password else 16
-        is_secret = len(value) >= least and _is_strong(value) and not _OTHER.search(value)
-        is_secret = is_secret or (
-            name.of_password
-            and not (value.isalnum() and value.islower())  # argon2id
-            and _is_password(value)
-            and _is_given_by_sentence(text, name, found.start())
-        )
-        if is_secret and not stands_for_another(value, in_code=True):
-            return found.start(), found.start() + len(value)
-    return None
-
-
-def _is_given_by_sentence(text: str, name: Name, start: int) -> bool:
-    """Tell whether the words before a value say that it is one: "is", or "from … to". Turkish has none."""
-    if start == name.end + 1:
-        return not name.text.isascii()
-    return _SAID.search(text, max(name.end, start - 80), start) is not None
+    return ":" not in said[0] or is_strong(text[start:end]) or _ENDED.match(text, end) is not None
 
 
 def _ahead(text: str, name: Name) -> tuple[int, int] | None:
@@ -174,24 +105,11 @@ def _ahead(text: str, name: Name) -> tuple[int, int] | None:
         found is None
         or not (is_mixed(value) or is_phrase(value, 4))
         or stands_for_another(value, name.text, in_code=True)
-        or _OTHER.search(value)
+        or OTHER.search(value)
     ):
         return None
     start, end = found.span("value")
     return (start + (value[0] in "\"'`"), end)
-
-
-def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
-    """Yield where a password stands behind a login: "Zugangsdaten: otto / …", "credentials: otto:…"."""
-    if not any(word in small for word in _OF_PAIRS):
-        return
-    for found in _PAIR.finditer(text):
-        value = without_sentence(found["value"])
-        tight = found["joint"] == ":"
-        if is_mixed(value) and not (
-            stands_for_another(value) or _OTHER.search(value) or (tight and reads_as_words(value))
-        ):
-            yield found.start("value"), found.start("value") + len(value)
 
 
 def _direct(text: str, name: Name) -> tuple[int, int] | None:
@@ -235,7 +153,7 @@ def _used(text: str, name: Name) -> tuple[int, int] | None:
     value = without_sentence(found[0]) if found else ""
     if (
         found is None
-        or not (_is_password(value) and is_mixed(value))
+        or not (is_password(value) and is_mixed(value))
         or stands_for_another(value, name.text, in_code=True)
     ):
         return None
@@ -248,7 +166,7 @@ def _is_beside_account(text: str, name: Name) -> bool:
         name.of_password
         and name.text.lower() != "pass"
         and _BEFORE_BARE.search(text, max(0, name.start - 20), name.start) is not None
-        and _ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
+        and ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
     )
 
 
@@ -258,7 +176,7 @@ def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
         return True
     if not joint[0].strip().startswith((":", "=", "：")) or name.text == "PASS":
         return False
-    return name.text.lower() != "pass" or _ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
+    return name.text.lower() != "pass" or ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
 
 
 def _is_no_word(value: str, name: Name, *, is_short: bool) -> bool:
@@ -297,7 +215,7 @@ def is_stated(text: str, name: Name) -> bool:
     found = _TOKEN.match(text, joint.end()) if joint and " is " in joint[0] else None
     if found is None:
         return False
-    value = found[0].rstrip(_MARKS)
+    value = found[0].rstrip(MARKS)
     return (
         bool(value)
         and _STATED.match(text, found.start() + len(value)) is not None

@@ -63,6 +63,8 @@ _CODE_EXPRESSION = re.compile(
     rf"|^(?:{any_of('owners of values')})[._:\[(]|^base64[.(]"
     r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
     r"|^\[?[A-Za-z_$][\w$]*(?:\.[\w$]+)+@[0-9a-f]{1,16}$|^[A-Z][A-Za-z]*@(?=\d*[a-f])[0-9a-f]{5,8}$"  # objects of Java
+    r"|^\d{1,5}/(?:tcp|udp|sctp|dccp)$"  # a port
+    r"|^(?:ISO|RFC|CVE|DIN|IEEE|NIST|FIPS|PKCS)-?\d[\d-]*$"  # a standard
     r"|^pk_(?:live|test)_|^pk\.ey|^pk-lf-|^-----BEGIN (?:[A-Z]+ )?PUBLIC|^(?:ssh-|ecdsa-)"  # public keys
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")

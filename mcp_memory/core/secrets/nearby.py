@@ -1,0 +1,200 @@
+"""Passwords near their names: "the password? It's …", "ich habe das Passwort auf … geändert", "login: otto / …".
+
+In a sentence with a word for a password, and in the answer to a question with one, the first token that looks random is
+the password, whatever words are between. A token looks random if it mixes letters, digits and symbols in a way that
+words, identifiers, part numbers, versions, digests, paths and addresses do not. A word with a number (`Walnut48`) is
+the password only after "is", "changed … to" or their equivalents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcp_memory.core.secrets.assignments import Name, without_sentence
+from mcp_memory.core.secrets.values import (
+    any_of,
+    is_drawn,
+    is_mixed,
+    is_phrase,
+    is_word,
+    reads_as_words,
+    stands_for_another,
+    word_list,
+    words_of,
+)
+
+_IS = any_of("joints of statements")
+_IT_IS = r"(?i:it['’]s|it is|es ist|es lautet|c['’]est|es|è|é|это|це|det är|det er|het is|to)[ ]"
+_REST = r"(?:[^\n.!?。！？؟]|[.!?](?=\S))"
+_SENTENCE = re.compile(rf"{_REST}{{0,100}}(?:(?:[ ]?[?？؟][ ]{{0,2}}|[.!][ ](?={_IT_IS})){_REST}{{0,60}})?")
+"""The rest of a sentence. The answer to a question belongs to it: "The password? It's …"."""
+_START_OF_SENTENCE = re.compile(r"[\n。！？؟]|[.!?][ ]")
+_NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/\u0e00-\u0eff\u2e80-\ufffd])[A-Za-z0-9][!#-~]{7,255}")
+_OF_NAMES = re.compile(r"\d\.\d+[+*]?$|#\d+$|^#|[=(){}\[\]\\/]|^\d+%|%[0-9A-F]{2}|^[\w.-]+@")
+"""In versions, numbers of issues, options, shares, parts of URLs and addresses."""
+_DESCRIBED = re.compile(rf"(?i)s?[ _-](?:{any_of('after a name of something else')})")
+_GOES_ON = re.compile(r"[ ]?(?![A-ZÄÖÜ])[^\W\d]")
+_VERSION = re.compile(r"[A-Za-z]{3,}\d{1,4}(?:\.\d{1,4})+[+*]?")
+_ASKED = re.compile(r"[ ]?[?？؟][ ]{1,2}")
+_CHANGE = re.compile(rf"(?i){any_of('words of change')}")
+_CHANGED_TO = re.compile(
+    rf"(?i)(?:(?<![^\W_])(?:{any_of('joints of changes')})[ ][\"'`“„«*]{{0,2}}|[成为為にをへ로으]了?\s?|เป็น\s?)\Z"
+)
+OTHER = re.compile(
+    r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|[\w.-]@[\w-]+\.[a-z]{2}|^@|@v?\d|@[\w-]+/"
+)
+_OF_PAIRS = word_list("logins")
+_PAIR = re.compile(
+    rf"""(?ix)(?:\b(?:zugangsdaten|zugang|anmeldedaten|login(?:daten|[ ]details|[ ]data)?
+      |log(?:ged)?[ -]in|sign(?:ed)?[ -]in|credentials?|creds
+      |identifiants(?:[ ]de[ ]connexion)?|credenciales|credenciais|credenziali|inloggegevens|dane[ ]logowania
+      |přihlašovací[ ]údaje|уч[её]тные[ ]данные|логин|user(?:name)?[ ]?/[ ]?pass(?:word|wort)?)
+      |账号(?:密码)?|帳號|ログイン(?:情報)?|계정)
+    (?:[ ][\w'’.-]{{1,20}}){{0,4}}?(?:[ ]?[:：]|(?P<said>[ ](?:{any_of("joints of logins")})))[ ]{{0,3}}
+    (?P<user>[\w.@+-]{{1,64}})(?P<joint>[ ][/|][ ]|[ ]?/[ ]?(?=\S)|,[ ]|:)(?P<value>[!-~]{{6,64}})"""
+)
+_KEY_OF_NETWORK = re.compile(
+    rf"(?i)(?<![^\W_])(?:{any_of('networks')})(?![^\W_])[^\n.?]{{0,60}}?(?<![^\W_])(?:{any_of('keys of networks')})"
+    rf"(?:[ ]?[:=：]|[ ](?:{_IS}))?[ ][\"'`“„«]?(?P<value>[!-~]{{8,63}})"
+)
+ACCOUNT = re.compile(r"(?i)\b(?:user(?:name)?|login|log in|account|e-?mail|ssid|wi-?fi|network|host|ssh|admin|id)\b|@")
+_WORD_AND_NUMBER = re.compile(r"(?=.*[A-Z])(?:[A-Za-zÄÖÜ][a-zäöüß]{2,14}[!#-/:-@^_~]?){1,3}\d{2,6}\W?")
+MARKS = ".:!?*_,"
+SAID = re.compile(
+    rf"(?i)(?:[:：=]|[ ](?:{_IS})|[是为為はがえ이가은는を]|คือ|['’](?:s|est)|[ ]هي|[ ]है)"
+    r"(?:[ ](?:now|currently|still|jetzt))?[ \t]{0,3}[\"'`“„«「『*(]{0,2}\Z"
+    r"|[ ]from[ ]\S{1,64}[ ]to[ ][\"'`“*]{0,2}\Z"
+)
+"""Matches the words between a name and its value."""
+_WITHOUT_JOINT = word_list("names of passwords without a joint")
+_LONGEST_BEFORE, _LEAST_OF_PASSWORD, _LEAST_OF_KEY = 80, 8, 16
+_SHARE_OF_WORDS = 1 / 3
+"""The share of letters in words of three or more letters; 4 % of random values have as many."""
+
+
+def near(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a value near a name, in its sentence or in the answer to it, that is too mixed for anything else."""
+    if name.is_short and not ACCOUNT.search(text, max(0, name.start - 80), name.start):
+        return None
+    sentence = _SENTENCE.match(text, name.end)
+    end = sentence.end() if sentence else name.end
+    if text[name.end : name.end + 1] == "(" or "•" in text[name.end : end]:
+        return None  # a function; or it was given, and is masked
+    for found, value in _tokens(text, name.end, end):
+        is_given = _is_given_by_sentence(text, name, found, end)
+        if _is_secret_of(value, name, text, is_given=is_given):
+            return found, found + len(value)
+    return _before(text, name)
+
+
+def _before(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a random value before a name in its sentence: "I set … as the new password"."""
+    if not name.of_password or name.is_short:
+        return None
+    start = max(0, name.start - _LONGEST_BEFORE)
+    for end in _START_OF_SENTENCE.finditer(text, start, name.start):
+        start = end.end()
+    for found, value in _tokens(text, start, name.start):
+        if _is_secret_of(value, name, text, is_given=False):
+            return found, found + len(value)
+    return None
+
+
+def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Yield the tokens of printable characters that begin between two places, without the marks of the sentence."""
+    for begun in _NEAR.finditer(text, start, end):
+        found = _NEAR.match(text, begun.start()) or begun  # to its own end
+        before = text[found.start() - 1]
+        value = found[0].split(before)[0] if before in "'`" else found[0]
+        bare = value.rstrip(MARKS)
+        if value[len(bare) :] in ("!", "?") and _GOES_ON.match(text, found.start() + len(value)):
+            bare = value  # the mark belongs to the value
+        yield found.start(), bare
+
+
+def _is_secret_of(value: str, name: Name, text: str, *, is_given: bool) -> bool:
+    """Return whether a value near a name is its secret. `is_given`: words such as "is" connect the two."""
+    if OTHER.search(value) or _VERSION.fullmatch(value) or stands_for_another(value, in_code=True):
+        return False
+    if not name.of_password:
+        return len(value) >= _LEAST_OF_KEY and is_strong(value) and not _is_named(value)
+    is_lower = value.isalnum() and value.islower()  # argon2id
+    is_described = _DESCRIBED.match(text, name.end) is not None  # "password column is …"
+    if is_given and not is_described and (is_strong(value) or (not is_lower and is_password(value))):
+        return True
+    return len(value) >= _LEAST_OF_PASSWORD and _is_random(value)
+
+
+def _is_random(value: str) -> bool:
+    """Return whether a value mixes characters in a way that words, identifiers, part numbers and digests do not."""
+    if _OF_NAMES.search(value) or not is_mixed(value):
+        return False
+    if _has_symbol(value):
+        return True
+    if reads_as_words(value) or value.isupper() or _WORD_AND_NUMBER.fullmatch(value) or _is_named(value):
+        return False
+    return not value.islower() or is_strong(value)
+
+
+def _has_symbol(value: str) -> bool:
+    """Return whether a value contains a symbol that is frequent in passwords.
+
+    File patterns and `sed` scripts contain such symbols too, but in lower case or beside a path separator.
+    """
+    if any(c in "!$%^" for c in value) and not any(c in "./:" for c in value):
+        return True
+    return any(c in "#*?~&+" for c in value) and any(map(str.islower, value)) and any(map(str.isupper, value))
+
+
+def _is_named(value: str) -> bool:
+    """Return whether at least a third of the letters are in words, as in the names of products and classes."""
+    parts = [part for part in words_of(value) if not part.isdigit()]
+    known = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
+    return known >= _SHARE_OF_WORDS * sum(map(len, parts))
+
+
+def _is_given_by_sentence(text: str, name: Name, start: int, end: int) -> bool:
+    """Return whether the words before a value connect it with the name: "is", "from … to", "changed … to".
+
+    In languages without a copula, such as Turkish and Hungarian, the value may follow its name directly.
+    """
+    if start == name.end + 1:
+        return not name.text.isascii() or name.text.lower().startswith(_WITHOUT_JOINT)
+    if _ASKED.fullmatch(text, name.end, start):
+        return True
+    return SAID.search(text, max(name.end, start - 80), start) is not None or (
+        _CHANGED_TO.search(text, max(name.end, start - 16), start) is not None
+        and _CHANGE.search(text, max(0, name.start - 60), end) is not None
+    )
+
+
+def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
+    """Yield where a password is behind a login ("Zugangsdaten: otto / …") or a key behind a network."""
+    if any(word in small for word in word_list("networks")):
+        for found in _KEY_OF_NETWORK.finditer(text):
+            value = without_sentence(found["value"])
+            if not stands_for_another(value) and not OTHER.search(value) and (_is_random(value) or is_strong(value)):
+                yield found.start("value"), found.start("value") + len(value)
+    if not any(word in small for word in _OF_PAIRS):
+        return
+    for found in _PAIR.finditer(text):
+        value = without_sentence(found["value"])
+        is_named = reads_as_words(value) and not _has_symbol(value)
+        weak = found["joint"] == ":" and is_named
+        if found["said"] or found["joint"] == ", ":  # "log in with Google / …" names two services
+            weak |= not (_is_random(value) or (is_password(value) and not found["user"][0].isupper()))
+        if is_mixed(value) and not (stands_for_another(value) or OTHER.search(value) or weak):
+            yield found.start("value"), found.start("value") + len(value)
+
+
+def is_strong(value: str) -> bool:
+    return sum(c.isdigit() for c in value) >= 2 and is_drawn(value, 10) and not reads_as_words(value)
+
+
+def is_password(value: str) -> bool:
+    """Return whether a value is a passphrase, or mixes letters and digits in a way that identifiers do not."""
+    if OTHER.search(value):
+        return False
+    is_of_person = _WORD_AND_NUMBER.fullmatch(value) is not None or not reads_as_words(value)
+    return (len(value) >= 8 and is_mixed(value) and is_of_person) or is_phrase(value, 4)
