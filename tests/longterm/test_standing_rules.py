@@ -31,10 +31,19 @@ def test_core_wordings_are_judged_right() -> None:
 @pytest.mark.parametrize("limit", ["states", "supports"])
 def test_sentences_by_authors_who_are_left_out_of_the_fit_are_judged_as_recorded(limit: str) -> None:
     recorded = json.loads((FIXTURES / "rules/left_out.json").read_text(encoding="utf-8"))
-    figures = recorded[limit]["all"]
+    figures, mixture = recorded[limit]["all"], recorded[limit]["authors"]["labelled"]
     assert recorded[limit]["limit"] == {"states": STATES, "supports": SUPPORTS}[limit]
-    assert figures["precision"] >= {"states": 0.95, "supports": 0.75}[limit]
+    assert figures["precision"] >= {"states": 0.9, "supports": 0.75}[limit]
+    assert mixture["precision"] >= {"states": 0.95, "supports": 0.8}[limit]
+    assert mixture["recall"] >= {"states": 0.85, "supports": 0.95}[limit]
     assert figures["sentences"] >= 400
+
+
+def test_rules_by_an_author_whose_sentences_were_never_fitted_are_found() -> None:
+    blind = labelled("blind/author_g.jsonl")
+    found = [is_rule for text, is_rule in blind if standing_rules(text)]
+    assert sum(found) >= 0.95 * len(found)
+    assert sum(found) >= 0.85 * sum(is_rule for _, is_rule in blind)
 
 
 def test_the_store_marks_nearly_all_rules_and_few_prompts() -> None:

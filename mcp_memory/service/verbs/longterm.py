@@ -254,10 +254,8 @@ class LongtermVerbs(Verbs):
         if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
             parts.store.review(self.space, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=()))
-        if atom.text != given:  # the user's words stand in place of a claim that may be waiting
-            claims = parts.store.atoms(self.space, [one.id for one in parts.store.quarantined(self.space)])
-            waiting = [one.id for one in claims if one.text == given and one.held]
-            parts.store.review(self.space, waiting, "kept", now=now)
+        if atom.text != given:
+            self._keep_out(given)
         self._changed()
         near = similar(
             parts.store,
@@ -274,6 +272,13 @@ class LongtermVerbs(Verbs):
             contradicting=near.contradicting,
             note=note,
         )
+
+    def _keep_out(self, claim: str) -> None:
+        """Take a claim out of the review queue: the user's words were stored in its place."""
+        store = self._parts.store
+        waiting = [one.id for one in store.quarantined(self.space) if one.id.startswith("a")]
+        same = [atom.id for atom in store.atoms(self.space, waiting) if atom.text == claim]
+        store.review(self.space, same, "kept", now=self._parts.now())
 
     @in_thread
     def still_stated(self, text: str, *, supersedes: Sequence[str]) -> bool:
