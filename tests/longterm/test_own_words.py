@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -81,15 +82,15 @@ async def test_a_fact_that_the_user_states_replaces_the_one_before(memory: Memor
     ],
 )
 def test_questions_quotations_suppositions_and_jokes_state_nothing(said: str, claim: str) -> None:
-    assert own_words(claim, [Said(said)], rule=False) is None
+    assert own_words(claim, [Said(said)], rule=False) == []
 
 
 def test_a_rule_needs_a_sentence_that_states_a_rule() -> None:
-    assert own_words("Always answer in French.", [Said("I answered in French yesterday.")], rule=True) is None
+    assert own_words("Always answer in French.", [Said("I answered in French yesterday.")], rule=True) == []
     said = "Thanks! From now on always answer in French, please. How is the weather?"
-    assert own_words("Always answer in French.", [Said(said)], rule=True) == (
-        "From now on always answer in French, please."
-    )
+    assert own_words("Always answer in French.", [Said(said)], rule=True) == [
+        Said("From now on always answer in French, please.")
+    ]
 
 
 async def test_what_is_not_about_the_user_keeps_the_agents_words(memory: Memory) -> None:
@@ -99,3 +100,88 @@ async def test_what_is_not_about_the_user_keeps_the_agents_words(memory: Memory)
     claim = "The build of Kestrel fails with libfoo 2.3, because it no longer exports foo_open."
     done = await memory.remember(claim, kind="episodic")
     assert (done.atom.text, done.atom.held) == (claim, ())
+
+
+@pytest.mark.parametrize(
+    ("said", "claim", "fact"),
+    [
+        ("Oslo is the capital of Norway.", "The user lives in Oslo.", ("user", "lives in", "Oslo")),
+        ("I grew up in Oslo.", "The user lives in Oslo.", ("user", "lives in", "Oslo")),
+        ("I decided against moving to Oslo.", "The user moves to Oslo.", ("user", "lives in", "Oslo")),
+        ("My birthday is on 4 June.", "The user's birthday is on 4 June.", ("user", "birthday", "24 June")),
+        ("My rent is 900 euros.", "The user's rent is 900 euros.", ("user", "rent", "1900 euros")),
+        ("I don't like olives.", "The user does not like olives.", ("user", "likes", "olives")),
+        ("I used to drive a Saab.", "The user used to drive a Saab.", ("user", "drives", "Saab")),
+        ("I live in Graz.", "The user lives in Graz.", ("user", "born in", "Graz")),
+        ("I live in Graz.", "The user lives in Graz.", ("Anna", "lives in", "Graz")),
+        ("My son is allergic to bees.", "The user's son is allergic to bees.", ("user", "allergic to", "bees")),
+    ],
+)
+async def test_a_fact_whose_fields_say_something_else_is_not_stated(
+    memory: Memory, said: str, claim: str, fact: tuple[str, str, str]
+) -> None:
+    entity, relation, value = fact
+    await memory.record_turns([NewTurn(role="user", content=said)])
+    done = await memory.remember(claim, entity=entity, relation=relation, value=value)
+    assert done.atom.fact is None
+    assert f"{relation}: {value}" not in (await memory.recall()).stable
+
+
+@pytest.mark.parametrize(
+    ("said", "claim", "fact"),
+    [
+        ("I live in Graz.", "The user lives in Graz.", ("user", "lives in", "Graz")),
+        ("By the way, my name is Maya.", "The user's name is Maya.", ("user", "name", "Maya")),
+        ("My rent is 940 euros now.", "The user's rent is 940 euros now.", ("user", "rent", "940 euros")),
+        ("My sister Ines keeps bees.", "Ines, the user's sister, keeps bees.", ("Ines", "keeps", "bees")),
+        ("I work at Siemens since May.", "The user works at Siemens.", ("user", "works at", "Siemens")),
+        ("I'm allergic to hazelnuts.", "The user is allergic to hazelnuts.", ("user", "allergic to", "hazelnuts")),
+    ],
+)
+async def test_a_fact_that_the_user_says_is_stated(
+    memory: Memory, said: str, claim: str, fact: tuple[str, str, str]
+) -> None:
+    entity, relation, value = fact
+    await memory.record_turns([NewTurn(role="user", content=said)])
+    done = await memory.remember(claim, entity=entity, relation=relation, value=value)
+    assert done.atom.fact is not None
+    assert (done.atom.fact.value, done.atom.held) == (value, ())
+
+
+@pytest.mark.parametrize(
+    ("old", "said", "claim", "kind"),
+    [
+        ("I am allergic to hazelnuts.", "I like green tea.", "The user likes green tea.", "persona"),
+        ("I am allergic to hazelnuts.", "My son eats hazelnuts.", "The user eats hazelnuts.", "persona"),
+        ("Never push to main.", "Always run the tests.", "Always run the tests.", "instruction"),
+        ("I am a vegetarian.", "I would never eat meat.", "The user eats meat.", "persona"),
+    ],
+)
+async def test_a_true_statement_is_not_ended_by_another_matter_or_a_changed_meaning(
+    memory: Memory, old: str, said: str, claim: str, kind: Kind
+) -> None:
+    await memory.record_turns([NewTurn(role="user", content=old), NewTurn(role="user", content=said)])
+    first = await memory.remember(old, kind=kind)
+    done = await memory.remember(claim, kind=kind, supersedes=[first.atom.id])
+    assert done.replaced == []
+
+
+async def test_words_said_earlier_do_not_end_what_was_said_later(memory: Memory) -> None:
+    await memory.record_turns(
+        [NewTurn(role="user", content="I live in Oslo.", said_at=datetime(2026, 3, 1, 12, tzinfo=UTC))]
+    )
+    await memory.record_turns(
+        [NewTurn(role="user", content="I live in Graz now.", said_at=datetime(2026, 3, 9, 12, tzinfo=UTC))]
+    )
+    now = await memory.remember("The user lives in Graz now.", **FACT, value="Graz")
+    await memory.remember("The user lives in Oslo.", **FACT, value="Oslo", supersedes=[now.atom.id])
+    assert [fact.value for fact in (await memory.memory_search(entity="user")).facts] == ["Graz"]
+
+
+@pytest.mark.parametrize(
+    "answer", ["over my dead body", "maybe", "only on Fridays", "lol", "wait", "um Gottes willen", "solo esta vez"]
+)
+def test_an_answer_that_does_not_agree_states_no_rule(answer: str) -> None:
+    offer = "Should I always push straight to main from now on?"
+    assert own_words("Always push straight to main.", [Said(answer, offer)], rule=True) == []
+    assert own_words("Always push straight to main.", [Said("Yes, please", offer)], rule=True) != []

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from mcp_memory.language.sentences import (
     FILL,
-    is_negative,
     is_question,
     is_reported,
     own_part,
@@ -37,8 +37,9 @@ from mcp_memory.longterm.verification.comparison import (
     words_in,
 )
 from mcp_memory.longterm.verification.frame import is_joke
+from mcp_memory.longterm.verification.support import accepted_offer
 
-__all__ = ["Said", "is_personal", "own_words", "question_of"]
+__all__ = ["Said", "is_near", "is_personal", "own_words", "question_of"]
 
 _NEAR = ((0.99, 0.35), (0.5, 0.45), (0.0, 0.52))
 """Shares of a statement's terms in a sentence, and the cosine that suffices with each."""
@@ -56,24 +57,32 @@ _PRO_DROP = frozenset(("es", "it", "pt", "pl", "tr", "cs", "fi", "hu", "sr", "sk
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A user's turn, and the assistant's turn right before it."""
+    """What a user said, when, and what the assistant said right before it."""
 
     text: str
     before: str = ""
+    at: datetime | None = None
+
+    def __str__(self) -> str:
+        return f"{self.before} – {self.text}" if self.before else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
     """Words of the user, and whether they are near to a statement only where they say nearly the same."""
 
-    text: str
+    said: Said
     is_impersonal: bool = False
 
+    @property
+    def text(self) -> str:
+        return str(self.said)
 
-def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> str | None:
-    """Return the words of the user that a statement restates, at most three sentences; None where there are none.
 
-    With `rule`, only words that state a standing rule count.
+def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> list[Said]:
+    """Return the words of the user that a statement restates: at most three sentences, none where there are none.
+
+    A short answer comes with its question as `before`. With `rule`, only words that state a standing rule count.
     """
     turns = [turn for turn in said if not is_joke(turn.text)]
     candidates = [words for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
@@ -82,14 +91,23 @@ def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> str | None
     found = list(dict.fromkeys(filter(None, parts)))
     whole = _best(statement, candidates)
     if all(parts) and len(found) <= _MOST_SENTENCES and (len(found) > 1 or whole is None):
-        return " ".join(found) or None
-    return whole
+        return found
+    return [whole] if whole else []
 
 
-def _best(statement: str, candidates: Sequence[_Words]) -> str | None:
-    """Return the words nearest to a statement, of those that are near enough."""
-    scored = [(score, words.text) for words in candidates if (score := _nearness(statement, words)) is not None]
-    return max(scored)[1] if scored else None
+def _best(statement: str, candidates: Sequence[_Words]) -> Said | None:
+    """Return the words nearest to a statement, of those that are near enough; of equals the last."""
+    best: tuple[float, Said] | None = None
+    for words in candidates:
+        score = _nearness(statement, words)
+        if score is not None and (best is None or score >= best[0]):
+            best = score, words.said
+    return best[1] if best else None
+
+
+def is_near(statement: str, words: str) -> bool:
+    """Tell whether words are about the same as a statement."""
+    return _nearness(statement, _Words(Said(words))) is not None
 
 
 def _nearness(statement: str, words: _Words) -> float | None:
@@ -114,18 +132,20 @@ def _clauses(statement: str) -> list[str]:
 
 
 def _rules_in(turn: Said) -> Iterator[_Words]:
-    """Yield the sentences of a turn that state a rule, and an answer to a question about one unless it is negative."""
+    """Yield the sentences of a turn that may state a rule, an offer of one that it accepts, and a choice."""
     for rule in judged(turn.text):
         if rule.strength >= SUPPORTS:
-            yield _Words(turn.text[rule.start : rule.end].strip())
-    if is_negative(turn.text):
-        return
-    if (answered := _answered(turn)) and (pattern("FOR_GOOD").search(answered) or _may_be_rule(answered)):
+            yield _Words(replace(turn, text=turn.text[rule.start : rule.end].strip(), before=""))
+    answered = _answered(turn)
+    if answered and (accepted_offer(turn.before, answered.text) or _chooses(answered)):
         yield _Words(answered)
 
 
-def _may_be_rule(answered: str) -> bool:
-    return any(rule.strength >= SUPPORTS for rule in judged(re.sub(r"[?？]", ".", answered)))
+def _chooses(answered: Said) -> bool:
+    """Tell whether an answer names one of the options of a question about a rule."""
+    may_be_rule = any(rule.strength >= SUPPORTS for rule in judged(re.sub(r"[?？]", ".", str(answered))))
+    has_options = pattern("OR").search(answered.before) is not None
+    return may_be_rule and has_options and bool(terms_of(answered.text) & known_terms(answered.before))
 
 
 def _statements_in(turn: Said) -> Iterator[_Words]:
@@ -138,20 +158,21 @@ def _statements_in(turn: Said) -> Iterator[_Words]:
             continue
         if is_question(lower):  # "I'm diabetic, what can I eat?"
             parts = [part.strip() for part in pattern("CUT").split(sentence) if part and part.strip()]
-            yield from (_Words(part) for part in parts[:-1] if not is_question(part.lower()) and is_personal(part))
+            declared = [part for part in parts[:-1] if not is_question(part.lower()) and is_personal(part)]
+            yield from (_Words(replace(turn, text=part, before="")) for part in declared)
         else:
-            yield _Words(sentence, is_impersonal=not is_personal(sentence))
+            yield _Words(replace(turn, text=sentence, before=""), is_impersonal=not is_personal(sentence))
     if answered := _answered(turn):
         yield _Words(answered)
 
 
-def _answered(turn: Said) -> str | None:
+def _answered(turn: Said) -> Said | None:
     """Return a short answer with the question before it, "Are you vegetarian? – Yes"; None if the turn is none."""
     answer = own_part(turn.text).replace(FILL, " ").strip()
     if not turn.before or is_question(answer.lower()) or not 0 < len(words_in(answer)) <= _SHORT_ANSWER:
         return None
     question = question_of(turn.before)
-    return f"{question} – {answer}" if question else None
+    return replace(turn, text=answer, before=question) if question else None
 
 
 def question_of(turn: str) -> str:

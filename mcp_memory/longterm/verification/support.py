@@ -50,8 +50,8 @@ from mcp_memory.longterm.verification.comparison import (
 from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, invents_reason, is_joke, is_own_habit
 
 __all__ = [
-    "accepted_offer", "agrees", "refuses", "relates", "repeats", "supports_rule", "swaps_a_value", "unknown_values",
-    "unsupported",
+    "accepted_offer", "agrees", "names_relation", "refuses", "relates", "repeats", "supports_rule", "swaps_a_value",
+    "unknown_values", "unsupported",
 ]  # fmt: skip
 
 _WORDS = 0.5  # share of a part's words that suffices
@@ -139,10 +139,13 @@ def supports_rule(rule: str, turns: Iterable[str], *, names: Collection[str] = (
 
 def relates(relation: str, value: str, said: str) -> bool:
     """Tell whether a text names a fact's relation: by its words, or by a meaning that is near to it."""
+    return names_relation(relation, said) or nearest(f"{relation} {value}", pieces_of(said)) >= _RELATION
+
+
+def names_relation(relation: str, said: str) -> bool:
+    """Tell whether a text has the words of a fact's relation, or for each of them one of near meaning."""
     terms, words = terms_of(relation), words_in(relation)
     if terms and terms <= known_terms(said):
-        return True
-    if nearest(f"{relation} {value}", pieces_of(said)) >= _RELATION:
         return True
     theirs = list(dict.fromkeys(words_in(said)))[:_WORDS_READ]
     telling = [word for word in words if word.lower() not in function_words_of(words)]

@@ -22,7 +22,7 @@ from typing import get_args
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part
+from mcp_memory.language.sentences import FILL, is_negative, own_part
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
@@ -30,8 +30,8 @@ from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in,
 from mcp_memory.longterm.standing_rules import SUPPORTS, judged
 from mcp_memory.longterm.verification.comparison import known_terms, terms_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
-from mcp_memory.longterm.verification.own_words import Said, own_words
-from mcp_memory.longterm.verification.support import accepted_offer, relates, repeats, supports_rule
+from mcp_memory.longterm.verification.own_words import Said, is_near, own_words
+from mcp_memory.longterm.verification.support import names_relation, repeats, supports_rule
 from mcp_memory.longterm.verification.traits import supports_trait
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
@@ -87,6 +87,7 @@ _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rul
 _FOLLOWING = 4  # turns after one that may take it back
 _SPOKEN = 50  # turns of a session, for who speaks in it
 _CHARS = 60_000  # of a row
+_DIGITS = re.compile(r"\d+")
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 USER_NOUN = "the user"
 _PASTED_CHARS = 2_000  # of a line that the user may have pasted
@@ -210,46 +211,63 @@ def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn
 class _Basis:
     """What a statement that an agent brings in the user's name rests on.
 
-    `words` are those of the user that are kept in its place; None keeps the agent's. `held` says why it is quarantined.
-    `is_said` tells whether the user said just that, so that it may state a fact and end other statements.
+    `words` are those of the user that are kept in its place, none if the agent's are kept. `held` says why it is
+    quarantined. `is_exact` tells whether the words say just that, so that it may state a fact and end statements.
     """
 
     held: tuple[str, ...]
-    is_said: bool
-    words: str | None = None
+    words: Sequence[Said] = ()
+    is_exact: bool = False
 
 
 def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> _Basis:
     """Return what a statement in the user's name rests on; `text` is all that it says."""
-    hidden = flags(text, "user")
     rules = _rules_of(atom)
-    is_said = _states_rules(store, space, rules, embed) if rules else _is_said(store, space, atom, embed)
-    if rules or _is_about_the_user(atom):
-        if words := _words_for(store, space, atom, embed, rule=bool(rules)):
-            return _Basis((*flags(words, "user"),), is_said, words)
-    elif is_said:
-        return _Basis(hidden, is_said)
+    near = _users_words(store, space, atom.text, embed)
+    words = own_words(atom.text, near.said, rule=bool(rules))
+    if not words and rules and atom.kind == "persona":  # "The user always reads the last page"
+        words = own_words(atom.text, near.said, rule=False)
+        rules = [rule for rule in rules if rule != atom.text] if words else rules
+    is_exact = bool(words) and _is_exact(atom, rules, words, near.name)
+    if words and (is_exact or rules or _is_about_the_user(atom)):
+        kept = "\n".join(map(str, words))
+        return _Basis(flags(f"{kept}\n{text}" if is_exact else kept, "user"), words, is_exact)
+    hidden = flags(text, "user")
     suspected = [flag for flag in flags(text, "assistant") if flag not in hidden]
     if rules:
-        return _Basis((*hidden, *suspected, "unstated"), False)
+        return _Basis((*hidden, *suspected, "unstated"))
     echo = _stands(store, space, text, _USERS) < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
     if not echo and any(repeats(atom.text, one) for one in _outputs(store, space, atom.text, embed)):
         echo = True
     missing = ["unsaid"] if echo else ["unstated"] if _is_about_the_user(atom) else []
-    return _Basis((*hidden, *suspected, *missing), False)
+    return _Basis((*hidden, *suspected, *missing))
 
 
-def _states_rules(store: Store, space: str, rules: Sequence[str], embed: Embed) -> bool:
-    return all(supports_rule(rule, _users_words(store, space, rule, embed).own) for rule in rules)
+def _is_exact(atom: NewAtom, rules: Sequence[str], words: Sequence[Said], name: str | None) -> bool:
+    """Tell whether words of the user say just what a statement and its fact say; `name` is the user's."""
+    if rules:
+        return all(supports_rule(rule, [one.text for one in words]) for rule in rules)
+    names = [name or USER_NOUN]
+    text = atom.text if not name else re.sub(rf"\b{re.escape(name)}\b", USER_NOUN, atom.text)
+    if not supports_trait(text, words, names=names):
+        return False
+    return not (atom.entity and atom.relation and atom.value) or _states_fact(atom, words, name)
 
 
-def _words_for(store: Store, space: str, atom: NewAtom, embed: Embed, *, rule: bool) -> str | None:
-    """Return the user's words that a statement restates. What only looks like a rule may be one of their traits."""
-    words = _users_words(store, space, atom.text, embed)
-    found = own_words(atom.text, words.said, rule=rule)
-    if found is None and rule and atom.kind == "persona":  # "The user always reads the last page"
-        found = own_words(atom.text, words.said, rule=False)
-    return found
+def _states_fact(atom: NewAtom, words: Sequence[Said], name: str | None) -> bool:
+    """Tell whether words of the user state a fact: its value, its relation, and of whom."""
+    entity, relation, value = atom.entity or "", (atom.relation or "").replace("_", " "), atom.value or ""
+    said = " ".join(map(str, words))
+    is_user = fold(entity) in name_words("user")
+    if is_user and relation.endswith("name") and name and fold(value) == fold(name):
+        return True
+    has_value = terms_of(value) <= known_terms(said) and set(_DIGITS.findall(value)) <= set(_DIGITS.findall(said))
+    is_named = is_user or bool(terms_of(entity) & known_terms(said))
+    if not (has_value and is_named and names_relation(relation, said)):
+        return False
+    if not is_user:  # the statement names them, and was compared with the words
+        return is_negative(said) == is_negative(f"{relation} {value}")
+    return supports_trait(f"{USER_NOUN} {relation} {value}", words, names=[name or USER_NOUN])
 
 
 def _is_about_the_user(atom: NewAtom) -> bool:
@@ -257,21 +275,6 @@ def _is_about_the_user(atom: NewAtom) -> bool:
     if atom.kind == "persona" or (atom.entity and fold(atom.entity) in name_words("user")):
         return True
     return not word_list("users").isdisjoint(words_in(atom.text.lower()))
-
-
-def _is_said(store: Store, space: str, atom: NewAtom, embed: Embed) -> bool:
-    """Tell whether the user's turns support a statement and its fact."""
-    words = _users_words(store, space, atom.text, embed)
-    text = atom.text if not words.name else re.sub(rf"\b{re.escape(words.name)}\b", USER_NOUN, atom.text)
-    if not supports_trait(text, words.said, names=[words.name or USER_NOUN]):
-        return False
-    if not (atom.entity and atom.relation and atom.value):
-        return True
-    relation = atom.relation.replace("_", " ")
-    if terms_of(atom.value) <= known_terms(atom.text) and relates(relation, atom.value, atom.text):
-        return True
-    fact = f"{atom.entity} {relation} {atom.value}"
-    return supports_trait(fact, _users_words(store, space, fact, embed).said, names=[words.name or USER_NOUN])
 
 
 def _rules_of(atom: NewAtom) -> list[str]:
@@ -297,16 +300,15 @@ def _may_be_rule(text: str) -> bool:
 class _UsersWords:
     """What the user said that is near to a statement.
 
-    `own` are their turns and the offers they accepted, `said` the turns with what was asked before, `name` their name.
+    `said` are their turns with what was asked before, in the order of time; `name` is their name.
     """
 
-    own: list[str]
     said: list[Said]
     name: str | None
 
 
 def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWords:
-    """Return turns with the words of a text or of its meaning, the latest turns, and accepted offers."""
+    """Return turns with the words of a text or of its meaning, and the latest turns."""
     turns = _near_turns(store, space, text, "user", embed)
     pairs = [
         (turn, after)
@@ -323,16 +325,13 @@ def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWor
     theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
     spoken = {turn.id: turn for turn in (*turns, *theirs.values()) if turn.id not in aside}
     typed = {id: typed_text(turn.content[:_CHARS]) for id, turn in spoken.items()}
-    own = [typed[turn.id] for turn in turns if turn.id in typed]
     # "since Monday" says a date: the agent writes it out
-    said = [Said(with_dates(typed[id], turn.said_at), asked.get(id, "")) for id, turn in theirs.items() if id in typed]
-    agreed = [
-        accepted_offer(one.content, other.content)
-        for one, other in pairs
-        if (one.role, other.role) == ("assistant", "user") and aside.isdisjoint((one.id, other.id))
+    said = [
+        Said(with_dates(typed[id], turn.said_at), asked.get(id, ""), turn.said_at)
+        for id, turn in sorted(theirs.items(), key=lambda pair: (pair[1].said_at, pair[1].position))
+        if id in typed
     ]
-    name = names_in(store, space, read).user
-    return _UsersWords(own=list(dict.fromkeys((*own, *filter(None, agreed)))), said=said, name=name)
+    return _UsersWords(said=said, name=names_in(store, space, read).user)
 
 
 def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> set[str]:
@@ -367,13 +366,13 @@ def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -
 
 
 def checked_claim(
-    store: Store, space: str, atom: NewAtom, *, embed: Embed, typed: bool = False
+    store: Store, space: str, atom: NewAtom, *, embed: Embed, typed: bool = False, dated: bool = True
 ) -> tuple[NewAtom, str | None]:
     """Return the accepted form of a statement, and a note for the agent about the changes.
 
-    `typed`: the user typed it, so no turn has to state it. `embed` gives the vectors by which turns of the same meaning
-    are found. A quarantined statement supersedes nothing and states no fact; a statement of others never supersedes one
-    of the user.
+    `typed`: the user typed it, so no turn has to state it. `dated`: its time is known; otherwise it is true from when
+    the user said it. `embed` gives the vectors by which turns of the same meaning are found. A quarantined statement
+    supersedes nothing and states no fact; a statement of others never supersedes one of the user.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     given = "\n".join(part for part in (atom.text, *names) if part)
@@ -382,8 +381,8 @@ def checked_claim(
         why, is_said = flags(given, atom.source), True
     else:
         basis = _basis(store, space, atom, given, embed)
-        why, is_said = basis.held, basis.is_said or basis.words is not None
-        atom, notes = _in_users_words(atom, basis)
+        why, is_said = basis.held, bool(basis.words)
+        atom, notes = _in_users_words(store, space, atom, basis, dated=dated)
     if why:
         because = ", ".join(REASONS.get(one, one) for one in why)
         again = "record their words with record_turns, unless that is done for you, and call again"
@@ -406,20 +405,39 @@ def checked_claim(
     return told, " ".join(notes) or None
 
 
-def _in_users_words(atom: NewAtom, basis: _Basis) -> tuple[NewAtom, list[str]]:
+def _in_users_words(
+    store: Store, space: str, atom: NewAtom, basis: _Basis, *, dated: bool
+) -> tuple[NewAtom, list[str]]:
     """Return a statement in the user's words, if there are any, and what to tell the agent about it.
 
-    Unless they say just that, it states no fact and ends nothing.
+    It is true from when they were said, unless it is `dated`. If they do not say just that, it states no fact and ends
+    nothing; nor does it end statements about something else.
     """
     notes: list[str] = []
-    if basis.words is None:
+    if not basis.words:
         return atom, notes
-    if basis.words != atom.text:
-        notes.append(f"Kept in the user's own words: {one_line(basis.words, _WORDS_SHOWN)!r}.")
-    if not basis.is_said and (atom.entity or atom.supersedes):
+    words = " ".join(map(str, basis.words))
+    if words != atom.text:
+        notes.append(f"Kept in the user's own words: {one_line(words, _WORDS_SHOWN)!r}.")
+    if not basis.is_exact and (atom.entity or atom.supersedes):
         notes.append("It states no fact and replaces nothing, because the user did not say just that.")
         atom = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
-    return replace(atom, text=basis.words), notes
+    said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
+    if not dated:
+        atom = replace(atom, valid_from=min(atom.valid_from, said_at))
+    older = store.atoms(space, atom.supersedes)
+    left = {old.id: "that is about something else" for old in older if not _is_same_matter(old, atom, basis.words)}
+    left |= {old.id: "that was said later" for old in older if old.valid_from > atom.valid_from}
+    notes += [f"It does not replace {id}: {why}." for id, why in left.items()]
+    atom = replace(atom, supersedes=tuple(id for id in atom.supersedes if id not in left))
+    return replace(atom, text=words), notes
+
+
+def _is_same_matter(old: Atom, new: NewAtom, words: Sequence[Said]) -> bool:
+    """Tell whether words are about the same as an older statement: the same fact, or near to it."""
+    if old.fact and (old.fact.relation, fold(old.fact.entity)) == (new.relation, fold(new.entity or "")):
+        return True
+    return any(is_near(old.text, str(one)) for one in words)
 
 
 def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:

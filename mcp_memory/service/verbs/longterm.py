@@ -248,7 +248,9 @@ class LongtermVerbs(Verbs):
             atom = replace(atom, entities=about)
         asking = parts.asking()
         given = atom.text
-        atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors, typed=typed)
+        atom, note = checked_claim(
+            parts.store, self.space, atom, embed=asking.vectors, typed=typed, dated=valid_from is not None
+        )
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
         if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
