@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.private import PRIVATE
 from mcp_memory.core.secrets.masking import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
@@ -52,7 +53,7 @@ _REF = re.compile(r"\br-[0-9a-f]{12,64}\b")
 
 @dataclass(frozen=True, kw_only=True)
 class MessageStorage:
-    """Stores parts of one conversation: `items` are its messages, `session` its name."""
+    """Stores parts of one conversation: `items` are its messages without private passages, `session` its name."""
 
     store: Store
     space: str
@@ -70,8 +71,9 @@ class MessageStorage:
         if put.how == "call":
             ref = self._ref(part.text, f"{part.tool} arguments", "application/json")
             return shorter_arguments(part.text, ref=ref, limit=put.limit, counter=self.counter), ref
-        ref = self._ref(part.text, part.tool or "message", "text/plain")
-        return middle(part.text, ref=ref, limit=put.limit, counter=self.counter), ref
+        text = part.text or PRIVATE  # all of it may have been a private passage
+        ref = self._ref(text, part.tool or "message", "text/plain")
+        return middle(text, ref=ref, limit=put.limit, counter=self.counter), ref
 
     def note(self, cut: Removal) -> tuple[str, tuple[str, ...]]:
         """Store whole messages; return the note that stands for them, and the refs. Raises Refused as `put_away`."""
