@@ -80,5 +80,14 @@ async def test_no_file_of_the_home_and_no_embedding_has_a_private_passage(home: 
         await memory.recall("Where do I live? <private>kittiwake-77</private>", session="s")
         await memory.recall_beyond("Where do I live? <private>kittiwake-77</private>", known="", session="t")
         await memory.conversation_search("Bergen <private>kittiwake-77</private>")
+        hidden = "<private>kittiwake-77</private>"
+        first = await memory.offload_tool_result(
+            "bash", "a\n" * 400, task=f"Open it {hidden}", step=f"Ask {hidden}", summary=f"Asked {hidden}"
+        )
+        assert (first.task, first.summary) == ("open-it-private", "Asked [private]")
+        after, only = [f"{first.node} if {hidden}"], "<private>kittiwake-77"
+        await memory.offload_tool_result("bash", "b\n" * 400, after=after, task=only, step=only, summary=only)
+        await memory.forget(["t1"], reason=f"moved {hidden}")
+        await memory.pause(f"tired {hidden}")
     stored = [path for path in home.rglob("*") if path.is_file() and b"kittiwake" in path.read_bytes()]
     assert stored == []

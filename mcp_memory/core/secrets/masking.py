@@ -33,6 +33,7 @@ from operator import itemgetter
 from typing import Any, cast
 from urllib.parse import unquote
 
+from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
 from mcp_memory.core.secrets.codes import code_words, codes
 from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
@@ -113,6 +114,14 @@ def find_in_parts(text: str, *, prose: bool, part: int = _PART, margin: int = _M
 def mask(text: str, *, prose: bool = True) -> str:
     """Return the text with each secret as `•••`; its name, and what kind of key it was, stay readable."""
     return without(text, find(text, prose=prose))
+
+
+def mask_typed(text: str) -> str:
+    """Return what may be stored of a text that somebody typed: without private passages, with its secrets masked.
+
+    This is for all texts beside messages (`longterm.turns.admit` handles those): reasons, goals, steps, summaries.
+    """
+    return mask(without_private(text))
 
 
 def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:

@@ -22,6 +22,7 @@ from mcp_memory.core.private import PRIVATE
 from mcp_memory.core.secrets.masking import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
+from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import admit, recall_block
 from mcp_memory.longterm.verification.trust import flag_turns
 from mcp_memory.service.compression.message_lists import ListMessage, MessagePart
@@ -144,7 +145,7 @@ class MessageStorage:
             ),
             counter=self.counter,
             now=self.now,
-            goal_hint=one_line(mask(asked), 120),
+            goal_hint=one_line(mask(typed_text(asked)), 120),
             talk=self._talk_since(at),
         )
         return part.text, done.node, done.ref, done.summary

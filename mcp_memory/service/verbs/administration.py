@@ -230,8 +230,7 @@ class AdministrationVerbs(RetentionVerbs):
         return self._forget_too(ids, reason, how=how)
 
     def _forget_too(self, ids: Sequence[str], reason: str, *, how: How = "import") -> str:
-        refs = self._parts.store.reach(self.space, ids).refs
-        return self._forget(ids, refs, reason=reason, how=how).id
+        return self._forget(ids, reason=reason, how=how).id
 
     @in_thread
     def waiting(self, *, limit: int = 100) -> list[Reviewed]:
