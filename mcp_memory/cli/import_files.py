@@ -34,7 +34,7 @@ from mcp_memory.integrations.importers.history import (
     preview_file,
     source_of,
 )
-from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, log_folders, logs_in
+from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, log_folders, logs_in, stored_path
 from mcp_memory.integrations.importers.reader import ImportSource, notes_in_folder, unpacked_conversations
 from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
 from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost
@@ -236,7 +236,7 @@ def _preview(found: Sequence[Found], asked: ImportOptions, report: _ImportSummar
                 if isinstance(one, InvalidInput):
                     raise one
                 if isinstance(one, AgentLog):
-                    before = logs.get(str(one.path.resolve()))
+                    before = logs.get(stored_path(one.path.resolve()))
                     report.add(
                         preview_log(
                             one.path, one.client, chosen, name=str(one.path), known=before, secret=of_logs, **both

@@ -28,6 +28,7 @@ import anyio.to_thread
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.lru import LRU
+from mcp_memory.core.secrets.masking import mask_name
 from mcp_memory.core.text import safe_name
 from mcp_memory.service.verbs.administration import AdministrationVerbs
 from mcp_memory.service.verbs.answers import AnswerVerbs
@@ -141,7 +142,7 @@ def _join(
     llm = traced(llm or make_llm(settings), "model")
     if settings.rerank and llm is None:
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
-    held = register(settings.home, what=what, space=settings.space)  # before a schema is brought up to date
+    held = register(settings.home, what=what, space=mask_name(settings.space))  # before a schema is brought up to date
     try:
         store, embedded = _opened(settings)
     except BaseException:

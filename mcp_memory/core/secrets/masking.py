@@ -33,6 +33,7 @@ from operator import itemgetter
 from typing import Any, cast
 from urllib.parse import unquote
 
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
 from mcp_memory.core.secrets.codes import code_words, codes
@@ -122,6 +123,17 @@ def mask_typed(text: str) -> str:
     This is for all texts beside messages (`longterm.turns.admit` handles those): reasons, goals, steps, summaries.
     """
     return mask(without_private(text))
+
+
+def mask_name(name: str) -> str:
+    """Return a name, path or id of another program as it may be stored: with the key masked that it holds, if any."""
+    return mask(name) if holds_key(name) else name
+
+
+def require_no_key(name: str, what: str) -> None:
+    """Raise InvalidInput if a name that somebody gives to `what` looks as if it held a key."""
+    if holds_key(name):
+        raise InvalidInput(f"The name of the {what} looks as if a key or password stood in it. Give it another.")
 
 
 def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:

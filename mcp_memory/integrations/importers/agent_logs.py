@@ -30,6 +30,7 @@ from datetime import datetime
 from typing import Any
 
 from mcp_memory.core.private import without_private, without_private_parts
+from mcp_memory.core.secrets.masking import mask, mask_name, mask_values
 from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Role
 from mcp_memory.integrations.importers.messages import message_of
@@ -90,12 +91,13 @@ class LogState:
         return self.calls.pop(id, ("", None)) if isinstance(id, str) else ("", None)
 
     def dumped(self) -> str:
-        """Return it as JSON of bounded size, without long arguments."""
+        """Return it as JSON of bounded size, without long arguments and secrets."""
         calls = {
-            id: (tool, arguments if len(json.dumps(arguments)) <= _MOST_CHARS else None)
+            id: (mask(tool), mask_values(arguments) if len(json.dumps(arguments)) <= _MOST_CHARS else None)
             for id, (tool, arguments) in list(self.calls.items())[-_MOST_CALLS:]
         }
-        return json.dumps([self.conversation, self.aside, self.turn, self.count, calls])
+        conversation = self.conversation and mask_name(self.conversation)
+        return json.dumps([conversation, self.aside, mask_name(self.turn), self.count, calls])
 
     @staticmethod
     def loaded(text: str) -> LogState:

@@ -25,7 +25,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.private import without_private
 from mcp_memory.core.regular_files import open_regular, written_ms
-from mcp_memory.core.secrets.masking import holds_key, mask, mask_id, mask_typed
+from mcp_memory.core.secrets.masking import holds_key, mask, mask_id, mask_name, mask_typed
 from mcp_memory.core.text import is_blank, safe_name, zoned
 from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.integrations.importers import chat_exports, other_memories
@@ -369,7 +369,7 @@ def _default_session(source: ImportSource, asked: ImportOptions) -> str | None:
     if source.name == STDIN:
         return None
     name = _ENDINGS.sub("", source.path.name) or source.path.name
-    return mask(name) if holds_key(name) else name
+    return mask_name(name)
 
 
 def _statement_session(source: ImportSource, asked: ImportOptions) -> str:
