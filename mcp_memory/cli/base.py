@@ -273,16 +273,8 @@ def settings_of_a_memory() -> Settings:
             raise StoreUnavailable(f"{chosen.home / 'memory.db'} cannot be read. {_GIVE_RIGHT}")
         if problem := unwritable(chosen.home):
             raise StoreUnavailable(f"No memory can be made at {chosen.home}: {problem}. {_GIVE_RIGHT}")
-        raise NothingStored(f"{NOTHING_YET.format(home=chosen.home)}{_others_in(chosen.home)}\n{FIRST_STEPS}")
+        raise NothingStored(f"{NOTHING_YET.format(home=chosen.home)}\n{FIRST_STEPS}")
     return chosen
-
-
-def _others_in(home: Path) -> str:
-    from mcp_memory.cli.terminal import one_line
-    from mcp_memory.service.upkeep.home_checks import foreign
-
-    others = one_line(", ".join(foreign(home)), 60)
-    return f" It holds files of other programs ({others}); give the memory a folder of its own." if others else ""
 
 
 def ask(question: Callable[[Memory], Awaitable[T]]) -> T:

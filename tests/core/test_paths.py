@@ -8,11 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from mcp_memory.cli.main import program
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.private_files import make_folder
 from mcp_memory.integrations.hooks.endpoint import daemon_files
 from mcp_memory.models.embed.factory import make_embedder
+from mcp_memory.service.memory import open_memory
+from tests.cli.conftest import unwrapped
 
 
 def home_of(text: str) -> Path:
@@ -89,13 +94,65 @@ def test_commands_say_that_a_home_is_a_file(tmp_path: Path, command: str) -> Non
     assert "Traceback" not in told
 
 
-@pytest.mark.slow
-def test_a_folder_of_another_program_is_said(tmp_path: Path) -> None:
+def test_a_folder_with_files_of_others_is_no_home_and_is_left_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("of another program")
-    done = subprocess.run(
-        [sys.executable, "-m", "mcp_memory", "--home", str(tmp_path), "status"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "It holds files of other programs (index.html)" in " ".join(done.stdout.split())
+    (tmp_path / "run").mkdir(mode=0o755)
+    for command in (["status"], ["remember", "The boat is red."], ["doctor"], ["backup"], ["rebuild"], ["export", "x"]):
+        done = CliRunner().invoke(program, ["--home", str(tmp_path), *command], prog_name="mcp-memory")
+        assert "holds files of others ('index.html'), and a new memory needs an empty folder" in unwrapped(done.output)
+        assert done.exit_code != 0
+    assert daemon_files(tmp_path, None) is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.html", "run"]
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("place", ["/", "~", "link"])
+def test_the_folder_of_a_whole_user_or_machine_is_no_home(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = tmp_path / "user"
+    user.mkdir()
+    monkeypatch.setenv("HOME", str(user))
+    (tmp_path / "link").symlink_to(user)
+    with pytest.raises(InvalidInput, match="needs a folder of its own"):
+        load_settings({}, home=str(tmp_path / "link") if place == "link" else place)
+
+
+def test_a_memory_stays_one_whatever_else_is_put_into_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory.db").touch()
+    (tmp_path / "notes.txt").touch()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load_settings({}, home=tmp_path).home == tmp_path
+
+
+@pytest.mark.parametrize("name", ["lost+found", ".git", "desktop.ini", "config.toml", "models"])
+def test_what_systems_and_users_put_into_an_empty_home_does_not_count(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch() if name == "config.toml" else (tmp_path / name).mkdir()
+    assert load_settings({}, home=tmp_path).home == tmp_path
+
+
+async def test_a_new_memory_changes_no_permissions_of_folders_that_it_did_not_make(tmp_path: Path) -> None:
+    (tmp_path / "home" / "run").mkdir(parents=True)
+    (tmp_path / "home" / "run").chmod(0o755)
+    async with open_memory(home=tmp_path / "home", embedder="none") as memory:
+        await memory.remember("The boat is red.")
+    assert (tmp_path / "home" / "run").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="bytes in paths")
+def test_a_home_whose_path_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    for given in ({"MCP_MEMORY_HOME": f"{tmp_path}/a\udcff"}, {}):
+        with pytest.raises(InvalidInput, match="is not UTF-8"):
+            load_settings(given, home=None if given else f"{tmp_path}/a\udcff")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc")
+def test_a_folder_where_none_can_be_made_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        make_folder(Path("/proc/mem-x/deep"))
+    done = CliRunner().invoke(program, ["--home", "/proc/mem-x", "remember", "The boat is red."])
+    assert (done.exit_code, done.exception.__class__) == (1, SystemExit)
+    assert "/proc/mem-x" in unwrapped(done.output)
