@@ -274,7 +274,7 @@ def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
     named_turns = {int(id[1:]) for id in wanted if id[0] == "t"}
     named_atoms = {int(id[1:]) for id in wanted if id[0] == "a"}
     refs = [id for id in wanted if id[0] == "r"]
-    tasks = [id for id in wanted if _is_task(id)]
+    tasks = tuple(id for id in wanted if _is_task(id))
     turns, atoms = set(named_turns), set(named_atoms)
     while True:
         notes, groundless = _notes(tx, atoms), _groundless(tx, turns)
