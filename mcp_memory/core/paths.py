@@ -83,7 +83,7 @@ def home_of_environment(text: str | None) -> Path:
 
 
 def is_ours(name: str) -> bool:
-    """Tell whether this program gives this name to a file or folder directly in a home."""
+    """Tell whether a name directly in a home is one that this program uses."""
     return name in _OURS or _OURS_TOO.fullmatch(name) is not None
 
 
@@ -98,7 +98,7 @@ def foreign(home: Path) -> list[str]:
 
 
 def is_memory(home: Path) -> bool:
-    """Tell whether a folder is the home of a memory already."""
+    """Tell whether a folder has a memory."""
     return any(os.path.lexists(home / name) for name in ("memory.db", "identity.json"))
 
 
