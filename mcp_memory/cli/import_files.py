@@ -204,8 +204,10 @@ def _packed_logs(files: Sequence[Path]) -> list[Path]:
 def _import(found: Sequence[Found], asked: ImportOptions, report: _ImportSummary) -> None:
     """Store the files in the memory that the options name, which is created if needed."""
 
+    chosen = settings()
+
     async def visit() -> None:
-        async with open_memory(settings(), distil=False, what="import") as memory:
+        async with open_memory(chosen, distil=False, what="import") as memory:
             for one in found:
                 with report.errors():
                     if isinstance(one, InvalidInput):
@@ -294,8 +296,10 @@ def _watch(
         elif one.stored or one.kept:
             report.add(one.report(str(log.path), "stored"))
 
+    chosen = settings()
+
     async def visit() -> None:
-        async with open_memory(settings(), distil=False, what="import") as memory:
+        async with open_memory(chosen, distil=False, what="import") as memory:
             click.echo(f"Watching {plural(len(list(logs())), 'log')}; Ctrl-C ends it.", err=True)
             await watch_logs(memory, logs, told=heard)
 
@@ -336,8 +340,10 @@ def _import_space(parcel: Parcel, space: str, into: str, *, dry_run: bool) -> Br
         note = f"It is whole, and holds {plural(rows, 'row')}. How many of them are new is told when they are stored."
         return Brought(space=space, into=into, notes=[note])
 
+    chosen = settings()
+
     async def visit() -> Brought:
-        async with open_memory(settings().model_copy(update={"space": into}), distil=False) as memory:
+        async with open_memory(chosen.model_copy(update={"space": into}), distil=False) as memory:
             return await memory.take_in(parcel, space, tell=tell)
 
     with progress_bars(space) as tell:
