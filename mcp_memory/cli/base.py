@@ -244,9 +244,11 @@ def command_settings() -> CommandSettings:
 
 def settings() -> Settings:
     """Return the settings in force, those of the command line over all others."""
-    from mcp_memory.core.config import load_settings
+    from mcp_memory.core.config import load_settings, require_home
 
-    return load_settings(**command_settings())
+    found = load_settings(**command_settings())
+    require_home(found)
+    return found
 
 
 def home_with_files() -> Path:

@@ -147,9 +147,13 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise InvalidInput(_explain(error)) from None
+    return settings
+
+
+def require_home(settings: Settings) -> None:
+    """Raise InvalidInput if no memory can be in the home of these settings; it reads the folder."""
     if settings.store is None and (why := why_no_home(settings.home)):  # with a store, no memory is in the home
         raise InvalidInput(why)
-    return settings
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str | None]:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.config import Settings, load_settings, require_home
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.secrets.masking import mask_name
@@ -136,6 +136,7 @@ def _join(
         base = settings.model_dump(exclude_unset=True) if settings else {}
         settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
+    require_home(settings)
     now = now or (lambda: datetime.now(UTC))
     embedder = traced(embedder or make_embedder(settings), "embed")
     others = {} if llm else {purpose: traced(one, "model") for purpose, one in make_others(settings).items()}

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_memory.cli.main import program
-from mcp_memory.core.config import load_settings
+from mcp_memory.core.config import load_settings, require_home
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.private_files import make_folder
 from mcp_memory.integrations.hooks.endpoint import daemon_files
@@ -115,7 +115,7 @@ def test_the_folder_of_a_whole_user_or_machine_is_no_home(
     monkeypatch.setenv("HOME", str(user))
     (tmp_path / "link").symlink_to(user)
     with pytest.raises(InvalidInput, match="needs a folder of its own"):
-        load_settings({}, home=str(tmp_path / "link") if place == "link" else place)
+        require_home(load_settings({}, home=str(tmp_path / "link") if place == "link" else place))
 
 
 def test_a_memory_stays_one_whatever_else_is_put_into_its_folder(
@@ -124,13 +124,13 @@ def test_a_memory_stays_one_whatever_else_is_put_into_its_folder(
     (tmp_path / "memory.db").touch()
     (tmp_path / "notes.txt").touch()
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert load_settings({}, home=tmp_path).home == tmp_path
+    require_home(load_settings({}, home=tmp_path))
 
 
 @pytest.mark.parametrize("name", ["lost+found", ".git", "desktop.ini", "config.toml", "models"])
 def test_what_systems_and_users_put_into_an_empty_home_does_not_count(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch() if name == "config.toml" else (tmp_path / name).mkdir()
-    assert load_settings({}, home=tmp_path).home == tmp_path
+    require_home(load_settings({}, home=tmp_path))
 
 
 async def test_a_new_memory_changes_no_permissions_of_folders_that_it_did_not_make(tmp_path: Path) -> None:
