@@ -420,8 +420,10 @@ def _ask_new_home(question: Callable[[Memory], Awaitable[T]]) -> T:
 
     from mcp_memory.service.memory import open_memory
 
+    chosen = settings()
+
     async def visit() -> T:
-        async with open_memory(settings(), embedder="none", llm="none", rerank=False, what="token") as memory:
+        async with open_memory(chosen, embedder="none", llm="none", rerank=False, what="token") as memory:
             return await question(memory)
 
     return anyio.run(visit)

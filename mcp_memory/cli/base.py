@@ -244,9 +244,11 @@ def command_settings() -> CommandSettings:
 
 def settings() -> Settings:
     """Return the settings in force, those of the command line over all others."""
-    from mcp_memory.core.config import load_settings
+    from mcp_memory.core.config import load_settings, require_home
 
-    return load_settings(**command_settings())
+    found = load_settings(**command_settings())
+    require_home(found)
+    return found
 
 
 def home_with_files() -> Path:
@@ -279,7 +281,7 @@ def settings_of_a_memory() -> Settings:
 
 def _others_in(home: Path) -> str:
     from mcp_memory.cli.terminal import one_line
-    from mcp_memory.service.upkeep.home_checks import foreign
+    from mcp_memory.core.paths import foreign
 
     others = one_line(", ".join(foreign(home)), 60)
     return f" It holds files of other programs ({others}); give the memory a folder of its own." if others else ""

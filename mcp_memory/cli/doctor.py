@@ -25,7 +25,7 @@ import anyio
 from mcp_memory import __version__
 from mcp_memory.cli.terminal import model_name, one_line, plural, with_nearest
 from mcp_memory.core import telemetry
-from mcp_memory.core.config import Settings, load_settings, unknown_variables
+from mcp_memory.core.config import Settings, load_settings, require_home, unknown_variables
 from mcp_memory.core.distribution import install_hint
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed
 from mcp_memory.core.token_counts import token_counter
@@ -64,6 +64,7 @@ def examine(**overrides: Any) -> Iterator[Check]:
     yield _engine()
     try:
         settings = load_settings(**overrides)
+        require_home(settings)
     except InvalidInput as error:
         next_step = "Mend it and run doctor again: the other checks need the settings."
         yield Check("settings", "fail", str(error), next_step)

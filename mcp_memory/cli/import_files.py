@@ -34,7 +34,7 @@ from mcp_memory.integrations.importers.history import (
     preview_file,
     source_of,
 )
-from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, log_folders, logs_in
+from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, log_folders, logs_in, stored_path
 from mcp_memory.integrations.importers.reader import ImportSource, notes_in_folder, unpacked_conversations
 from mcp_memory.integrations.importers.records import AGENTS, Agent, agent_named
 from mcp_memory.integrations.importers.report import CostEstimate, FileReport, HistorySize, estimate_cost
@@ -204,8 +204,10 @@ def _packed_logs(files: Sequence[Path]) -> list[Path]:
 def _import(found: Sequence[Found], asked: ImportOptions, report: _ImportSummary) -> None:
     """Store the files in the memory that the options name, which is created if needed."""
 
+    chosen = settings()
+
     async def visit() -> None:
-        async with open_memory(settings(), distil=False, what="import") as memory:
+        async with open_memory(chosen, distil=False, what="import") as memory:
             for one in found:
                 with report.errors():
                     if isinstance(one, InvalidInput):
@@ -236,7 +238,7 @@ def _preview(found: Sequence[Found], asked: ImportOptions, report: _ImportSummar
                 if isinstance(one, InvalidInput):
                     raise one
                 if isinstance(one, AgentLog):
-                    before = logs.get(str(one.path.resolve()))
+                    before = logs.get(stored_path(one.path.resolve()))
                     report.add(
                         preview_log(
                             one.path, one.client, chosen, name=str(one.path), known=before, secret=of_logs, **both
@@ -294,8 +296,10 @@ def _watch(
         elif one.stored or one.kept:
             report.add(one.report(str(log.path), "stored"))
 
+    chosen = settings()
+
     async def visit() -> None:
-        async with open_memory(settings(), distil=False, what="import") as memory:
+        async with open_memory(chosen, distil=False, what="import") as memory:
             click.echo(f"Watching {plural(len(list(logs())), 'log')}; Ctrl-C ends it.", err=True)
             await watch_logs(memory, logs, told=heard)
 
@@ -336,8 +340,10 @@ def _import_space(parcel: Parcel, space: str, into: str, *, dry_run: bool) -> Br
         note = f"It is whole, and holds {plural(rows, 'row')}. How many of them are new is told when they are stored."
         return Brought(space=space, into=into, notes=[note])
 
+    chosen = settings()
+
     async def visit() -> Brought:
-        async with open_memory(settings().model_copy(update={"space": into}), distil=False) as memory:
+        async with open_memory(chosen.model_copy(update={"space": into}), distil=False) as memory:
             return await memory.take_in(parcel, space, tell=tell)
 
     with progress_bars(space) as tell:

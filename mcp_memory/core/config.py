@@ -129,7 +129,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     """Return the settings in force; `overrides` that are not None win over everything.
 
     A relative `home` among them is relative to the working folder; in the environment it is refused. Raises
-    InvalidInput for an unknown key, a wrong value, a home that is not a folder, or an invalid `config.toml`.
+    InvalidInput for an unknown key, a wrong value, a home that cannot be one, or an invalid `config.toml`.
     """
     environ = os.environ if environ is None else environ
     given = {k: v for k, v in overrides.items() if v is not None}
@@ -144,9 +144,16 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         "home": home.absolute(),
     }
     try:
-        return Settings.model_validate(values)
+        settings = Settings.model_validate(values)
     except ValidationError as error:
         raise InvalidInput(_explain(error)) from None
+    return settings
+
+
+def require_home(settings: Settings) -> None:
+    """Raise InvalidInput if no memory can be in the home of these settings; it reads the folder."""
+    if settings.store is None and (why := why_no_home(settings.home)):  # with a store, no memory is in the home
+        raise InvalidInput(why)
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str | None]:

@@ -1,7 +1,8 @@
 """Detects that an open folder was deleted or replaced.
 
 Open files remain usable after their names are removed. A long-running process compares device and inode before each
-use, so that it does not write to a folder that somebody deleted or replaced. Standard library only.
+use, so that it does not write to a folder that somebody deleted or replaced. The folder may be reached by a link, its
+files may not. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class OpenedFolder:
     """
 
     def __init__(self, folder: Path, *files: Path) -> None:
-        self._paths = [str(path) for path in (folder, *files)]
+        self._folder, self._files = str(folder), [str(path) for path in files]
         self._found = self._inodes()
         self._handle: int | None = None
         if os.name != "nt":
@@ -39,6 +40,7 @@ class OpenedFolder:
 
     def _inodes(self) -> list[tuple[int, int]] | None:
         try:
-            return [(found.st_dev, found.st_ino) for found in map(os.stat, self._paths)]
+            found = [os.stat(self._folder), *map(os.lstat, self._files)]  # noqa: PTH116 it runs before each use
+            return [(one.st_dev, one.st_ino) for one in found]
         except OSError:
             return None

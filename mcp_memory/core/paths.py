@@ -13,11 +13,39 @@ from pathlib import Path
 
 from mcp_memory.core.errors import InvalidInput
 
-__all__ = ["DEFAULT_HOME", "HOME_VARIABLE", "absolute", "expanded", "home_of_environment", "why_no_home"]
+__all__ = [
+    "DEFAULT_HOME",
+    "HOME_VARIABLE",
+    "absolute",
+    "expanded",
+    "foreign",
+    "home_of_environment",
+    "is_memory",
+    "is_ours",
+    "why_no_home",
+]
 
 HOME_VARIABLE = "MCP_MEMORY_HOME"
 DEFAULT_HOME = "~/.mcp-memory"
 
+_OURS = {
+    "backups",
+    "canvas.png",
+    "config.toml",
+    "hooks",
+    "http-token",
+    "identity.json",
+    "logs",
+    "made-by-mcp-memory-demo.txt",
+    "models",
+    "recovered.jsonl",
+    "run",
+    "spaces",
+    "unsettled",
+}
+_OURS_TOO = re.compile(r"memory\.db.*|\..*\.tmp|.*\.log(?:\.\d+)?")
+_OF_SYSTEMS = {"$recycle.bin", "desktop.ini", "lost+found", "system volume information", "thumbs.db"}
+"""Names in the root of a volume, or in every folder, in lower case."""
 _VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\})" if os.name != "nt" else r"\$(?:\w+|\{[^}]*\})|%[^%]+%")
 
 
@@ -31,6 +59,10 @@ def expanded(text: str, name: str) -> Path:
         raise InvalidInput(f"{name} is {text!r}, and there is no home folder of that user. Write the whole path.")
     if "\0" in found:
         raise InvalidInput(f"{name} has a NUL character, which no path can have. Write the whole path.")
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{name} is {text!r}, which is not UTF-8. Name a folder whose path is.") from None
     return Path(found)
 
 
@@ -50,11 +82,39 @@ def home_of_environment(text: str | None) -> Path:
     return absolute(text or DEFAULT_HOME, HOME_VARIABLE)
 
 
+def is_ours(name: str) -> bool:
+    """Tell whether a name directly in a home is one that this program uses."""
+    return name in _OURS or _OURS_TOO.fullmatch(name) is not None
+
+
+def foreign(home: Path) -> list[str]:
+    """Return the names in a home that are not of this program; none if it cannot be listed. Hidden files do not count:
+    systems and sync programs leave them in every folder."""
+    try:
+        names = sorted(path.name for path in home.iterdir())
+    except OSError:
+        return []
+    return [name for name in names if not is_ours(name) and name[0] != "." and name.lower() not in _OF_SYSTEMS]
+
+
+def is_memory(home: Path) -> bool:
+    """Tell whether a folder has a memory."""
+    return any(os.path.lexists(home / name) for name in ("memory.db", "identity.json"))
+
+
 def why_no_home(home: Path) -> str | None:
     """Return why a path cannot be a home, with the next step; None if it can, or does not exist yet.
 
-    The path and its parents must be folders, and readable.
+    The path and its parents must be folders, and readable. The root of the machine is no place for one.
     """
+    if why := _why_no_folder(home):
+        return why
+    if home.resolve() == Path(home.anchor) and not is_memory(home):
+        return f"{home} is the whole machine, and a memory needs a folder of its own. {_NAME_ANOTHER}"
+    return None
+
+
+def _why_no_folder(home: Path) -> str | None:
     for path in (home, *home.parents):
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)

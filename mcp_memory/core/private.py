@@ -3,15 +3,18 @@
 They are replaced before anything is stored, logged, embedded or searched for. Nested tags belong to the outer passage,
 and a passage that nothing closes keeps out all that follows. A tag that is alone in inline code or in a code fence is a
 mention: it opens and closes nothing. Results of tools are not read for the tag: programs print it for other reasons.
+
+A message is one text, even if its client splits it into several parts: a passage may begin in one part and end in
+another. So the passages are removed from all parts together, before any part is classified or dropped.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-__all__ = ["PRIVATE", "without_private"]
+__all__ = ["PRIVATE", "without_private", "without_private_parts"]
 
 PRIVATE = "[private]"
 """Replaces a private passage within other words."""
@@ -22,20 +25,36 @@ _CODE = re.compile(r"(?m)^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*$|(?P<ticks>`+)|\n")
 
 def without_private(text: str) -> str:
     """Return a text without its private passages; empty if nothing else was in it. Takes linear time."""
-    if "private" not in text.lower():
-        return text
+    return without_private_parts([text])[0]
+
+
+def without_private_parts(parts: Iterable[str]) -> list[str]:
+    """Return the parts of one message without its private passages, which may span several parts.
+
+    A part is empty if nothing else was in it; the number of parts stays the same. Code ends with its part.
+    """
+    depth, kept = 0, list[str]()
+    for part in parts:
+        public, depth = _public(part, depth)
+        kept.append(public)
+    return kept
+
+
+def _public(text: str, depth: int) -> tuple[str, int]:
+    """Return a text without its private passages, and how many are still open. `depth`: how many are open before."""
+    if not depth and "private" not in text.lower():
+        return text, 0
     kept: list[str] = []
-    reached = depth = 0
+    start = None if depth else 0  # of the public passage
     for tag in _tags(text):
-        depth += -1 if tag["closes"] else 1
-        if depth == 1 and not tag["closes"]:
-            kept.append(text[reached : tag.start()])
-        reached = tag.end()
-        depth = max(depth, 0)
-    if not kept:
-        return text
-    kept.append("" if depth else text[reached:])
-    return PRIVATE.join(kept) if any(part.strip() for part in kept) else ""
+        if start is not None and not tag["closes"]:
+            kept.append(text[start : tag.start()])
+            start = None
+        depth = max(0, depth + (-1 if tag["closes"] else 1))
+        if start is None and not depth:
+            start = tag.end()
+    kept.append("" if start is None else text[start:])
+    return (PRIVATE.join(kept) if any(part.strip() for part in kept) else ""), depth
 
 
 def _tags(text: str) -> Iterator[re.Match[str]]:

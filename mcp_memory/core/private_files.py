@@ -63,7 +63,7 @@ def make_folder(path: Path) -> None:
             raise
         return
     except FileNotFoundError:
-        if path == path.parent:
+        if path.parent.is_dir():  # a file system that takes no folders, such as /proc
             raise
         make_folder(path.parent)
         make_folder(path)

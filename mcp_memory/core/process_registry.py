@@ -27,7 +27,7 @@ from typing import Any
 from mcp_memory import __version__
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.private_files import make_folder, opener
-from mcp_memory.core.regular_files import own_opener, remove_own, require_own_folders
+from mcp_memory.core.regular_files import own_opener, remove_own, require_no_links
 from mcp_memory.core.text import one_line
 
 _WAITS_S = 2.0
@@ -111,7 +111,7 @@ def register(home: Path, *, what: str, space: str = "") -> ProcessNote | None:
     Raises StoreUnavailable, with who it is, while another has the home to itself; also if a folder of it is a link.
     """
     home = home.resolve()
-    require_own_folders(home)
+    require_no_links(home)
     try:
         folder = _folder(home)
         gate = opener(str(folder / "gate"), os.O_RDWR | os.O_CREAT)
@@ -136,7 +136,7 @@ def exclusive(home: Path, what: str) -> Generator[None]:
     of it is a symbolic link.
     """
     home = home.resolve()
-    require_own_folders(home)
+    require_no_links(home)
     try:
         gate = opener(str(_folder(home) / "gate"), os.O_RDWR | os.O_CREAT)
     except OSError as error:

@@ -21,6 +21,7 @@ from mcp_memory.core.errors import StoreUnavailable
 
 _FOLDERS = ("backups", "hooks", "logs", "run", "spaces", "unsettled")
 _FOLDERS_OF_SPACE = ("conversations", "mmds", "refs", "scenes")
+_DATABASE = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal")
 _MOST = 2**32
 _LATEST_MS = 100_000_000_000_000  # in the year 5138
 
@@ -101,14 +102,17 @@ def require_own(path: Path) -> None:
             raise OSError(errno.ELOOP, "its folder is a symbolic link", str(path))
 
 
-def require_own_folders(home: Path) -> None:
-    """Check the folders of a home before it is used. Raises StoreUnavailable if one of them is a symbolic link."""
-    for folder in _folders(home):
-        if _is_link(folder):
+def require_no_links(home: Path) -> None:
+    """Check the database and the folders of a home before it is used. Raises StoreUnavailable for a symbolic link.
+
+    SQLite, unlike this module, follows links: writes and backups would reach a file elsewhere.
+    """
+    for what, paths in (("database", (home / name for name in _DATABASE)), ("folders", _folders(home))):
+        for path in filter(_is_link, paths):
             raise StoreUnavailable(
-                f"{folder} is a symbolic link to {os.path.realpath(folder)}, and the folders of a home must not be "
-                "links: files would be written and deleted there. Remove the link; move the folder into its place if "
-                "it belongs to this memory."
+                f"{path} is a symbolic link to {os.path.realpath(path)}, and the {what} of a home must not be reached "
+                "through links: files would be written and deleted there. Remove the link; move what it leads to into "
+                "its place if it belongs to this memory."
             )
 
 

@@ -96,6 +96,9 @@ def previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:
     for ref in (id for id in ids if id.startswith("r-")):
         with suppress(NotFound):
             lines[ref] = call_of(store, space, ref)
+    for task in (id for id in ids if id.isdecimal()):
+        with suppress(NotFound):
+            lines[task] = f"task {store.canvas(space, int(task)).label}"
     return [f"{id}: {one_line(lines[id], 120)}" if id in lines else id for id in ids]
 
 

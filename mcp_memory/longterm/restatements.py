@@ -35,8 +35,11 @@ _LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
 _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 
 
-def restatements(store: Store, space: str, reach: Reach) -> list[str]:
-    """Return the ids of other rows with the content of the rows in `reach`: evidence first, then the most similar."""
+def restatements(store: Store, space: str, reach: Reach, goals: Mapping[str, str]) -> list[str]:
+    """Return the ids of other rows with the content of the rows in `reach`: evidence first, then the most similar.
+
+    `goals` are the goals of tasks, by their ids, which are compared too.
+    """
     going = {*reach.ids, *reach.notes}
     found = dict.fromkeys(id for id in reach.said_in if id not in going)
     scores = defaultdict[str, float](float)
@@ -44,11 +47,13 @@ def restatements(store: Store, space: str, reach: Reach) -> list[str]:
         for id, score in _similar(store, space, text):
             if id not in going:
                 scores[id] = max(scores[id], score)
+        for id, score in _similar_goals(text, goals):
+            scores[id] = max(scores[id], score)
     return list(found | dict.fromkeys(sorted(scores, key=lambda id: (-scores[id], len(id), id))))
 
 
 def _texts(store: Store, space: str, reach: Reach) -> list[str]:
-    ids = reach.ids[:_TEXTS]
+    ids = [id for id in reach.ids if id not in reach.tasks][:_TEXTS]
     texts = row_texts(store, space, [id for id in ids if id[0] != "r"])
     return [*dict.fromkeys(texts.values()), *(call_of(store, space, id) for id in ids if id[0] == "r")]
 
@@ -65,6 +70,14 @@ def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]
             similarity = _similarity(terms, _content_terms(other), weights)
             if similarity >= _SIMILAR:
                 yield id, similarity
+
+
+def _similar_goals(text: str, goals: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+    """Yield the ids of tasks whose goals are like a text, with their similarity up to 1."""
+    terms = _content_terms(text)
+    for id, goal in goals.items() if terms else ():
+        if (similarity := _similarity(terms, _content_terms(goal), {})) >= _SIMILAR:
+            yield id, similarity
 
 
 def _content_terms(text: str) -> list[str]:

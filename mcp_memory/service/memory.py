@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.config import Settings, load_settings, require_home
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.lru import LRU
+from mcp_memory.core.secrets.masking import mask_name
 from mcp_memory.core.text import safe_name
 from mcp_memory.service.verbs.administration import AdministrationVerbs
 from mcp_memory.service.verbs.answers import AnswerVerbs
@@ -135,13 +136,14 @@ def _join(
         base = settings.model_dump(exclude_unset=True) if settings else {}
         settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
+    require_home(settings)
     now = now or (lambda: datetime.now(UTC))
     embedder = traced(embedder or make_embedder(settings), "embed")
     others = {} if llm else {purpose: traced(one, "model") for purpose, one in make_others(settings).items()}
     llm = traced(llm or make_llm(settings), "model")
     if settings.rerank and llm is None:
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
-    held = register(settings.home, what=what, space=settings.space)  # before a schema is brought up to date
+    held = register(settings.home, what=what, space=mask_name(settings.space))  # before a schema is brought up to date
     try:
         store, embedded = _opened(settings)
     except BaseException:

@@ -15,8 +15,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
-from mcp_memory.core.secrets.masking import mask, mask_bytes, mask_id, mask_values
-from mcp_memory.core.text import decoded, one_line, well_formed
+from mcp_memory.core.secrets.masking import mask, mask_bytes, mask_id, mask_typed, mask_values
+from mcp_memory.core.text import decoded, is_blank, one_line, well_formed
 from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
 from mcp_memory.shortterm.addresses import ref_address
 from mcp_memory.shortterm.calls import call_line, stand_in, summary_line, title_of
@@ -258,20 +258,26 @@ def _shortened(request: OffloadRequest) -> Iterator[str]:
 
 
 def _received(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
-    """Return a request without secrets in its names, arguments and result, and the result as it may be kept.
-
-    Its other fields are masked where they are used.
-    """
+    """Return a request without secrets in its texts, arguments and result, and the result as it may be kept."""
     result = raw(_checked(request), keep_secrets=request.keep_secrets)
     id = request.tool_call_id
     masked = replace(
         request,
         tool_name=mask(request.tool_name),
+        task=_typed(request.task),
+        step=_typed(request.step),
+        after=tuple(map(mask_typed, request.after)),
+        summary=_typed(request.summary),
         tool_call_id=None if id is None else mask_id(id),
         arguments=mask_values(request.arguments),
         result=result.shown,
     )
     return masked, result
+
+
+def _typed(text: str | None) -> str | None:
+    """Return what may be stored of a text; None for one that is nothing but a private passage."""
+    return text if text is None or is_blank(text) else mask_typed(text) or None
 
 
 def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from mcp_memory.store.values import CanvasChange
+
 __all__ = ["How", "Keeping", "Policy", "Purge", "Purged", "Reach", "Which"]
 
 How = Literal["ids", "query", "session", "time", "retention", "import", "correction"]
@@ -44,21 +46,25 @@ class Reach:
     """Records whose line names a forgotten ref."""
     scenes: Sequence[str] = ()
     """Pages that lose lines, by slug."""
+    tasks: Sequence[str] = ()
+    """Tasks that were named, such as `003`: their goals are forgotten."""
     said_in: Sequence[str] = ()
 
     @property
     def ids(self) -> list[str]:
-        """The ids that are excluded from every search."""
-        return [*self.turns, *self.atoms, *self.refs]
+        """The ids that are excluded from every search, and those of tasks."""
+        return [*self.turns, *self.atoms, *self.refs, *self.tasks]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """The rows to erase: tombstones by id, and pages derived from their words, rewritten without them."""
+    """The rows to erase: tombstones by id, and pages and canvases derived from their words, without them."""
 
     tombstones: Sequence[str]
     personas: Mapping[int, str] = field(default_factory=dict[int, str])
     """Pages by version."""
+    redrawn: Sequence[CanvasChange] = ()
+    """Canvases without the goals that were taken from turns to be erased, and were not forgotten with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -248,6 +248,7 @@ WORDS: dict[str, str] = {
     "item.gone_turns": "{count} turn|{count} turns",
     "item.gone_statements": "{count} statement|{count} statements",
     "item.gone_results": "{count} tool result|{count} tool results",
+    "item.gone_goals": "the goal of {count} task|the goals of {count} tasks",
     "item.when": "When",
     "item.why": "Why",
     "item.no_reason": "no reason was given",

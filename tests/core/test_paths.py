@@ -10,10 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_memory.cli.main import program
-from mcp_memory.core.config import load_settings
+from mcp_memory.core.config import load_settings, require_home
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.private_files import make_folder
 from mcp_memory.integrations.hooks.endpoint import daemon_files
 from mcp_memory.models.embed.factory import make_embedder
+from mcp_memory.service.memory import open_memory
+from tests.cli.conftest import unwrapped
 
 
 def home_of(text: str) -> Path:
@@ -82,7 +85,39 @@ def test_commands_say_that_a_home_is_a_file(tmp_path: Path, command: str) -> Non
     assert "is a file, and a home is a folder" in " ".join(done.output.split())
 
 
-def test_a_folder_of_another_program_is_said(tmp_path: Path) -> None:
+def test_a_folder_of_another_program_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("of another program")
     done = CliRunner().invoke(program, ["--home", str(tmp_path), "status"])
     assert "It holds files of other programs (index.html)" in " ".join(done.stdout.split())
+
+
+def test_the_root_of_the_machine_is_no_home(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/")
+    for place in ("/", str(tmp_path / "link")):
+        with pytest.raises(InvalidInput, match="needs a folder of its own"):
+            require_home(load_settings({}, home=place))
+
+
+async def test_a_new_memory_changes_no_permissions_of_folders_that_it_did_not_make(tmp_path: Path) -> None:
+    (tmp_path / "home" / "run").mkdir(parents=True)
+    (tmp_path / "home" / "run").chmod(0o755)
+    async with open_memory(home=tmp_path / "home", embedder="none") as memory:
+        await memory.remember("The boat is red.")
+    assert (tmp_path / "home" / "run").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="bytes in paths")
+def test_a_home_whose_path_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    for given in ({"MCP_MEMORY_HOME": f"{tmp_path}/a\udcff"}, {}):
+        with pytest.raises(InvalidInput, match="is not UTF-8"):
+            load_settings(given, home=None if given else f"{tmp_path}/a\udcff")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc")
+def test_a_folder_where_none_can_be_made_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        make_folder(Path("/proc/mem-x/deep"))
+    done = CliRunner().invoke(program, ["--home", "/proc/mem-x", "remember", "The boat is red."])
+    assert (done.exit_code, done.exception.__class__) == (1, SystemExit)
+    assert "/proc/mem-x" in unwrapped(done.output)

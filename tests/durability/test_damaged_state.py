@@ -105,11 +105,21 @@ def test_a_damaged_identity_is_noticed_and_written_again_from_the_database(
     assert identity_problem(home) == "identity.json is damaged"
     open_store(home).close()
     assert any("identity.json is damaged" in record.getMessage() for record in caplog.records)
-    if not path.is_dir():
-        assert identity(home) == identity(filled)
-        assert identity_problem(home) is None
-        assert path.is_file()
-        assert not path.is_symlink()
+    assert identity(home) == identity(filled)
+    assert identity_problem(home) is None
+    assert path.is_file()
+    assert not path.is_symlink()
+
+
+def test_a_folder_with_files_in_place_of_the_identity_stays_and_is_named(
+    filled: Path, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = damaged(filled, home, "identity.json", lambda path: path.mkdir())
+    (path / "notes.txt").write_text("of another program")
+    open_store(home).close()
+    assert any("is damaged and cannot be written" in record.getMessage() for record in caplog.records)
+    assert (path / "notes.txt").read_text() == "of another program"
+    assert identity_problem(home) == "identity.json is damaged"
 
 
 def test_the_identity_of_another_memory_is_noticed(filled: Path, home: Path) -> None:

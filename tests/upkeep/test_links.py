@@ -161,6 +161,32 @@ def test_nothing_is_written_or_deleted_through_a_folder_that_is_a_link(home: Pat
     assert not backup.exists()
 
 
+@pytest.mark.parametrize("name", ["memory.db", "memory.db-wal", "memory.db-shm"])
+def test_nothing_is_read_or_written_through_a_database_that_is_a_link(home: Path, tmp_path: Path, name: str) -> None:
+    file, outside = home / name, tmp_path / "outside"
+    outside.mkdir()
+    target = outside / "other.db"
+    shutil.copyfile(file if file.exists() else home / "memory.db", target)
+    file.unlink(missing_ok=True)
+    file.symlink_to(target)
+    before, backup = contents(outside), tmp_path / "backups"
+    for command in [*COMMANDS, ["backup", "--to", str(backup)], ["export", str(tmp_path / "all.zip")]]:
+        done = run(*command, home=home)
+        assert contents(outside) == before, command
+        assert done.exit_code != 0, command
+        assert f"{name} is a symbolic link to" in unwrapped(done.output), command
+    assert not backup.exists()
+    assert list(outside.iterdir()) == [target]
+
+
+def test_a_database_that_becomes_a_link_while_the_home_is_open_is_refused(home: Path, tmp_path: Path) -> None:
+    with closing(open_store(home)) as store:
+        shutil.move(home / "memory.db", tmp_path / "other.db")
+        (home / "memory.db").symlink_to(tmp_path / "other.db")
+        with pytest.raises(StoreUnavailable):
+            store.append_turns("default", "talk", [NewTurn(role="user", content="More is said.")], now=CLOCK)
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_home_works_again_once_a_link_is_removed(home: Path, tmp_path: Path, name: str) -> None:
     led_out(home, name, tmp_path / "outside")

@@ -34,6 +34,8 @@ from operator import itemgetter
 from typing import Any, cast
 from urllib.parse import unquote
 
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
 from mcp_memory.core.secrets.codes import code_words, codes
 from mcp_memory.core.secrets.key_formats import SHOWN, KeyFormat, cards, key_formats
@@ -115,6 +117,25 @@ def find_in_parts(text: str, *, prose: bool, part: int = _PART, margin: int = _M
 def mask(text: str, *, prose: bool = True) -> str:
     """Return the text with each secret as `•••`; its name, and what kind of key it was, stay readable."""
     return without(text, find(text, prose=prose))
+
+
+def mask_typed(text: str) -> str:
+    """Return what may be stored of a text that somebody typed: without private passages, with its secrets masked.
+
+    This is for all texts beside messages (`longterm.turns.admit` handles those): reasons, goals, steps, summaries.
+    """
+    return mask(without_private(text))
+
+
+def mask_name(name: str) -> str:
+    """Return a name, path or id of another program as it may be stored: with the key masked that it holds, if any."""
+    return mask(name) if holds_key(name) else name
+
+
+def require_no_key(name: str, what: str) -> None:
+    """Raise InvalidInput if a name that somebody gives to `what` looks as if it held a key."""
+    if holds_key(name):
+        raise InvalidInput(f"The name of the {what} looks as if a key or password stood in it. Give it another.")
 
 
 def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:

@@ -25,6 +25,7 @@ import anyio.to_thread
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.logs import SafeText
 from mcp_memory.core.regular_files import open_regular
+from mcp_memory.core.secrets.masking import holds_key
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
 from mcp_memory.integrations.importers.follow import follow_log
 from mcp_memory.integrations.importers.records import agent_named, list_of, object_of, session_name
@@ -184,6 +185,8 @@ class LogFollower:
             await self._is_done(due.note)
 
     async def _noted(self, note: PendingLog) -> None:
+        if holds_key(note.log) or holds_key(note.conversation):  # a note has both as they are
+            return
         try:
             async with self._noting:
                 await anyio.to_thread.run_sync(note.leave, self._place)

@@ -29,7 +29,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.core.private import without_private
+from mcp_memory.core.private import without_private, without_private_parts
+from mcp_memory.core.secrets.masking import mask, mask_name, mask_values
 from mcp_memory.core.text import is_blank, well_formed
 from mcp_memory.core.types import Role
 from mcp_memory.integrations.importers.messages import message_of
@@ -90,12 +91,13 @@ class LogState:
         return self.calls.pop(id, ("", None)) if isinstance(id, str) else ("", None)
 
     def dumped(self) -> str:
-        """Return it as JSON of bounded size, without long arguments."""
+        """Return it as JSON of bounded size, without long arguments and secrets."""
         calls = {
-            id: (tool, arguments if len(json.dumps(arguments)) <= _MOST_CHARS else None)
+            id: (mask(tool), mask_values(arguments) if len(json.dumps(arguments)) <= _MOST_CHARS else None)
             for id, (tool, arguments) in list(self.calls.items())[-_MOST_CALLS:]
         }
-        return json.dumps([self.conversation, self.aside, self.turn, self.count, calls])
+        conversation = self.conversation and mask_name(self.conversation)
+        return json.dumps([conversation, self.aside, mask_name(self.turn), self.count, calls])
 
     @staticmethod
     def loaded(text: str) -> LogState:
@@ -129,7 +131,7 @@ class _Line:
 
     def message(self, parts: Iterable[str], *, id: str | None) -> Iterator[ImportedTurn]:
         """Yield a user's message: the words that were typed, then what the client attached to them."""
-        message = message_of(map(without_private, parts), self.state.prompts)
+        message = message_of(without_private_parts(parts), self.state.prompts)
         if any(_steers_client(notice) for notice in message.notices):
             return
         yield from self.turn("user", message.typed, id=id)
@@ -137,7 +139,7 @@ class _Line:
         yield from self.turn("tool", _said(message.attached), id=beside, name=ATTACHED)
 
     def summary(self, text: str) -> Iterator[ImportedTurn]:
-        """Yield the summary that a compaction left."""
+        """Yield the summary that a compaction left, of a text without private passages."""
         yield from self.turn(SUMMARY[0], text, name=SUMMARY[1], id=summary_id(text))
 
     def result(
@@ -295,10 +297,11 @@ def _claude_prompt(line: _Line) -> Iterator[LogRecord]:
             text = "\n".join(line.texts(block.get("content")))
             yield from line.result(call, tool, arguments, text, _PERSISTED.match(text))
     if line.fields.get("isCompactSummary") is True:
-        yield from line.summary(summary_of(_said(line.texts(content))))
+        yield from line.summary(summary_of(without_private(_said(line.texts(content)))))
     elif _is_by_person(line.fields):
-        parts = [part for part in line.texts(content) if not part.lstrip().startswith(_MARK)]
-        yield from line.message(parts, id=log_id(line.fields.get("uuid")))
+        parts = without_private_parts(line.texts(content))
+        said = [part for part in parts if not part.lstrip().startswith(_MARK)]
+        yield from line.message(said, id=log_id(line.fields.get("uuid")))
 
 
 def _is_by_person(line: Mapping[str, Any]) -> bool:
@@ -348,7 +351,7 @@ def codex_records(value: Any, where: str, state: LogState, passed: SkippedParts)
         case "event_msg", "item_completed" if not state.aside:
             yield from _codex_whole_result(line, part_of(payload, "item"))
         case "compacted", _ if not state.aside and isinstance(text := payload.get("message"), str):
-            if text := mended(_CODEX_BEFORE_SUMMARY.sub("", text, count=1).strip(), passed):
+            if text := mended(_CODEX_BEFORE_SUMMARY.sub("", without_private(text), count=1).strip(), passed):
                 yield from line.summary(text)
         case _:
             pass
@@ -486,7 +489,8 @@ def _gemini_message(line: _Line) -> Iterator[LogRecord]:
     message = line.fields
     match message.get("type"):
         case "user":
-            parts = list(_spoken(line, message.get("displayContent") or message.get("content")))
+            spoken = _spoken(line, message.get("displayContent") or message.get("content"))
+            parts = without_private_parts(spoken)
             text = _said(parts).strip()
             if text.startswith(_SNAPSHOT):
                 yield from line.summary(text)

@@ -25,7 +25,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.token_counts import estimate_tokens
 from mcp_memory.core.types import NewTurn
 from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
-from mcp_memory.integrations.importers.log_file import AgentLog, LogChunk, agent_of, read_chunks, whole_of
+from mcp_memory.integrations.importers.log_file import AgentLog, LogChunk, agent_of, read_chunks, stored_path, whole_of
 from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn, session_name
 from mcp_memory.integrations.importers.report import (
     FileReport,
@@ -156,7 +156,7 @@ async def follow_log(
     agent = client or await to_thread(agent_of, path)
     if agent is None:
         raise InvalidInput(f"{path} is no log of a coding agent. `mcp-memory import --help` says what can be read.")
-    held = [] if again else await memory.followed_logs(path=str(path))
+    held = [] if again else await memory.followed_logs(path=stored_path(path))
     known = held[0] if held else None
     reading = _LogReading(path, agent, known)
     done = reading.done

@@ -25,7 +25,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.private import without_private
 from mcp_memory.core.regular_files import open_regular, written_ms
-from mcp_memory.core.secrets.masking import holds_key, mask, mask_id
+from mcp_memory.core.secrets.masking import holds_key, mask, mask_id, mask_name, mask_typed
 from mcp_memory.core.text import is_blank, safe_name, zoned
 from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.integrations.importers import chat_exports, other_memories
@@ -207,7 +207,7 @@ def statement_atoms(statements: Sequence[ImportedStatement], *, session: str, no
         StatementToImport(
             atom=_atom(one, session=session, now=now),
             id=one.id and mask_id(one.id),
-            words=mask(without_private(one.words)),
+            words=mask_typed(one.words),
         )
         for one in statements
     ]
@@ -220,9 +220,7 @@ def _atom(one: ImportedStatement, *, session: str, now: datetime) -> NewAtom:
     atom = explicit_atom(
         mask(one.text), kind="episodic", session=session, supersedes=(), valid_from=valid_from, source="import", **fact
     )
-    return replace(
-        atom, entities=tuple(filter(None, (mask(without_private(name)) for name in one.about))), single_valued=False
-    )
+    return replace(atom, entities=tuple(filter(None, (mask_typed(name) for name in one.about))), single_valued=False)
 
 
 # --- known files ------------------------------------------------------------------------------------
@@ -371,7 +369,7 @@ def _default_session(source: ImportSource, asked: ImportOptions) -> str | None:
     if source.name == STDIN:
         return None
     name = _ENDINGS.sub("", source.path.name) or source.path.name
-    return mask(name) if holds_key(name) else name
+    return mask_name(name)
 
 
 def _statement_session(source: ImportSource, asked: ImportOptions) -> str:

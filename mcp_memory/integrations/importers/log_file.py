@@ -21,6 +21,7 @@ from typing import IO, Any
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed import keyed_hash
 from mcp_memory.core.regular_files import open_regular, read_regular, written_ms
+from mcp_memory.core.secrets.masking import mask_name
 from mcp_memory.integrations.importers.agent_logs import FORMATS, LogState
 from mcp_memory.integrations.importers.records import (
     AGENTS,
@@ -102,7 +103,7 @@ class LogChunk:
         """Return what has to be noted once the chunk is stored."""
         reached: dict[str, Any] = {"offset": self.offset, "head": self.head, "tail": self.tail}
         state = self.state.dumped()
-        return FollowedLog(path=str(path), client=client, session=session, at=at, state=state, **reached)
+        return FollowedLog(path=stored_path(path), client=client, session=session, at=at, state=state, **reached)
 
     def take(self, agent: Agent, value: Any, where: str) -> None:
         """Add the records of a line; None is one that cannot be read."""
@@ -119,6 +120,11 @@ class LogChunk:
                     self.results.append(replace(one, said_at=self.clock))
                 case ImportProblem():
                     self.bad += 1
+
+
+def stored_path(path: Path) -> str:
+    """Return the path of a log as it is stored, with a key in it masked."""
+    return mask_name(str(path))
 
 
 def agent_of(path: Path) -> Agent | None:

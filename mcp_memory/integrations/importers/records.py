@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast, get_args
 
+from mcp_memory.core.secrets.masking import mask_name
 from mcp_memory.core.text import one_line, well_formed, zoned
 from mcp_memory.core.types import Role
 from mcp_memory.longterm.turns import MAX_TURN_BYTES
@@ -46,7 +47,7 @@ def session_name(client: Agent | Literal["chatgpt", "claude-ai"], id: str) -> st
     The eight characters are the first of a version-4 uuid, the last hex digits of any other id made of such (a
     version-7 uuid begins with the time), and else those of the id's SHA-256. White space and case do not count.
     """
-    told = id.strip().lower()
+    told = mask_name(id.strip()).lower()
     digits = told.replace("-", "")
     if not _HEX.fullmatch(told) or len(digits) < _LENGTH:
         mark = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]

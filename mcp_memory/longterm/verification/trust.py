@@ -425,12 +425,21 @@ def _in_users_words(
     said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
     if not dated:
         atom = replace(atom, valid_from=min(atom.valid_from, said_at))
+        if atom.single_valued and (until := _replaced_at(store, space, atom)):
+            atom = replace(atom, valid_to=until)
     older = store.atoms(space, atom.supersedes)
     left = {old.id: "that is about something else" for old in older if not _is_same_matter(old, atom, basis.words)}
     left |= {old.id: "that was said later" for old in older if old.valid_from > atom.valid_from}
     notes += [f"It does not replace {id}: {why}." for id, why in left.items()]
     atom = replace(atom, supersedes=tuple(id for id in atom.supersedes if id not in left))
     return replace(atom, text=words), notes
+
+
+def _replaced_at(store: Store, space: str, atom: NewAtom) -> datetime | None:
+    """Return when the next value of an atom's fact began, None if there is no later one."""
+    facts = store.facts(space, filters=Filters(entity=atom.entity, unheld=True), relation=atom.relation)
+    later = [fact.valid_from for fact in facts if fact.value != atom.value and fact.valid_from > atom.valid_from]
+    return min(later, default=None)
 
 
 def _is_same_matter(old: Atom, new: NewAtom, words: Sequence[Said]) -> bool:

@@ -101,7 +101,7 @@ def compress_list(
             session=name,
             counter=counter,
             now=now().astimezone(),
-            items=items,
+            items=[replace(item, message=message_lists.without_private_text(item.message)) for item in items],
             keep_secrets=keep_secrets,
         )
         edits = list(_edits(storage, plan, messages, secret))

@@ -15,13 +15,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Literal, cast
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.keyed import keyed_hash
+from mcp_memory.core.private import without_private_parts
 from mcp_memory.core.text import one_line
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -53,6 +54,13 @@ class ListMessage:
     def is_said_by_user(self) -> bool:
         """Whether the user speaks in it; a message of the role `user` may be nothing but results of tools."""
         return self.role == "user" and any(part.kind != "result" for part in self.parts)
+
+
+def without_private_text(message: ListMessage) -> ListMessage:
+    """Return a message whose texts have no private passages: what may be stored of it. Results of tools stay."""
+    texts = iter(without_private_parts(part.text for part in message.parts if part.kind == "text"))
+    parts = (replace(part, text=next(texts)) if part.kind == "text" else part for part in message.parts)
+    return replace(message, parts=tuple(parts))
 
 
 def digest(message: ListMessage, secret: bytes) -> str:

@@ -18,9 +18,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.private import PRIVATE
 from mcp_memory.core.secrets.masking import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
+from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.turns import admit, recall_block
 from mcp_memory.longterm.verification.trust import flag_turns
 from mcp_memory.service.compression.message_lists import ListMessage, MessagePart
@@ -52,7 +54,7 @@ _REF = re.compile(r"\br-[0-9a-f]{12,64}\b")
 
 @dataclass(frozen=True, kw_only=True)
 class MessageStorage:
-    """Stores parts of one conversation: `items` are its messages, `session` its name."""
+    """Stores parts of one conversation: `items` are its messages without private passages, `session` its name."""
 
     store: Store
     space: str
@@ -70,8 +72,9 @@ class MessageStorage:
         if put.how == "call":
             ref = self._ref(part.text, f"{part.tool} arguments", "application/json")
             return shorter_arguments(part.text, ref=ref, limit=put.limit, counter=self.counter), ref
-        ref = self._ref(part.text, part.tool or "message", "text/plain")
-        return middle(part.text, ref=ref, limit=put.limit, counter=self.counter), ref
+        text = part.text or PRIVATE  # all of it may have been a private passage
+        ref = self._ref(text, part.tool or "message", "text/plain")
+        return middle(text, ref=ref, limit=put.limit, counter=self.counter), ref
 
     def note(self, cut: Removal) -> tuple[str, tuple[str, ...]]:
         """Store whole messages; return the note that stands for them, and the refs. Raises Refused as `put_away`."""
@@ -142,7 +145,7 @@ class MessageStorage:
             ),
             counter=self.counter,
             now=self.now,
-            goal_hint=one_line(mask(asked), 120),
+            goal_hint=one_line(mask(typed_text(asked)), 120),
             talk=self._talk_since(at),
         )
         return part.text, done.node, done.ref, done.summary

@@ -6,7 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from mcp_memory.store.sqlite.home import exposed, foreign, identity_problem
+from mcp_memory.core.paths import foreign
+from mcp_memory.store.sqlite.home import exposed, identity_problem
 
 __all__ = ["exposed", "foreign", "identity_problem", "nearest_folder", "unwritable"]
 

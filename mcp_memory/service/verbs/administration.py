@@ -19,6 +19,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.keyed import keyed_id
 from mcp_memory.core.progress import Tell, untold
 from mcp_memory.core.rights import RIGHTS, Right
+from mcp_memory.core.secrets.masking import require_no_key
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Reviewed, Turn
 from mcp_memory.service.verbs.base import in_thread, of_store
@@ -83,6 +84,7 @@ class AdministrationVerbs(RetentionVerbs):
             raise InvalidInput("A token needs a name, such as that of the machine or program that will show it.")
         if len(name.strip()) > len(named):
             raise InvalidInput(f"The name of a token can have 80 characters on one line, and this has {len(name):,}.")
+        require_no_key(named, "token")
         if right not in RIGHTS:
             raise InvalidInput(f"right {right!r} is unknown. Allowed: {', '.join(RIGHTS)}.")
         if expires is not None and expires <= timedelta():
@@ -90,6 +92,8 @@ class AdministrationVerbs(RetentionVerbs):
                 "A token has to last for some time. Leave its end out, and it lasts until it is revoked."
             )
         opened = tuple(dict.fromkeys(safe_name(space, what="space") for space in spaces or [self.space]))
+        for space in {*opened} - {*self._parts.store.spaces()}:
+            require_no_key(space, "space")
         id, secret, now = secrets.token_hex(4), secrets.token_urlsafe(32), self._parts.now()
         token = Token(
             id=id,
@@ -230,8 +234,7 @@ class AdministrationVerbs(RetentionVerbs):
         return self._forget_too(ids, reason, how=how)
 
     def _forget_too(self, ids: Sequence[str], reason: str, *, how: How = "import") -> str:
-        refs = self._parts.store.reach(self.space, ids).refs
-        return self._forget(ids, refs, reason=reason, how=how).id
+        return self._forget(ids, reason=reason, how=how).id
 
     @in_thread
     def waiting(self, *, limit: int = 100) -> list[Reviewed]:

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.secrets.masking import holds_key, mask
+from mcp_memory.core.secrets.masking import mask, require_no_key
 from mcp_memory.core.text import one_line, safe_name
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ class Verbs:
     def _session(self, name: str | None) -> str:
         if name is None:
             return self.session
-        if holds_key(name):
-            raise InvalidInput("The name of the session looks as if a key or password stood in it. Give it another.")
+        require_no_key(name, "session")
         return safe_name(name, what="session")
 
     def _changed(self) -> None:

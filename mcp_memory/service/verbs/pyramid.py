@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.progress import Tell, untold
-from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.secrets.masking import mask_typed
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Distilled, Persona, PersonaVersion, Scene, Verified, WorkQuestion
 from mcp_memory.models.llm import reply_schema
@@ -107,7 +107,7 @@ class PyramidVerbs(EvidenceVerbs):
     @in_thread
     def pause(self, reason: str = "paused by hand") -> None:
         """Have no process on this home ask a language model, until `resume`."""
-        self._parts.store.pause(one_line(mask(reason), 200), now=self._parts.now())
+        self._parts.store.pause(one_line(mask_typed(reason), 200), now=self._parts.now())
 
     @in_thread
     def resume(self) -> None:

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.logs import SafeText
-from mcp_memory.core.secrets.masking import mask
+from mcp_memory.core.secrets.masking import mask_typed
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Forgotten
+from mcp_memory.core.types import FORGOTTEN, Forgotten
 from mcp_memory.service.verbs.base import Verbs, in_thread
-from mcp_memory.store.values import Conflict, Tombstone
+from mcp_memory.store.values import CanvasChange, Conflict, Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_memory.core.process_registry import HomeProcess
-    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged
+    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged, Reach
     from mcp_memory.store.purge_search import Proof
 
 logger = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ _MOST_DAYS = 36_500
 _LISTED = 200
 _ALSO = 50
 _CANVASES = 1_000
+_ALL = 2**31
 _MAX_REASON = 200
 _TRIES = 2
 
@@ -117,10 +118,12 @@ class RetentionVerbs(Verbs):
 
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
         it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
-        with `also=True` they are forgotten as well.
+        with `also=True` they are forgotten as well. The goal of a task goes with the user's turn that it was copied
+        from; the id of a task, such as `003`, names a goal that the agent wrote.
         """
         from mcp_memory.longterm import forgetting
         from mcp_memory.longterm.restatements import restatements
+        from mcp_memory.shortterm.canvas.goals import other_goals
 
         if undo:
             if ids or query or session or since or until:
@@ -138,13 +141,16 @@ class RetentionVerbs(Verbs):
         if not wanted:
             return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
         reach = store.reach(self.space, wanted)
-        said = restatements(store, self.space, reach)
+        redrawn = self._redrawn(reach)
+        goals = other_goals(store, self.space, redrawn)
+        said = restatements(store, self.space, reach, goals)
         if also and said:
             wanted = [*wanted, *said]
             reach, said = store.reach(self.space, wanted), []
+            redrawn = self._redrawn(reach)
         previews = forgetting.previews(store, self.space, reach.ids[:_LISTED])
         along = forgetting.forgotten_along(store, self.space, reach, query=query)
-        along += self._told_still(query, reach.refs)
+        along += self._about_goals(redrawn, reach) + self._told_still(query, redrawn)
         if len(said) > _ALSO:
             along.append(
                 f"{len(said) - _ALSO:,} more rows have the same content than the {_ALSO} that are listed; also=True or"
@@ -155,7 +161,7 @@ class RetentionVerbs(Verbs):
         tombstone = None
         if not shows:
             how = forgetting.forgetting_method(query=query, session=session, timed=bool(since or until))
-            tombstone = self._forget(wanted, reach.refs, reason=one_line(mask(reason), _MAX_REASON), how=how)
+            tombstone = self._forget(wanted, reason=one_line(mask_typed(reason), _MAX_REASON), how=how)
         gone = tombstone.ids if tombstone else reach.ids
         return Forgotten(
             ids=gone[:_LISTED],
@@ -178,35 +184,49 @@ class RetentionVerbs(Verbs):
         from mcp_memory.longterm import forgetting
 
         previews = forgetting.previews(self._parts.store, self.space, [id])
-        done = self._forget([id], (), reason="", how="correction")
+        done = self._forget([id], reason="", how="correction")
         return Forgotten(
             ids=done.ids, tombstone=done.id, dry_run=False, previews=previews, undone=False, total=len(done.ids)
         )
 
-    def _forget(self, ids: Sequence[str], refs: Sequence[str], *, reason: str, how: How) -> Tombstone:
-        from mcp_memory.shortterm.canvas.state import without_words
-
+    def _forget(self, ids: Sequence[str], *, reason: str, how: How) -> Tombstone:
         store, now = self._parts.store, self._parts.now()
 
         def attempt() -> Tombstone:
-            redrawn = without_words(store, self.space, refs, now=now.astimezone()) if refs else ()
+            redrawn = self._redrawn(store.reach(self.space, ids))
             return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
 
         done = self._retried(attempt)
         self._changed()
         return done
 
-    def _told_still(self, query: str | None, refs: Sequence[str]) -> list[str]:
+    def _redrawn(self, reach: Reach) -> list[CanvasChange]:
+        """Return the canvases without the words of the rows that are forgotten."""
+        from mcp_memory.shortterm.canvas.goals import without_goals
+        from mcp_memory.shortterm.canvas.state import without_words
+
+        store, now = self._parts.store, self._parts.now().astimezone()
+        redrawn = without_words(store, self.space, reach.refs, now=now) if reach.refs else ()
+        said = {turn.id: turn.content for turn in store.turns(self.space, reach.turns) if turn.role == "user"}
+        return without_goals(store, self.space, said=said, tasks=reach.tasks, redrawn=redrawn, now=now)
+
+    def _about_goals(self, redrawn: Sequence[CanvasChange], reach: Reach) -> list[str]:
+        """Tell which goals go, because they were taken from the user's words or because their task was named."""
+        named = {int(task) for task in reach.tasks}
+        taken = [f"{one.row.number:03}" for one in redrawn if one.row.label == FORGOTTEN]
+        taken = [number for number in taken if int(number) not in named]
+        what = "goal of the task" if len(taken) == 1 else "goals of the tasks"
+        return [f"The {what} {', '.join(taken)} with it."] if taken else []
+
+    def _told_still(self, query: str | None, redrawn: Sequence[CanvasChange]) -> list[str]:
         """Tell which tasks say the words of a query even then: their goals and the steps that stay are not searched."""
         from mcp_memory.language.words import base_terms
-        from mcp_memory.shortterm.canvas.state import without_words
 
         words = set(base_terms(query or ""))
         if not words:
             return []
-        store, now = self._parts.store, self._parts.now().astimezone()
-        bare = {one.row.number: one.row for one in without_words(store, self.space, refs, now=now)}
-        rows = [bare.get(row.number, row) for row in store.canvases(self.space, limit=_CANVASES)]
+        bare = {one.row.number: one.row for one in redrawn}
+        rows = [bare.get(row.number, row) for row in self._parts.store.canvases(self.space, limit=_CANVASES)]
         still = [f"{row.number:03}" for row in rows if words <= set(base_terms(row.text))]
         return (
             [f"Tasks that stay and say it too, in their goal or in other steps: {', '.join(still)}."] if still else []
@@ -219,8 +239,8 @@ class RetentionVerbs(Verbs):
         store, now = self._parts.store, self._parts.now()
 
         def attempt() -> Tombstone:
-            refs = [id for one in store.tombstones(self.space) if one.id == undo for id in one.ids if id[0] == "r"]
-            redrawn = with_words(store, self.space, refs) if refs else ()
+            ids = {id for one in store.tombstones(self.space) if one.id == undo for id in (*one.ids, *one.took)}
+            redrawn = with_words(store, self.space, ids) if ids else ()
             return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
 
         back = self._retried(attempt)
@@ -310,6 +330,7 @@ class RetentionVerbs(Verbs):
 
     def _purged(self, tombstones: Sequence[str]) -> Purged:
         from mcp_memory.longterm.forgetting import pages_without
+        from mcp_memory.shortterm.canvas.goals import without_goals
         from mcp_memory.store.forgetting import Purge, Purged
 
         if not tombstones:
@@ -317,7 +338,16 @@ class RetentionVerbs(Verbs):
         store = self._parts.store
         gone = [id for one in store.tombstones(self.space) if one.id in tombstones for id in one.ids]
         personas = pages_without(store, self.space, [id for id in gone if id.startswith("a")])
-        done = store.purge(self.space, Purge(tombstones=tombstones, personas=personas), now=self._parts.now())
+        now = self._parts.now()
+
+        def attempt() -> Purged:
+            # Earlier versions did not forget a goal with the turn that it was copied from.
+            words = [pair for one in tombstones for pair in store.words_under(self.space, one, limit=_ALL)]
+            said = {id: text for id, text in words if id[0] == "t"}
+            redrawn = without_goals(store, self.space, said=said, now=now.astimezone())
+            return store.purge(self.space, Purge(tombstones=tombstones, personas=personas, redrawn=redrawn), now=now)
+
+        done = self._retried(attempt)
         self._changed()
         return done
 
@@ -367,9 +397,8 @@ class RetentionVerbs(Verbs):
             if policy.what == "purge":
                 tombstones += self._erase(ids, delete_copies=False).tombstones
             else:
-                refs = ids if policy.what == "results" else ()
                 reason = f"kept for {policy.days} days"
-                tombstones.append(self._forget(ids, refs, reason=reason, how="retention").id)
+                tombstones.append(self._forget(ids, reason=reason, how="retention").id)
             took += len(ids)
         return took, tombstones
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -34,6 +35,7 @@ from mcp_memory.shortterm.canvas.flowchart import (
     Edge,
     Node,
     clean,
+    goal_of,
     number_of,
     padded,
     read,
@@ -358,34 +360,56 @@ def _without_words(store: Store, space: str, row: CanvasRow, refs: Collection[st
     return CanvasChange(row=changed, kind="forgotten", detail=json.dumps(sorted(set(refs))))
 
 
-def with_words(store: Store, space: str, refs: Collection[str]) -> list[CanvasChange]:
-    """Return the canvases of results whose forgetting is undone, with their words."""
-    changes: list[CanvasChange] = []
-    for row in _touched(store, space, refs):
-        versions = store.canvas_versions(space, row.number)
-        taken_back = {number for one in versions if one.kind == "restored" for number in json.loads(one.detail)}
-        wanted = [
-            one.number for one in versions if one.number not in taken_back and not set(refs).isdisjoint(_refs([one]))
-        ]
-        if wanted:
-            state = current_state(store, space, row)
-            for number in reversed(wanted):
-                state = _taken_back(store, space, row.number, number, state)
-            steps = _steps(store, space, row, refs, forgotten=False)
-            others = _refs(one for one in versions if one.number not in wanted)
-            again = {step.record.node_id for step in steps if step.record.ref in others}
-            nodes = tuple(
-                _retold(node, steps) if _is_bare(node) or node.id in again else node for node in state.canvas.nodes
-            )
-            state = replace(state, canvas=replace(state.canvas, nodes=nodes))
-            labels = [one.label for one in versions if one.label != FORGOTTEN] or [row.label]
-            changed = row_of(state, replace(row, label=labels[-1]))
-            changes.append(CanvasChange(row=changed, kind="restored", detail=json.dumps(wanted)))
-    return changes
+def with_words(store: Store, space: str, ids: Collection[str]) -> list[CanvasChange]:
+    """Return the canvases of rows whose forgetting is undone, with their words; `ids` are those of the tombstone."""
+    changes = (_with_words(store, space, row, ids) for row in _forgotten(store, space, ids))
+    return [change for change in changes if change is not None]
 
 
-def _refs(versions: Iterable[CanvasVersion]) -> set[str]:
-    return {ref for one in versions if one.kind == "forgotten" for ref in json.loads(one.detail)}
+def _with_words(store: Store, space: str, row: CanvasRow, ids: Collection[str]) -> CanvasChange | None:
+    versions = store.canvas_versions(space, row.number)
+    taken_back = {number for one in versions if one.kind == "restored" for number in json.loads(one.detail)}
+    gone = [one for one in versions if one.kind == "forgotten" and one.number not in taken_back]
+    wanted = [one.number for one in gone if not set(ids).isdisjoint(_ids_in([one]))]
+    if not wanted:
+        return None
+    state = current_state(store, space, row)
+    for number in reversed(wanted):
+        state = _taken_back(store, space, row.number, number, state)
+    steps = _steps(store, space, row, ids, forgotten=False)
+    others = _ids_in(one for one in versions if one.number not in wanted)
+    again = {step.record.node_id for step in steps if step.record.ref in others}
+    nodes = tuple(_retold(node, steps) if _is_bare(node) or node.id in again else node for node in state.canvas.nodes)
+    # The goal stays forgotten with another turn that it was taken from, its task, or all results of its steps.
+    goes = any(not id.startswith("r-") for id in _ids_in(one for one in gone if one.number not in wanted))
+    goes = goes or (bool(steps) and all(step.record.forgotten for step in steps))
+    goal = FORGOTTEN if goes else _goal_before(store, space, row.number, versions, state.canvas.task_goal)
+    state = replace(state, canvas=replace(state.canvas, task_goal=goal, nodes=nodes))
+    labels = [one.label for one in versions if one.label != FORGOTTEN] or [row.label]
+    changed = row_of(state, replace(row, label=FORGOTTEN if goes else labels[-1]))
+    return CanvasChange(row=changed, kind="restored", detail=json.dumps(wanted))
+
+
+def _goal_before(store: Store, space: str, number: int, versions: Sequence[CanvasVersion], goal: str) -> str:
+    """Return the goal, or the last one that was not forgotten yet."""
+    for version in reversed(versions if goal == FORGOTTEN else ()):
+        with suppress(NotFound):  # a purge erased it
+            earlier = goal_of(store.canvas(space, number, version=version.number).text)
+            if earlier and earlier != FORGOTTEN:
+                return earlier
+    return goal
+
+
+def _forgotten(store: Store, space: str, ids: Collection[str]) -> list[CanvasRow]:
+    """Return the canvases that have records of these results, or a forgotten goal."""
+    rows = {row.number: row for row in _touched(store, space, [id for id in ids if id.startswith("r-")])}
+    rows |= {row.number: row for row in store.canvases(space, limit=_ALL) if row.label == FORGOTTEN}
+    return [rows[number] for number in sorted(rows)]
+
+
+def _ids_in(versions: Iterable[CanvasVersion]) -> set[str]:
+    """Return the ids of the rows that were forgotten in these versions."""
+    return {id for one in versions if one.kind == "forgotten" for id in json.loads(one.detail)}
 
 
 def _taken_back(store: Store, space: str, number: int, version: int, state: CanvasState) -> CanvasState:

@@ -26,7 +26,7 @@ from functools import cache
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.core.text import normalize
+from mcp_memory.core.text import normalize, one_line
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language import patterns_of
 from mcp_memory.language.words import base_terms, function_words
@@ -129,6 +129,18 @@ def check_task(task: str) -> str:
             f"task {clean(task, 40)!r} {problem}. Say in a few words what is being done, such as 'fix the login test'."
         )
     return clean(task, GOAL_LIMIT)
+
+
+def goals_in(said: str) -> set[str]:
+    """Return the goals that a task without a name may get from a user's message: all of it, or one of its requests."""
+    goals = {clean(mask(one_line(said, GOAL_WORDS)), GOAL_LIMIT)}
+    for clause in _clauses(said):
+        firm = _patterns()["hesitates"].sub("", clause, count=1)
+        starts = [firm[found.end() :] for kind in ("new", "now") if (found := _patterns()[kind].match(firm))]
+        goals |= {
+            clean(mask(goal), GOAL_LIMIT) for words in (clause, firm, *starts) if (goal := _goal_of_request(words))
+        }
+    return goals - {""}
 
 
 def is_task(words: str) -> bool:
@@ -260,7 +272,7 @@ def _new_row(number: int, choice: TaskChoice, call: IncomingCall) -> CanvasRow:
 def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, CanvasChange | None]:
     """Return the task of the call, and the one that the session leaves for it."""
     active = store.active_canvas(space, call.session)
-    task = None if call.task is None else mask(check_task(call.task))
+    task = None if call.task is None else check_task(call.task)
     heard = _heard(store, space, call, active) if active and task is None else None
     if heard and heard.back is not None:
         row = find_earlier(_others(store, space, call, active), heard.back)
@@ -312,7 +324,7 @@ def _step(store: Store, space: str, call: IncomingCall, state: CanvasState) -> C
         title=call.title,
         summary=call.summary,
         now=call.now,
-        name=clean(mask(call.step or ""), TITLE_LIMIT) or None,
+        name=clean(call.step or "", TITLE_LIMIT) or None,
         after=dict(_followed(state, each) for each in call.after),
         status=call.status,
         intent=call.intent,
@@ -324,7 +336,7 @@ def _followed(state: CanvasState, after: str) -> tuple[str, str]:
     """Split `003-N2 if red` into the node and the words on the edge; a folded group is followed at its last step."""
     id_, _, words = after.strip().partition(" ")
     nodes = nodes_of(state.canvas, state.groups, id_)
-    return (nodes[-1], mask(words)) if nodes else (after, "")
+    return (nodes[-1], words) if nodes else (after, "")
 
 
 LISTENED = 600

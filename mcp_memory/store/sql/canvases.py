@@ -351,11 +351,13 @@ def differing(tx: Transaction) -> list[int]:
     return sorted(found)
 
 
-def erase_history(tx: Transaction, number: int, *, with_labels: bool) -> None:
-    """Erase what earlier versions of a canvas say; the current one stays, whole."""
-    groups, text, version = tx.one(
-        "SELECT groups, text, version FROM canvas WHERE space = :space AND number = ?", number
-    ) or ("{}", "", 0)
+def erase_history(tx: Transaction, number: int) -> list[str]:
+    """Erase what earlier versions of a canvas say; the current one stays, whole. Returns the labels that went."""
+    groups, text, version, label = tx.one(
+        "SELECT groups, text, version, label FROM canvas WHERE space = :space AND number = ?", number
+    ) or ("{}", "", 0, "")
+    sql = "SELECT DISTINCT label FROM canvas_version WHERE space = :space AND canvas = ? AND label <> ?"
+    labels: list[str] = tx.column(sql, number, label)
     tx.run(
         "UPDATE canvas_version SET delta = NULL WHERE space = :space AND canvas = ? AND version < ?", number, version
     )
@@ -363,12 +365,8 @@ def erase_history(tx: Transaction, number: int, *, with_labels: bool) -> None:
         "UPDATE canvas_version SET delta = ?, crc = ? WHERE space = :space AND canvas = ? AND version = ?",
         *(deltas.delta(None, document(groups, text)), crc_of(document(groups, text)), number, version),
     )
-    if with_labels:
-        tx.run(
-            "UPDATE canvas_version SET label = (SELECT c.label FROM canvas c WHERE c.space = :space AND c.number = ?)"
-            " WHERE space = :space AND canvas = ?",
-            *(number, number),
-        )
+    tx.run("UPDATE canvas_version SET label = ? WHERE space = :space AND canvas = ?", label, number)
+    return labels
 
 
 # --- reviews by a model -----------------------------------------------------------------------------

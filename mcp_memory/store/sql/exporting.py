@@ -187,7 +187,7 @@ def _records(tx: Transaction, known: Known) -> Iterator[model.ExportedRecord]:
 
 
 def _canvases(tx: Transaction, known: Known) -> Iterator[model.ExportedCanvas]:
-    """Yield canvases with their versions; of one with forgotten steps the versions tell nothing, but for the last."""
+    """Yield canvases with their versions; of one with forgotten words only the last version has any."""
     for row in sorted(canvases.listed(tx, limit=-1), key=lambda one: one.number):
         first: str | None = tx.get(
             "SELECT timestamp FROM record WHERE space = :space AND canvas = ? ORDER BY id LIMIT 1", row.number
@@ -199,9 +199,9 @@ def _canvases(tx: Transaction, known: Known) -> Iterator[model.ExportedCanvas]:
             row.number,
         )
         versions = tuple(_versions(tx, row.number))
-        if any(gone) and versions:
+        if (any(gone) or row.label == FORGOTTEN) and versions:
             whole = deltas.delta(None, canvases.document(groups, row.text))
-            bare = [replace(one, delta=None, label=row.label if all(gone) else one.label) for one in versions]
+            bare = [replace(one, delta=None, label=row.label) for one in versions]
             versions = (*bare[:-1], replace(bare[-1], delta=whole))
         yield model.ExportedCanvas(
             number=row.number,
@@ -228,7 +228,7 @@ def _versions(tx: Transaction, number: int) -> Iterator[model.ExportedVersion]:
         yield model.ExportedVersion(
             version=version,
             kind=kind,
-            detail=detail,
+            detail=_refs_only(detail) if kind == "forgotten" else detail,
             label=label,
             session=session,
             status=status,
@@ -237,6 +237,11 @@ def _versions(tx: Transaction, number: int) -> Iterator[model.ExportedVersion]:
             by_model=work is not None,
             delta=delta,
         )
+
+
+def _refs_only(detail: str) -> str:
+    """Return the ids of results in the detail of a version; other ids mean nothing in another home."""
+    return json.dumps([id for id in json.loads(detail) if id.startswith("r-")])
 
 
 # --- pages ------------------------------------------------------------------------------------------

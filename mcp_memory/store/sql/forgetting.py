@@ -22,6 +22,7 @@ from typing import Any
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import iso, one_line
+from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.store import files
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.sql import canvases, digests, pages, supersession, word_index
@@ -273,6 +274,7 @@ def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
     named_turns = {int(id[1:]) for id in wanted if id[0] == "t"}
     named_atoms = {int(id[1:]) for id in wanted if id[0] == "a"}
     refs = [id for id in wanted if id[0] == "r"]
+    tasks = tuple(id for id in wanted if _is_task(id))
     turns, atoms = set(named_turns), set(named_atoms)
     while True:
         notes, groundless = _notes(tx, atoms), _groundless(tx, turns)
@@ -291,17 +293,27 @@ def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
         records=len(tx.among("SELECT id FROM record WHERE space = :space AND ref IN ({})", refs)),
         scenes=_scenes(tx, set(named_rows(atoms, "a"))),
         said_in=named_rows(sorted(_said_in(tx, atoms) - turns), "t"),
+        tasks=tasks,
     )
 
 
 def _is_there(tx: Transaction, id: str) -> bool:
     if id.startswith("r-"):
         return tx.one("SELECT 1 FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", id) is not None
+    if _is_task(id):
+        sql = "SELECT 1 FROM canvas WHERE space = :space AND number = ? AND label <> ?"
+        return tx.one(sql, int(id), FORGOTTEN) is not None
     if id[:1] not in ("t", "a") or not id[1:].isdecimal() or not id.isascii():
-        raise InvalidInput(f"{one_line(id, 40)!r} is not an id. Ids look like t12, a5 or r-9f2c1a7b3d4e.")
+        raise InvalidInput(
+            f"{one_line(id, 40)!r} is not an id. Ids look like t12, a5, r-9f2c1a7b3d4e, or 003 of a task."
+        )
     table = "turn" if id[0] == "t" else "atom"
     sql = f"SELECT 1 FROM {table} WHERE space = :space AND id = ? AND tombstone IS NULL"
     return tx.one(sql, int(id[1:19])) is not None
+
+
+def _is_task(id: str) -> bool:
+    return 3 <= len(id) <= 9 and id.isascii() and id.isdecimal()
 
 
 def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
@@ -373,7 +385,7 @@ def tombstone_of(tx: Transaction, number: int) -> Tombstone:
     )[0]
     return Tombstone(
         id=f"x{number}",
-        ids=_ids_taken(tx, number, notes=False),
+        ids=[*_ids_taken(tx, number, notes=False), *(_tasks_taken(took) if undone is None else ())],
         reason=reason,
         at=from_ms(at),
         how=_took(took)["how"],
@@ -466,6 +478,10 @@ def _iso(ms: int | None) -> str | None:
 def _took(took: str | None) -> dict[str, Any]:
     """Return the ids in a tombstone's row, and how they were selected."""
     return {"ids": [], "how": "ids", **(json.loads(took) if took else {})}
+
+
+def _tasks_taken(took: str | None) -> list[str]:
+    return [id for id in _took(took)["ids"] if _is_task(id)]
 
 
 def _ids_taken(tx: Transaction, number: int, *, notes: bool) -> list[str]:

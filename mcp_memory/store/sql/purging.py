@@ -23,7 +23,7 @@ from mcp_memory.store.citations import cited, left_of
 from mcp_memory.store.forgetting import Purge, Purged
 from mcp_memory.store.purge_search import Traces
 from mcp_memory.store.sql import canvases, digests, forgetting, line_files, pages, purged_names, renaming
-from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number_of, to_ms
+from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, named_rows, number_of, to_ms
 
 __all__ = ["purge"]
 
@@ -64,7 +64,9 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     tx.run("UPDATE recall SET query = NULL WHERE space = :space")
     says = purged_names.says_erased_words(tx, texts)
     _sweep(tx, Traces(texts), says)
-    _erase_from_canvases(tx, gone.refs)
+    canvases.change(tx, what.redrawn)
+    redrawn = _erase_from_canvases(tx, gone.refs, {*gone.ids(), *gone.tasks})
+    names += [label for labels in redrawn.values() for label in labels]
     stale = gone.rename_refs()
     tx.many("UPDATE tombstone SET purged_at = ? WHERE space = :space AND id = ?", [(at, number) for number in numbers])
     erased = purged_names.erase_names(tx, numbers, touched, says)
@@ -74,7 +76,7 @@ def purge(tx: Transaction, what: Purge, *, now: datetime) -> Purged:
     stale |= erased.paths | {f"conversations/{day}.jsonl" for day in days} | gone.record_files(touched)
     for path in sorted(stale - {forgetting.TOMBSTONES_FILE, canvases.FILE}):
         tx.files.rewrite(path, line_files.lines_of(tx, path))
-    if (gone.refs or erased.sessions) and tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1"):
+    if (gone.refs or redrawn or erased.sessions) and tx.one("SELECT 1 FROM canvas WHERE space = :space LIMIT 1"):
         tx.files.rewrite(canvases.FILE, canvases.lines(tx))
     pages.write_scene_files(tx)
     tx.touch("persona")
@@ -111,6 +113,11 @@ class _Gone:
         self.turns: list[int] = tx.column(f"SELECT id FROM turn {under}", *tombstones)
         self.atoms: list[int] = tx.column(f"SELECT id FROM atom {under}", *tombstones)
         self.refs: list[str] = tx.column(f"SELECT id FROM ref {under}", *tombstones)
+        self.tasks = [id for one in tombstones for id in forgetting.tombstone_of(tx, one).ids if id.isdecimal()]
+
+    def ids(self) -> list[str]:
+        """Return the ids of the turns and atoms."""
+        return [*named_rows(self.turns, "t"), *named_rows(self.atoms, "a")]
 
     def texts(self) -> Iterator[bytes]:
         """Yield the words to be erased."""
@@ -317,12 +324,13 @@ def _sweep(tx: Transaction, traces: Traces, says: purged_names.Test) -> None:
         tx.many(clearing, found)
 
 
-def _erase_from_canvases(tx: Transaction, refs: Sequence[str]) -> None:
-    """Erase versions older than the forgetting of these results; current versions do not have their words."""
-    for (number,) in tx.among("SELECT DISTINCT canvas FROM record WHERE space = :space AND ref IN ({})", refs):
-        stays = tx.one(
-            "SELECT 1 FROM record r JOIN ref f ON f.space = r.space AND f.id = r.ref"
-            " WHERE r.space = :space AND r.canvas = ? AND f.purged_at IS NULL LIMIT 1",
-            number,
-        )
-        canvases.erase_history(tx, number, with_labels=stays is None)
+def _erase_from_canvases(tx: Transaction, refs: Sequence[str], ids: Collection[str]) -> dict[int, list[str]]:
+    """Erase versions older than the forgetting of these results, turns and tasks; the current ones lack their words.
+
+    Returns the canvases, with the labels that were erased.
+    """
+    versions = tx.all("SELECT canvas, detail FROM canvas_version WHERE space = :space AND kind = 'forgotten'")
+    numbers = {number for number, detail in versions if not set(ids).isdisjoint(json.loads(detail))}
+    sql = "SELECT DISTINCT canvas FROM record WHERE space = :space AND ref IN ({})"
+    numbers |= {number for (number,) in tx.among(sql, refs)}
+    return {number: canvases.erase_history(tx, number) for number in sorted(numbers)}

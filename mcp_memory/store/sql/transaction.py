@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.keyed import keyed_hash
+from mcp_memory.core.secrets.masking import require_no_key
 from mcp_memory.core.text import one_line
 from mcp_memory.store.values import DISTIL, Layer, Vectors
 
@@ -277,8 +278,9 @@ class Transaction(HomeTransaction):
         return self.get("SELECT last FROM number WHERE space = :space AND kind = ?", kind) or 0
 
     def make_space(self) -> None:
-        """Insert the row of the space if it is new."""
+        """Insert the row of the space if it is new. Raises InvalidInput if its name looks as if it held a key."""
         if not self.space:
+            require_no_key(self.name, "space")
             self.space = 1 + (self.get("SELECT max(id) FROM space") or 0)
             self.run("INSERT INTO space (id, name) VALUES (?, ?)", self.space, self.name)
 

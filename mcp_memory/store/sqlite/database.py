@@ -29,7 +29,7 @@ import apsw
 
 from mcp_memory.core.errors import DamagedRow, HomeGone, NoRoom, StoreUnavailable
 from mcp_memory.core.opened_folder import OpenedFolder
-from mcp_memory.core.regular_files import require_own_folders
+from mcp_memory.core.regular_files import require_no_links
 from mcp_memory.store import write_intents
 from mcp_memory.store.nesting import NestingGuard
 from mcp_memory.store.sql.line_files import lines_of
@@ -61,11 +61,11 @@ class Database:
     """The open file. The constructor opens it completely or raises; `close()` may be called twice."""
 
     def __init__(self, home: Path, *, pool_wait: float = 30.0) -> None:
-        """Open or create `memory.db` in `home`. Raises StoreUnavailable, also if a folder of it is a symbolic link.
+        """Open or create `memory.db` in `home`. Raises StoreUnavailable, also if it is reached by a link.
 
         `pool_wait`: seconds that a read waits for a connection while all are in use.
         """
-        require_own_folders(home)
+        require_no_links(home)
         self.home = home
         self.path = home / homes.DATABASE
         self.read_only = homes.why_read_only(home)

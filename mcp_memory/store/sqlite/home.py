@@ -6,7 +6,6 @@ import errno
 import json
 import logging
 import os
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -17,15 +16,15 @@ from typing import Any
 import apsw
 
 from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.paths import foreign, is_memory, is_ours
 from mcp_memory.core.private_files import make_folder, open_private
-from mcp_memory.core.regular_files import read_own
+from mcp_memory.core.regular_files import is_own, read_own
 from mcp_memory.store.files import database_is_gone, is_there, write_whole
 
 __all__ = [
     "DATABASE",
     "IDENTITY",
     "exposed",
-    "foreign",
     "identity",
     "identity_problem",
     "keep_identity",
@@ -42,22 +41,6 @@ IDENTITY = "identity.json"
 _KEY = 32
 _LARGEST_IDENTITY = 2**16
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-_OURS = {
-    "backups",
-    "canvas.png",
-    "config.toml",
-    "hooks",
-    "http-token",
-    IDENTITY,
-    "logs",
-    "made-by-mcp-memory-demo.txt",
-    "models",
-    "recovered.jsonl",
-    "run",
-    "spaces",
-    "unsettled",
-}
-_OURS_TOO = re.compile(r"memory\.db.*|\..*\.tmp|.*\.log(?:\.\d+)?")
 
 
 def why_read_only(home: Path) -> str | None:
@@ -79,13 +62,14 @@ def make(home: Path) -> None:
     """
     if not _is_begun(home / DATABASE) and (gone := database_is_gone(home)):
         raise StoreUnavailable(gone)
+    was_memory = is_memory(home)
     make_folder(home)
     if not os.access(home, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "permission denied")
     make_folder(home / "spaces")
     with suppress(FileExistsError):  # SQLite gives the files beside it the same mode
         open_private(home / DATABASE, "xb").close()
-    keep_private(home)
+    keep_private(home, new=not was_memory)
 
 
 def _is_begun(database: Path) -> bool:
@@ -94,16 +78,19 @@ def _is_begun(database: Path) -> bool:
     return False
 
 
-def keep_private(home: Path, *, deep: bool = False) -> int:
+def keep_private(home: Path, *, deep: bool = False, new: bool = False) -> int:
     """Remove the permissions of group and others from a home, which earlier versions left in place; return from how
     many files and folders.
 
     This looks at the home and what is directly in it, since nothing below can be reached then; `deep` looks at all of
     it. A folder set up to be shared (set-group-id, sticky), a user's whole home folder and a folder with files of other
-    programs keep their mode.
+    programs keep their mode. In a `new` home, only that of the folder itself is changed: this program made nothing
+    else that is there with permissions for others.
     """
     changed = 0
     for path, mode in exposed(home, deep=deep):
+        if new and path != home:
+            continue
         with suppress(OSError):
             path.chmod(mode & ~_OTHERS)
             changed += 1
@@ -132,19 +119,6 @@ def exposed(home: Path, *, deep: bool = True) -> Iterator[tuple[Path, int]]:
                     yield path, mode
 
 
-def is_ours(name: str) -> bool:
-    """Tell whether this program gives this name to a file or folder directly in a home."""
-    return name in _OURS or _OURS_TOO.fullmatch(name) is not None
-
-
-def foreign(home: Path) -> list[str]:
-    """Return the names in a home that are not of this program; none if it cannot be listed. Hidden files do not count:
-    systems and sync programs leave them in every folder."""
-    with suppress(OSError):
-        return sorted(path.name for path in home.iterdir() if not is_ours(path.name) and path.name[0] != ".")
-    return []
-
-
 def _folder_of_its_own(home: Path) -> Iterator[Path]:
     shared = home.stat().st_mode & stat.S_ISVTX
     whole = home.resolve() in (Path.home().resolve(), Path(home.anchor))
@@ -167,11 +141,18 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
         )
     if kept == stored:
         return
-    if is_there(home / IDENTITY):
-        logger.warning("%s %s; it is written again from the database", home / IDENTITY, _what_is_wrong(kept))
-    with suppress(OSError):  # a full disk must not prevent reading
+    file = home / IDENTITY
+    wrong = _what_is_wrong(kept) if is_there(file) else None
+    try:
+        if file.is_dir() and not file.is_symlink():
+            file.rmdir()  # only an empty one
         content = json.dumps({"home": stored[0], "key": stored[1].hex()}).encode()
-        write_whole(home / IDENTITY, content + b"\n")
+        write_whole(file, content + b"\n")
+    except OSError as error:  # a full disk must not prevent reading
+        logger.warning("%s %s and cannot be written: %s", file, wrong or "is missing", error.strerror or error)
+    else:
+        if wrong:
+            logger.warning("%s %s; it was written again from the database", file, wrong)
 
 
 def _stored_identity(con: apsw.Connection) -> tuple[str, bytes] | None:
@@ -193,7 +174,7 @@ def identity(home: Path) -> tuple[str, bytes] | None:
 def identity_problem(home: Path) -> str | None:
     """Return what is wrong with the identity in a file of a home; None if it is that of the database, or is missing:
     the next writer creates it."""
-    if not is_there(home / IDENTITY) or not (home / DATABASE).is_file():
+    if not is_there(home / IDENTITY) or not is_own(home / DATABASE):
         return None
     kept = identity(home)
     try:

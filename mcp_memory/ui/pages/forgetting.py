@@ -86,9 +86,9 @@ def _state(found: Tombstone) -> Element:
 
 
 def kinds_of(ids: Iterable[str]) -> Iterator[str]:
-    """Yield how many of these are turns, statements and tool results, in words."""
-    words = {"t": "item.gone_turns", "a": "item.gone_statements", "r": "item.gone_results"}
-    many = Counter(id[0] for id in ids)
+    """Yield how many of these are turns, statements, tool results and goals of tasks, in words."""
+    words = {"t": "item.gone_turns", "a": "item.gone_statements", "r": "item.gone_results", "0": "item.gone_goals"}
+    many = Counter("0" if id.isdecimal() else id[0] for id in ids)
     return (t(text, count=many[letter]) for letter, text in words.items() if many[letter])
 
 

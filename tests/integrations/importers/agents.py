@@ -25,7 +25,7 @@ IDS: dict[Agent, str] = {
 
 T = TypeVar("T")
 Step = tuple[str, ...]
-"""`("user", words)`, `("assistant", words)`, `("call", id, tool)`, `("result", id, text)` or `("summary", words)`."""
+"""`("user", words)`, or with several texts a message of several parts, `("assistant", words)`, `("call", id, tool)`, `("result", id, text)` or `("summary", words)`."""
 
 TALK: list[Step] = [
     ("user", "How many ships lie in the harbour?"),
@@ -53,6 +53,8 @@ def claude(steps: Sequence[Step], *, id: str = IDS["claude-code"], ids: str = "m
         match step:
             case ("user", words):
                 content, role = words, "user"
+            case ("user", *texts):
+                content, role = [{"type": "text", "text": text} for text in texts], "user"
             case ("assistant", words):
                 content, role = [{"type": "text", "text": words}], "assistant"
             case ("call", call, tool):
@@ -83,9 +85,9 @@ def codex(steps: Sequence[Step], *, id: str = IDS["codex"], ids: str = "turn") -
     context = "<environment_context>\n  <cwd>/work</cwd>\n</environment_context>"
     for n, step in enumerate(steps):
         match step:
-            case ("user", words):
+            case ("user", *texts):
                 lines.append(("turn_context", {"turn_id": f"{ids}-{n}"}))
-                lines += [("response_item", _item("user", text)) for text in (context, words)]
+                lines += [("response_item", _item("user", context)), ("response_item", _item("user", *texts))]
                 lines.append(("event_msg", {"type": "item_completed", "item": {"type": "UserMessage", "id": "x"}}))
             case ("assistant", words):
                 lines.append(("response_item", _item("assistant", words, id=f"msg_{n}")))
@@ -109,9 +111,9 @@ def codex(steps: Sequence[Step], *, id: str = IDS["codex"], ids: str = "turn") -
     ]
 
 
-def _item(role: str, words: str, **more: Any) -> dict[str, Any]:
+def _item(role: str, *texts: str, **more: Any) -> dict[str, Any]:
     kind = "input_text" if role == "user" else "output_text"
-    return {"type": "message", "role": role, "content": [{"type": kind, "text": words}], **more}
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text} for text in texts], **more}
 
 
 def gemini(steps: Sequence[Step], *, id: str = IDS["gemini"], ids: str = "g") -> list[dict[str, Any]]:
@@ -121,8 +123,8 @@ def gemini(steps: Sequence[Step], *, id: str = IDS["gemini"], ids: str = "g") ->
     for n, step in enumerate(steps):
         head = {"id": f"{ids}-{n}", "timestamp": at(n)}
         match step:
-            case ("user", words):
-                lines.append({**head, "type": "user", "content": [{"text": words}]})
+            case ("user", *texts):
+                lines.append({**head, "type": "user", "content": [{"text": text} for text in texts]})
             case ("assistant", words):
                 lines.append({**head, "type": "gemini", "content": words, "thoughts": [{"subject": "hm"}]})
             case ("call", call, tool):

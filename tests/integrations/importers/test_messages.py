@@ -90,6 +90,28 @@ def test_a_message_that_the_hook_missed_keeps_its_typed_words() -> None:
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+@pytest.mark.parametrize(
+    ("parts", "kept"),
+    [
+        (["open <private>", "quinceone", "</private> end"], ["open [private] end"]),
+        (["open <private>quinceone", "<ide_selection>quincetwo</ide_selection>", "quincethree"], ["open [private]"]),
+        (["open <private>", "<plan>", "quinceone", "</plan>", "</private> end"], ["open [private] end"]),
+        (["<private>", "quinceone", "</private>"], []),
+    ],
+    ids=["closed", "unclosed", "markup", "nothing else"],
+)
+def test_a_private_passage_that_spans_the_parts_of_a_message_is_not_stored(
+    client: Agent, parts: list[str], kept: list[str], tmp_path: Path
+) -> None:
+    home, last = tmp_path / "home", "The next message stays."
+    path = written(tmp_path, client, [("user", *parts), ("assistant", "Noted."), ("user", last)])
+    followed(home, path)
+    (said,) = turns(home).values()
+    assert [" ".join(text.split()) for role, text in said if role != "assistant"] == [*kept, last]
+    assert not [file for file in home.rglob("*") if file.is_file() and b"quince" in file.read_bytes()]
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
 def test_a_log_is_stored_with_the_typed_words_and_what_was_attached_apart(client: Agent, tmp_path: Path) -> None:
     home, message = tmp_path / "home", f"{ASKED}\nSome file without a heading:\n{RULE}"
     path = written(tmp_path, client, [("user", message), ("assistant", "It builds.")])

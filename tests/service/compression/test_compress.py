@@ -233,3 +233,13 @@ def test_no_text_in_place_of_another_is_over_its_limit(limit: int) -> None:
     shorter = shorter_arguments(given, ref="r-9f2c1a7b3d4e", limit=limit, counter=COUNTER)
     assert COUNTER.fits(shorter, limit)
     assert isinstance(json.loads(shorter), dict)
+
+
+def test_no_private_passage_of_a_removed_message_is_stored(program: Program) -> None:
+    private = ["open <private>", "quinceone " * 400, "</private> end"]
+    message = {"role": "user", "content": [{"type": "text", "text": text} for text in private]}
+    first, *later = anthropic(long_talk(12))
+    assert program.compress([first, {"role": "assistant", "content": "…"}, message, *later], 3_000).edits
+    folder = program.store.folder(program.space)
+    assert not [path for path in folder.rglob("*") if path.is_file() and b"quince" in path.read_bytes()]
+    assert "[private]" in program.stored()
