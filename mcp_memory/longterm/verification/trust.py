@@ -224,9 +224,10 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
     """Return what a statement in the user's name rests on; `text` is all that it says."""
     rules = _rules_of(atom)
     near = _users_words(store, space, atom.text, embed)
-    words = own_words(atom.text, near.said, rule=bool(rules))
+    claim = _about_the_user(atom.text, near.name)
+    words = own_words(claim, near.said, rule=bool(rules))
     if not words and rules and atom.kind == "persona":  # "The user always reads the last page"
-        words = own_words(atom.text, near.said, rule=False)
+        words = own_words(claim, near.said, rule=False)
         rules = [rule for rule in rules if rule != atom.text] if words else rules
     is_exact = bool(words) and _is_exact(atom, rules, words, near.name)
     if words and (is_exact or rules or _is_about_the_user(atom)):
@@ -248,10 +249,15 @@ def _is_exact(atom: NewAtom, rules: Sequence[str], words: Sequence[Said], name: 
     if rules:
         return all(supports_rule(rule, [one.text for one in words]) for rule in rules)
     names = [name or USER_NOUN]
-    text = atom.text if not name else re.sub(rf"\b{re.escape(name)}\b", USER_NOUN, atom.text)
+    text = _about_the_user(atom.text, name)
     if not supports_trait(text, words, names=names):
         return False
     return not (atom.entity and atom.relation and atom.value) or _states_fact(atom, words, name)
+
+
+def _about_the_user(text: str, name: str | None) -> str:
+    """Return a statement with "the user" in place of the user's name."""
+    return text if not name else re.sub(rf"\b{re.escape(name)}\b", USER_NOUN, text)
 
 
 def _states_fact(atom: NewAtom, words: Sequence[Said], name: str | None) -> bool:
@@ -259,10 +265,10 @@ def _states_fact(atom: NewAtom, words: Sequence[Said], name: str | None) -> bool
     entity, relation, value = atom.entity or "", (atom.relation or "").replace("_", " "), atom.value or ""
     said = " ".join(map(str, words))
     is_user = fold(entity) in name_words("user")
-    if is_user and relation.endswith("name") and name and fold(value) == fold(name):
-        return True
     has_value = terms_of(value) <= known_terms(said) and set(_DIGITS.findall(value)) <= set(_DIGITS.findall(said))
     is_named = is_user or bool(terms_of(entity) & known_terms(said))
+    if is_user and relation.endswith("name"):  # "I'm Maya" has no word for it
+        return has_value
     if not (has_value and is_named and names_relation(relation, said)):
         return False
     if not is_user:  # the statement names them, and was compared with the words
