@@ -84,13 +84,16 @@ def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> list[Said]
 
     A short answer comes with its question as `before`. With `rule`, only words that state a standing rule count.
     """
-    turns = [turn for turn in said if not is_joke(turn.text)]
+    parts = _clauses(statement)
+    # What no sentence of a turn can be near to is not worth the cost of judging its rules.
+    near = (turn for turn in said if any(is_near(part, str(turn)) for part in (statement, *parts)))
+    turns = [turn for turn in near if not is_joke(turn.text)]
     candidates = [words for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
     candidates = [words for words in candidates if len(words.text) <= _LONGEST]
-    parts = [_best(part, candidates) for part in _clauses(statement)]
-    found = list(dict.fromkeys(filter(None, parts)))
+    each = [_best(part, candidates) for part in parts]
+    found = list(dict.fromkeys(filter(None, each)))
     whole = _best(statement, candidates)
-    if all(parts) and len(found) <= _MOST_SENTENCES and (len(found) > 1 or whole is None):
+    if all(each) and len(found) <= _MOST_SENTENCES and (len(found) > 1 or whole is None):
         return found
     return [whole] if whole else []
 
