@@ -5,9 +5,9 @@ heading, and whoever wrote an attached file may have put a closing tag or a head
 last closing tag of its name, and a heading reaches to the end of the message. The only exception is a message that
 begins with a heading: there the user's request follows the last heading that announces it. What is in doubt counts as
 attached: it is stored and found, as a tool's text. So a tag around files or pages that begins a line and is never
-closed reaches to the end of the message too. A tag that a sentence mentions ("What does <document> mean?"), any tag between
-backticks, one that is closed within its line, and markup within a code fence stay with the typed words: people write
-all of these.
+closed reaches to the end of the message too. What people write themselves stays with the typed words: a tag that a
+sentence mentions ("What does <document> mean?"), any tag between backticks, one that is closed within its line, and
+markup within a code fence.
 
 The names of tags that only clients write, and the headings, are in `words/host.txt`. Takes linear time.
 """
