@@ -1,19 +1,19 @@
 """Stand-ins that quote no instructions: what a result orders a model to do is counted, not shown.
 
 A summary and a preview are read with every later prompt, so a sentence there that reads like an instruction to a model
-(`suspicion`) would be repeated to it. `quiet_synopsis` describes the result without those passages and says how many
-there are. Only what the stand-in would show is judged, each sentence, quoted value, line and pair of lines as a whole,
-however much of it would be shown. What a passage shows is found by its letters alone, so that markup, invisible
-characters and scripts without spaces make no difference. The finished summary and the lines of the preview are judged
-too, for a description may decode or join what the result disguises or parts. `expand_node` still shows everything.
-Ordinary log lines, usage lines and hints are no instructions to a model.
+(`suspicion`) would be repeated to it. `quiet_synopsis` leaves such passages out of the description and counts them. It
+judges only passages that the stand-in would show, and each of them as a whole: sentences, lines and pairs of lines, or
+the values of JSON. The letters of a passage are compared with those of the stand-in, so markup, invisible characters
+and scripts without spaces make no difference. The finished summary and preview are judged too, because a description
+may decode or join what the result disguises or splits. `expand_node` still shows everything. Ordinary log lines, usage
+lines and hints are no instructions to a model.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from html import unescape
 from itertools import pairwise
@@ -21,23 +21,21 @@ from itertools import pairwise
 from mcp_memory.core.text import plain
 from mcp_memory.shortterm.synopsis.page import clip
 from mcp_memory.shortterm.synopsis.synopsis import Synopsis
-from mcp_memory.suspicion.flags import flags_of
+from mcp_memory.suspicion.flags import Flag, flags_of
 
 __all__ = ["quiet_synopsis"]
 
 _HEAD, _TAIL = 200_000, 50_000  # characters in which the shown passages are looked for
 _SHORTEST, _LONGEST = 6, 1_200  # letters of a passage; characters of it
 _RUN = 12  # letters in a row by which a passage is found in a stand-in
+_BEGINNING = 20  # characters by which one is found that is disguised
 _FEWEST_WORDS, _SHARE = 4, 0.4  # words of a passage, and the share of them that key words of a preview repeat
 _MOST = 400  # passages of a size that are judged in a round
 _ROUNDS = 4  # without the passages of one round others are shown
-_PASSAGES = (
-    (re.compile(r"(?:[^\n\"<>.!?。！？\\]|[.!?](?!\s|\\n)|\\(?!n))+[.!?。！？]?"), True),  # a sentence
-    (re.compile(r'"(?P<passage>(?:[^"\\\n]|\\.|"")+)"'), False),  # a quoted value
-    (re.compile(r"(?P<passage>[^\n]+)"), False),
-    (re.compile(r"(?m)^(?=(?P<passage>[^\n]+\n\n?[^\n]+))"), False),
-)
-"""Passages of each size, and whether their meaning is judged, which takes most of the time."""
+_SENTENCE = re.compile(r"(?:[^\n\"<>.!?。！？\\]|[.!?](?!\s|\\n)|\\(?!n))+[.!?。！？]?")
+_VALUE = re.compile(r'"(?P<passage>(?:[^"\\\n]|\\.)+)"')
+_LINE = re.compile(r"(?P<passage>[^\n]+)")
+_PAIR = re.compile(r"(?m)^(?=(?P<passage>[^\n]+\n\n?[^\n]+))")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _TOKEN = re.compile(r"[^\s\d!-/:-@\[-`{-~…]+")
 _LONG_WORD = 4  # letters
@@ -53,7 +51,8 @@ def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_cha
     lines = text.count("\n") + 1
     left_out = 0
     for _ in range(_ROUNDS):
-        orders = _orders(text, _Shown.of(f"{made.summary}\n{made.preview}"))
+        sizes = (_SENTENCE, _VALUE) if made.kind in ("json", "jsonl") else (_SENTENCE, _LINE, _PAIR)  # JSON stays JSON
+        orders = _orders(text, _Shown.of(f"{made.summary}\n{made.preview}"), sizes)
         if not orders:
             break
         left_out += len(orders)
@@ -77,19 +76,25 @@ def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_cha
     )
 
 
-def _orders(text: str, shown: _Shown) -> list[tuple[int, int]]:
-    """Return the spans of the smallest passages that a stand-in shows and that read like instructions, in order."""
+def _orders(text: str, shown: _Shown, sizes: Iterable[re.Pattern[str]]) -> list[tuple[int, int]]:
+    """Return the spans of the smallest passages that a stand-in shows and that read like instructions, in order.
+
+    The meaning of sentences alone is judged, which takes most of the time. A tag of a call is no sentence: what follows
+    it belongs to it.
+    """
     orders: list[tuple[int, int]] = []
     judged: set[str] = set()
-    for pattern, meaning in _PASSAGES:
+    for pattern in sizes:
         spans: dict[str, list[tuple[int, int]]] = {}
         for start, end in _spans(pattern, text):
             passage = text[start:end].strip()
             if passage in spans or (len(spans) < _MOST and passage not in judged and shown.has(passage)):
                 spans.setdefault(passage, []).append((start, end))
-        judged.update(spans)
-        suspicions = flags_of([(passage, "tool") for passage in spans], meaning=meaning)
-        for span in (span for some, found in zip(spans.values(), suspicions, strict=True) if found for span in some):
+        suspicions = flags_of([(passage, "tool") for passage in spans], meaning=pattern is _SENTENCE)
+        calls = {("call",)} if pattern is _SENTENCE else set[tuple[Flag, ...]]()
+        found = {passage for passage, flags in zip(spans, suspicions, strict=True) if flags and flags not in calls}
+        judged |= spans.keys() - {passage for passage, flags in zip(spans, suspicions, strict=True) if flags in calls}
+        for span in (span for passage in spans if passage in found for span in spans[passage]):
             at = bisect(orders, span)
             if (at == 0 or orders[at - 1][1] <= span[0]) and (at == len(orders) or span[1] <= orders[at][0]):
                 orders.insert(at, span)
@@ -106,20 +111,23 @@ def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The letters and the words of a stand-in."""
+    """A stand-in on one line, its letters, and its words."""
 
+    text: str
     letters: str
     words: Set[str]
 
     @staticmethod
     def of(text: str) -> _Shown:
-        return _Shown(_letters(text), _words(text))
+        return _Shown(" ".join(text.split()), _letters(text), _words(text))
 
     def has(self, passage: str) -> bool:
         """Tell whether a stand-in shows a part of a passage, or some of its words."""
         letters = _letters(passage)
         if len(letters) < _SHORTEST:
             return False
+        if passage[:_BEGINNING] in self.text:
+            return True
         starts = range(0, max(1, len(letters) - _RUN + 1), _RUN)
         if any(letters[start : start + _RUN] in self.letters for start in starts):
             return True
