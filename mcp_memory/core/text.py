@@ -172,6 +172,15 @@ def one_line(text: str, limit: int) -> str:
     return clean if len(clean) <= limit else clean[: limit - 1].rstrip() + "…"
 
 
+_BULLET = re.compile(r"\s*(?:[-*+•‣▪◦–]\s+(?:\[[ xX]?\]\s+)?)+(?=\S)")
+
+
+def without_bullet(text: str) -> str:
+    """Return a text without the mark of a list that begins it: `- ` or `* [ ] `. Numbers stay: they may be dates."""
+    bullet = _BULLET.match(text)
+    return text[bullet.end() :] if bullet else text
+
+
 # --- times ------------------------------------------------------------------------------------------
 
 

@@ -4,8 +4,10 @@ Only typed words count as the user's. Clients write attachments into the user's 
 heading, and whoever wrote an attached file may have put a closing tag or a heading into it. So a block reaches to the
 last closing tag of its name, and a heading reaches to the end of the message. The only exception is a message that
 begins with a heading: there the user's request follows the last heading that announces it. What is in doubt counts as
-attached: it is stored and found, as a tool's text. A tag that is closed within its line, and markup within a code
-fence, stay with the typed words: people write both.
+attached: it is stored and found, as a tool's text. So a tag around files or pages that begins a line and is never
+closed reaches to the end of the message too. What people write themselves stays with the typed words: a tag that a
+sentence mentions ("What does <document> mean?"), any tag between backticks, one that is closed within its line, and
+markup within a code fence.
 
 The names of tags that only clients write, and the headings, are in `words/host.txt`. Takes linear time.
 """
@@ -33,9 +35,13 @@ _OPENING = re.compile(r"(?m)(?:(?P<lead>^[ \t>*-]*+)|)(?P<bracket>[<\[])(?P<name
 _CLOSING = re.compile(r"(?P<bracket>[<\[])/[ \t]*(?P<name>[A-Za-z][\w.:-]*+)[^<>\[\]\n]{0,200}[>\]]")
 _HEADING = re.compile(r"(?m)^[ \t]*+#{1,6}[ \t]*+[^\s#]")
 _FENCE = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})")
+_REST_OF_TAG = re.compile(r"[^\n>\]]{0,400}+(?P<empty>(?<=/))?[>\]]")
+_MENTIONED = re.compile(r"[ \t]+\S|[,.;:?!)\"'”’»]")
+"""What follows a tag that a sentence mentions; the text in a tag follows at once, or in the next line."""
 _FORMATTING = re.compile("a|abbr|b|br|code|del|em|font|i|ins|kbd|mark|q|s|small|span|strike|strong|sub|sup|u|var")
 """Tags of running text, which open no block."""
 _ROUNDS = 4
+_LONGEST_MENTION = 400  # characters of a line before and after a tag that are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,27 +137,49 @@ def _blocks(text: str, *, only_clients: bool = False) -> Iterator[_Block]:
                 last, count = closings.get((tag["bracket"], tag["name"].lower()), (0, 0))
                 following = bisect(lines, start)
                 is_in_a_line = following == len(lines) or lines[following] >= last
-                block = _tagged(text, tag, last, count, is_in_a_line=is_in_a_line, only_clients=only_clients)
+                block = _tagged(
+                    text, tag, last, count, is_in_a_line=is_in_a_line, is_in_fence=fence > 0, only_clients=only_clients
+                )
         if block is not None and block.end > fence:
             yield block
             reached = block.end
 
 
 def _tagged(
-    text: str, tag: re.Match[str], last: int, count: int, *, is_in_a_line: bool, only_clients: bool
+    text: str, tag: re.Match[str], last: int, count: int, *, is_in_a_line: bool, is_in_fence: bool, only_clients: bool
 ) -> _Block | None:
     """Return the block that a tag opens, if any. `last` is the end of the last of `count` tags that close it."""
     start, name, begins_line = tag.start("bracket"), tag["name"].lower(), tag["lead"] is not None
     is_of_client = tag["bracket"] == "<" and _pattern("CLIENT_TAGS").fullmatch(name) is not None
     if name == TAG or (only_clients and not is_of_client):  # recalled blocks are removed at admission
         return None
-    if last <= start:
-        return _Block(start, len(text)) if is_of_client and begins_line else None
+    if _is_in_backticks(text, tag):
+        return None
     is_material = _pattern("MATERIAL_TAGS").fullmatch(name) is not None
+    rest = _REST_OF_TAG.match(text, tag.end("name"))
+    if last <= start:
+        is_open = is_of_client or (is_material and not is_in_fence and _opens_alone(text, tag, rest))
+        return _Block(start, len(text)) if is_open and begins_line else None
+    if not is_of_client and not begins_line and rest and _MENTIONED.match(text, rest.end()):
+        return None
     is_known = is_of_client or is_material
     if not is_known and (_FORMATTING.fullmatch(name) or (is_in_a_line and not begins_line)):
         return None
     return _Block(start, last, is_notice=is_of_client and count == 1 and not is_material)
+
+
+def _is_in_backticks(text: str, tag: re.Match[str]) -> bool:
+    start = tag.start("bracket")
+    before = text[max(0, start - _LONGEST_MENTION) : start].rpartition("\n")[2]
+    after = text[tag.end() : tag.end() + _LONGEST_MENTION].partition("\n")[0]
+    return before.count("`") % 2 == 1 and "`" in after
+
+
+def _opens_alone(text: str, tag: re.Match[str], rest: re.Match[str] | None) -> bool:
+    """Tell whether a tag that is never closed opens a block: `<file …>`, or `[file …]` alone in its line."""
+    if rest is None or rest["empty"] is not None:
+        return False
+    return tag["bracket"] == "<" or text[rest.end() : rest.end() + _LONGEST_MENTION].partition("\n")[0].strip() == ""
 
 
 def _closes_client_tags(text: str) -> bool:

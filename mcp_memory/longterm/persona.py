@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, well_formed
+from mcp_memory.core.text import one_line, well_formed, without_bullet
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.page_lines import SAID, STATEMENT, LineChanges, dated_statements, numbered, patched
@@ -251,7 +251,7 @@ def _closing(old: Atom, newer: Atom | None) -> str:
 
 
 def _said(atom: Atom, limit: int) -> str:
-    text = one_line(atom.text, limit)
+    text = one_line(without_bullet(atom.text), limit)
     return f"{ATTRIBUTION[atom.source]}: {text}" if ATTRIBUTION[atom.source] else text
 
 

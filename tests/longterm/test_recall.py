@@ -236,6 +236,17 @@ def test_an_echo_gives_way_to_the_words_that_it_repeats(hand: ByHand) -> None:
     assert other
 
 
+@pytest.mark.parametrize("mark", ["- ", "* ", "• ", "- [ ] ", "- - "])
+async def test_a_statement_is_shown_without_the_mark_of_the_list_that_it_comes_from(memory: Memory, mark: str) -> None:
+    await memory.remember(f"{mark}Always sign commits", kind="instruction", typed=True)
+    await memory.remember(f"{mark}Keeps 3 - 4 goats", typed=True)
+    await memory.remember("3. Mai: moves to Bergen", kind="episodic", typed=True)
+    recalled = await memory.recall("Commit the list of goats, and what is on 3. Mai")
+    shown = f"{recalled.stable}\n{recalled.dynamic}"
+    assert all(statement in shown for statement in ("Always sign commits", "Keeps 3 - 4 goats", "3. Mai: moves"))
+    assert not any(f" {mark}{statement}" in shown for statement in ("Always sign", "Keeps 3"))
+
+
 async def test_a_rule_that_the_user_stated_is_quoted_with_its_turn_and_an_assistants_is_not(memory: Memory) -> None:
     said = [
         NewTurn(role="user", content="4 GB, so small. Never use an ORM in this repo."),

@@ -238,6 +238,18 @@ _CLAUDE_AFTER_SUMMARY = re.compile(
     re.DOTALL,
 )
 
+_ANSWERED = re.compile(r"(?:User has answered your questions?|Your questions? ha(?:s|ve) been answered)\b[^:\n]{0,40}:")
+_ANSWER = re.compile(
+    r'"(?P<question>[^"]+)"="(?P<answer>.*?)"(?=, "|\. You can now|[.,]?\s*$| user notes| selected)', re.DOTALL
+)
+_REFUSED = re.compile(
+    r"The user doesn't want to (?:proceed with this tool use|take this action right now)\b[^\n]{0,300}"
+    r"To tell you how to proceed, the user said:"
+)
+_AFTER_REFUSAL = "\n\nNote: The user's next message may contain a correction"
+_ASKS_BACK = re.compile(r"The user wants to clarify these questions\.")
+"""How Claude Code words the button by which a user asks back instead of answering."""
+
 
 def is_claude_code_line(value: Any) -> bool:
     line = object_of(value)
@@ -296,12 +308,49 @@ def _claude_prompt(line: _Line) -> Iterator[LogRecord]:
             tool, arguments = line.state.answered(call)
             text = "\n".join(line.texts(block.get("content")))
             yield from line.result(call, tool, arguments, text, _PERSISTED.match(text))
+            if _is_by_person(line.fields):
+                is_error = block.get("is_error") is True
+                yield from _claude_refusal(line, tool, text) if is_error else _claude_answers(line, tool, text)
     if line.fields.get("isCompactSummary") is True:
         yield from line.summary(summary_of(without_private(_said(line.texts(content)))))
     elif _is_by_person(line.fields):
         parts = without_private_parts(line.texts(content))
         said = [part for part in parts if not part.lstrip().startswith(_MARK)]
         yield from line.message(said, id=log_id(line.fields.get("uuid")))
+
+
+def _claude_answers(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]:
+    """Yield the questions that the agent asked in a dialogue, each before the user's answer."""
+    if tool != "AskUserQuestion":
+        return
+    outcome = part_of(line.fields, "toolUseResult")
+    answers = object_of(outcome.get("answers")) or (
+        {found["question"]: found["answer"] for found in _ANSWER.finditer(text)} if _ANSWERED.match(text) else {}
+    )
+    notes = part_of(outcome, "annotations")
+    uuid = log_id(line.fields.get("uuid"))
+    for at, (question, answer) in enumerate(answers.items()):
+        typed = [part for part in (answer, part_of(notes, question).get("notes")) if isinstance(part, str)]
+        id = uuid if at == 0 or uuid is None else log_id(f"{uuid}/{at}")
+        yield from line.turn("assistant", question, id=None if uuid is None else log_id(f"{uuid}/asked-{at}"))
+        yield from line.message(line.texts(typed), id=id)
+
+
+def _claude_refusal(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]:
+    """Yield what the user typed when they refused a tool call.
+
+    A server's error message may imitate a refusal, and so may a command's output in clients before version 2, which put
+    no exit code before it. These count only where the log says that the user refused the call.
+    """
+    denial = line.fields.get("toolDenialKind")
+    is_old = str(line.fields.get("version", "")).startswith(("0.", "1."))
+    may_imitate = not tool or tool.startswith("mcp__") or (tool == "Bash" and is_old)
+    is_refused = denial == "user-rejected" or (denial is None and not may_imitate)
+    refusal = _REFUSED.match(text)
+    if is_refused and refusal:
+        typed = text[refusal.end() :].partition(_AFTER_REFUSAL)[0].strip()
+        if not _ASKS_BACK.match(typed):
+            yield from line.message([typed], id=log_id(line.fields.get("uuid")))
 
 
 def _is_by_person(line: Mapping[str, Any]) -> bool:
@@ -371,11 +420,13 @@ def _codex_item(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRecord]:
         case "message" if item.get("role") in ("user", "assistant") and not _is_by_program(line.fields, item):
             parts = line.texts(item.get("content"), _CODEX_TEXT)
             parts = [part for part in parts if part.strip() and not _is_context(item, part)]
-            if parts:
+            is_by_user = item["role"] == "user"
+            if is_by_user and parts and (before := _CODEX_BEFORE_SUMMARY.match(parts[0].lstrip())):
+                yield from line.summary(_said([parts[0].lstrip()[before.end() :], *parts[1:]]).strip())
+            elif parts:
                 line.state.count += 1  # some models give the first message of every conversation the same id
                 turn = log_id(part_of(item, _BESIDE).get("turn_id")) or line.state.turn
                 id = f"{turn}/{log_id(item.get('id')) or line.state.count}"
-                is_by_user = item["role"] == "user"
                 yield from line.message(parts, id=id) if is_by_user else line.turn("assistant", _said(parts), id=id)
         case "function_call":
             line.state.called(call, _tool_name(item), _arguments(item.get("arguments")))

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.core.text import one_line
+from mcp_memory.core.text import one_line, without_bullet
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import fold
@@ -82,7 +82,7 @@ def _is_released(desk: SearchContext, id: str) -> bool:
 
 def statement_line(atom: Atom) -> str:
     """Return an atom's statement as both blocks show it."""
-    return one_line(atom.text, _ATOM_CHARS)
+    return one_line(without_bullet(atom.text), _ATOM_CHARS)
 
 
 def is_shown_in(atom: Atom, text: str) -> bool:
@@ -158,7 +158,8 @@ def of_rule(turn: Turn, width: int) -> RecallLine | None:
     said = turn.content
     if len(said) > width:
         said = " … ".join(said[rule.start : rule.end] for rule in rules)
-    return _said(turn, "rule", f"{_head(turn.id, f'{turn.said_at:%Y-%m-%d}')} {mask(one_line(said, width))}")
+    shown = mask(one_line(without_bullet(said), width))
+    return _said(turn, "rule", f"{_head(turn.id, f'{turn.said_at:%Y-%m-%d}')} {shown}")
 
 
 def _said(turn: Turn, group: Group, text: str) -> RecallLine:

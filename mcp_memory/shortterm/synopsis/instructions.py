@@ -1,80 +1,155 @@
 """Stand-ins that quote no instructions: what a result orders a model to do is counted, not shown.
 
 A summary and a preview are read with every later prompt, so a sentence there that reads like an instruction to a model
-(`suspicion`) would be repeated to it. `quiet_synopsis` describes the result without those sentences and says how many
-there are. Only the sentences that the stand-in would show are judged, each whole, however much of it would be shown;
-`expand_node` still shows everything. Ordinary log lines, usage lines and hints are no instructions to a model.
+(`suspicion`) would be repeated to it. `quiet_synopsis` leaves such passages out of the description and counts them. It
+judges only passages that the stand-in would show, and each of them as a whole: sentences, lines and pairs of lines, or
+the values of JSON. The letters of a passage are compared with those of the stand-in, so markup, invisible characters
+and scripts without spaces make no difference. The finished summary and preview are judged too, because a description
+may decode or join what the result disguises or splits. `expand_node` still shows everything. Ordinary log lines, usage
+lines and hints are no instructions to a model.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Set
-from dataclasses import replace
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass, replace
+from html import unescape
+from itertools import pairwise
 
+from mcp_memory.core.text import plain
 from mcp_memory.shortterm.synopsis.page import clip
 from mcp_memory.shortterm.synopsis.synopsis import Synopsis
-from mcp_memory.suspicion.flags import flags_of
+from mcp_memory.suspicion.flags import Flag, flags_of
 
 __all__ = ["quiet_synopsis"]
 
-_HEAD, _TAIL = 200_000, 50_000  # characters in which the shown sentences are looked for
-_SHORTEST = 12  # characters of a sentence
-_BEGINNING = 20  # characters of a sentence by which it is found in a stand-in
-_FEWEST_WORDS, _SHARE = 4, 0.4  # words of a sentence, and the share of them that key words of a preview repeat
-_MOST = 400  # sentences that are judged
-_WORD = re.compile(r"[^\W\d_]{4,}|[\u3040-\u30ff\u3400-\u9fff]{2}")
-_ROUNDS = 4  # without the sentences of one round others are shown
-_SEGMENT = re.compile(r"(?:[^\n\"<>.!?。！？\\]|[.!?](?!\s|\\n)|\\(?!n))+[.!?。！？]?")
+_HEAD, _TAIL = 200_000, 50_000  # characters in which the shown passages are looked for
+_SHORTEST, _LONGEST = 6, 1_200  # letters of a passage; characters of it
+_RUN = 12  # letters in a row by which a passage is found in a stand-in
+_BEGINNING = 20  # characters by which one is found that is disguised
+_FEWEST_WORDS, _SHARE = 4, 0.4  # words of a passage, and the share of them that key words of a preview repeat
+_MOST = 400  # passages of a size that are judged in a round
+_ROUNDS = 4  # without the passages of one round others are shown
+_SENTENCE = re.compile(r"(?:[^\n\"<>.!?。！？\\]|[.!?](?!\s|\\n)|\\(?!n))+[.!?。！？]?")
+_VALUE = re.compile(r'"(?P<passage>(?:[^"\\\n]|\\.)+)"')
+_LINE = re.compile(r"(?P<passage>[^\n]+)")
+_PAIR = re.compile(r"(?m)^(?=(?P<passage>[^\n]+\n\n?[^\n]+))")
+_NO_LETTERS = re.compile(r"[\W\d_]+")
+_TOKEN = re.compile(r"[^\s\d!-/:-@\[-`{-~…]+")
+_LONG_WORD = 4  # letters
+_ALPHABETIC = "\u0530"  # the scripts below it (Latin, Greek, Cyrillic) part words that have a few letters each
 
 
 def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_chars: int | None = None) -> Synopsis:
-    """Return the description of a text without the sentences that read like instructions, and with their number.
+    """Return the description of a text without the passages that read like instructions, and with their number.
 
     Its preview has at most `budget_chars` characters, where there is a budget.
     """
     made = describe(text)
+    lines = text.count("\n") + 1
     left_out = 0
     for _ in range(_ROUNDS):
-        orders = _orders(text, f"{made.summary}\n{made.preview}")
+        sizes = (_SENTENCE, _VALUE) if made.kind in ("json", "jsonl") else (_SENTENCE, _LINE, _PAIR)  # JSON stays JSON
+        orders = _orders(text, _Shown.of(f"{made.summary}\n{made.preview}"), sizes)
         if not orders:
             break
         left_out += len(orders)
         for start, end in reversed(orders):
             text = f"{text[:start]}…{text[end:]}"
         made = describe(text)
+    shown = made.preview.split("\n")
+    summary, *suspect = map(any, flags_of([(line, "tool") for line in (made.summary, *shown)]))
+    left_out = max(left_out, sum(suspect), summary)
     if not left_out:
         return made
     note = f"{left_out} line{'s read' if left_out > 1 else ' reads'} like instructions; expand to see them"
-    shown = "\n".join(line for line in made.preview.split("\n") if not any(flags_of([(line, "tool")])))
+    preview = "\n".join(line for line, is_order in zip(shown, suspect, strict=True) if not is_order)
     if budget_chars is not None:
-        shown = clip(shown, max(0, budget_chars - len(note) - 1))
+        preview = clip(preview, max(0, budget_chars - len(note) - 1))
         note = clip(note, budget_chars)
-    return replace(made, preview=f"{shown}\n{note}".lstrip("\n"))
+    return replace(
+        made,
+        summary=f"{made.kind} of {lines:,} line{'s' if lines > 1 else ''}" if summary else made.summary,
+        preview=f"{preview}\n{note}".lstrip("\n"),
+    )
 
 
-def _orders(text: str, shown: str) -> list[tuple[int, int]]:
-    """Return the spans of the sentences that a stand-in shows and that read like instructions, in their order."""
-    squeezed, words = " ".join(shown.split()), set(_WORD.findall(shown.lower()))
-    spans: dict[str, list[tuple[int, int]]] = {}
-    for start, end in _segments(text):
-        sentence = " ".join(text[start:end].split())
-        if sentence in spans or (len(spans) < _MOST and _is_shown(sentence, squeezed, words)):
-            spans.setdefault(sentence, []).append((start, end))
-    suspicions = flags_of([(sentence, "tool") for sentence in spans])
-    return sorted(span for some, found in zip(spans.values(), suspicions, strict=True) if found for span in some)
+def _orders(text: str, shown: _Shown, sizes: Iterable[re.Pattern[str]]) -> list[tuple[int, int]]:
+    """Return the spans of the smallest passages that a stand-in shows and that read like instructions, in order.
+
+    The meaning of sentences alone is judged, which takes most of the time. A tag of a call is no sentence: what follows
+    it belongs to it.
+    """
+    orders: list[tuple[int, int]] = []
+    judged: set[str] = set()
+    for pattern in sizes:
+        spans: dict[str, list[tuple[int, int]]] = {}
+        for start, end in _spans(pattern, text):
+            passage = text[start:end].strip()
+            if passage in spans or (len(spans) < _MOST and passage not in judged and shown.has(passage)):
+                spans.setdefault(passage, []).append((start, end))
+        suspicions = flags_of([(passage, "tool") for passage in spans], meaning=pattern is _SENTENCE)
+        calls = {("call",)} if pattern is _SENTENCE else set[tuple[Flag, ...]]()
+        found = {passage for passage, flags in zip(spans, suspicions, strict=True) if flags and flags not in calls}
+        judged |= spans.keys() - {passage for passage, flags in zip(spans, suspicions, strict=True) if flags in calls}
+        for span in (span for passage in spans if passage in found for span in spans[passage]):
+            at = bisect(orders, span)
+            if (at == 0 or orders[at - 1][1] <= span[0]) and (at == len(orders) or span[1] <= orders[at][0]):
+                orders.insert(at, span)
+    return orders
 
 
-def _is_shown(sentence: str, shown: str, words: Set[str]) -> bool:
-    """Tell whether a stand-in shows the beginning of a sentence, or some of its words."""
-    if sentence[:_BEGINNING] in shown:
-        return True
-    own = set(_WORD.findall(sentence.lower()))
-    return len(own) >= _FEWEST_WORDS and len(own & words) >= _SHARE * len(own)
-
-
-def _segments(text: str) -> Iterator[tuple[int, int]]:
+def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    group = "passage" if "passage" in pattern.groupindex else 0
     for begin, end in ((0, _HEAD), (max(_HEAD, len(text) - _TAIL), len(text))):
-        for found in _SEGMENT.finditer(text, begin, min(end, len(text))):
-            if len(found[0].strip()) >= _SHORTEST:
-                yield found.span()
+        for found in pattern.finditer(text, begin, min(end, len(text))):
+            if len(found[group]) <= _LONGEST or group == 0:
+                yield found.span(group)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A stand-in on one line, its letters, and its words."""
+
+    text: str
+    letters: str
+    words: Set[str]
+
+    @staticmethod
+    def of(text: str) -> _Shown:
+        return _Shown(" ".join(text.split()), _letters(text), _words(text))
+
+    def has(self, passage: str) -> bool:
+        """Tell whether a stand-in shows a part of a passage, or some of its words."""
+        letters = _letters(passage)
+        if len(letters) < _SHORTEST:
+            return False
+        if passage[:_BEGINNING] in self.text:
+            return True
+        starts = range(0, max(1, len(letters) - _RUN + 1), _RUN)
+        if any(letters[start : start + _RUN] in self.letters for start in starts):
+            return True
+        words = _words(passage)
+        return len(words) >= _FEWEST_WORDS and len(words & self.words) >= _SHARE * len(words)
+
+
+def _letters(text: str) -> str:
+    return _NO_LETTERS.sub("", _as_it_looks(text))
+
+
+def _words(text: str) -> set[str]:
+    """Return the longer words of a text; of scripts with short words or without spaces, every two letters."""
+    words: set[str] = set()
+    for token in _TOKEN.findall(_as_it_looks(text)):
+        letters = _NO_LETTERS.sub("", token)
+        if letters and letters[0] >= _ALPHABETIC:
+            words.update(map("".join, pairwise(letters)))
+        elif len(letters) >= _LONG_WORD:
+            words.add(letters)
+    return words
+
+
+def _as_it_looks(text: str) -> str:
+    return plain(unescape(text) if "&" in text else text).casefold()

@@ -135,6 +135,10 @@ def test_a_compaction_is_a_summary_without_what_introduces_it() -> None:
     (turn,) = heard(META, line("compacted", message=f"{before}Summary: three berths."))
     assert isinstance(turn, ImportedTurn)
     assert (turn.role, turn.name, turn.content) == ("system", "summary", "Summary: three berths.")
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"{before}Three berths."}]}
+    (said,) = heard(META, line("response_item", **item))
+    assert isinstance(said, ImportedTurn)
+    assert (said.role, said.name, said.content) == ("system", "summary", "Three berths.")
     assert heard(META, line("compacted", message="", replacement_history=[])) == []
 
 
