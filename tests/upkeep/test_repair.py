@@ -315,6 +315,7 @@ def test_a_folder_in_the_place_of_the_file_that_says_which_memory_this_is_is_nam
     held = path.read_bytes()
     path.unlink()
     path.mkdir()
+    (path / "kept.txt").touch()
     assert [line.split()[0] for line in problems(home)] == ["identity.json"]
     done = repaired(home)
     assert done.mended == ["identity.json was no file: it is written anew, what was there kept."]

@@ -37,7 +37,7 @@ from mcp_memory.longterm.verification.comparison import (
     words_in,
 )
 from mcp_memory.longterm.verification.frame import is_joke
-from mcp_memory.longterm.verification.support import accepted_offer
+from mcp_memory.longterm.verification.support import accepted_offer, lacks_a_number
 
 __all__ = ["Said", "is_near", "is_personal", "own_words", "question_of"]
 
@@ -115,6 +115,8 @@ def is_near(statement: str, words: str) -> bool:
 
 def _nearness(statement: str, words: _Words) -> float | None:
     """Return how near words are to a statement, or None where they are about something else."""
+    if lacks_a_number(statement, words.text):
+        return None
     near, near_abroad = (_IMPERSONAL, _IMPERSONAL_ABROAD) if words.is_impersonal else (_NEAR, _NEAR_ABROAD)
     share = share_of(statement, known_terms(words.text)) if terms_of(statement) else 0.0
     meaning = nearest(statement, pieces_of(words.text))

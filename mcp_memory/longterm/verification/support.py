@@ -50,8 +50,8 @@ from mcp_memory.longterm.verification.comparison import (
 from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, invents_reason, is_joke, is_own_habit
 
 __all__ = [
-    "accepted_offer", "agrees", "names_relation", "refuses", "relates", "repeats", "supports_rule", "swaps_a_value",
-    "unknown_values", "unsupported",
+    "accepted_offer", "agrees", "lacks_a_number", "names_relation", "refuses", "relates", "repeats", "supports_rule",
+    "swaps_a_value", "unknown_values", "unsupported",
 ]  # fmt: skip
 
 _WORDS = 0.5  # share of a part's words that suffices
@@ -361,6 +361,16 @@ def _strange(names: Iterable[str], said: Sequence[str]) -> list[str]:
 
 def _numbers(text: str) -> set[int]:
     return set(map(int, _NUMBER.findall(_GROUPED.sub("", text))))
+
+
+def lacks_a_number(statement: str, said: str) -> bool:
+    """Tell whether a statement has a number that a text has neither in digits nor in words.
+
+    Small ones only count where the text has digits.
+    """
+    theirs = _numbers(said)
+    missing = _numbers(statement) - theirs - _spelled_numbers(said)
+    return any(number > _SMALL or theirs for number in missing)
 
 
 def _spelled_numbers(text: str) -> set[int]:

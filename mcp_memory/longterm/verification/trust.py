@@ -28,7 +28,7 @@ from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
 from mcp_memory.longterm.standing_rules import SUPPORTS, judged
-from mcp_memory.longterm.verification.comparison import known_terms, terms_of, word_list, words_in
+from mcp_memory.longterm.verification.comparison import known_terms, pieces_of, share_of, terms_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
 from mcp_memory.longterm.verification.own_words import Said, is_near, own_words
 from mcp_memory.longterm.verification.support import names_relation, repeats, supports_rule
@@ -229,9 +229,11 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
     if not words and rules and atom.kind == "persona":  # "The user always reads the last page"
         words = own_words(claim, near.said, rule=False)
         rules = [rule for rule in rules if rule != atom.text] if words else rules
+    kept = "\n".join(map(str, words))
     is_exact = bool(words) and _is_exact(atom, rules, words, near.name)
-    if words and (is_exact or rules or _is_about_the_user(atom)):
-        kept = "\n".join(map(str, words))
+    # Of other matters an agent may know more than the user said: only what has every word of it takes its place.
+    is_whole = is_exact and share_of(atom.text, known_terms(kept)) == 1
+    if words and (is_whole or rules or _is_about_the_user(atom)):
         return _Basis(flags(f"{kept}\n{text}" if is_exact else kept, "user"), words, is_exact)
     hidden = flags(text, "user")
     suspected = [flag for flag in flags(text, "assistant") if flag not in hidden]
@@ -269,11 +271,13 @@ def _states_fact(atom: NewAtom, words: Sequence[Said], name: str | None) -> bool
     is_named = is_user or bool(terms_of(entity) & known_terms(said))
     if is_user and relation.endswith("name"):  # "I'm Maya" has no word for it
         return has_value
-    if not (has_value and is_named and names_relation(relation, said)):
+    if not (has_value and is_named):
         return False
     if not is_user:  # the statement names them, and was compared with the words
-        return is_negative(said) == is_negative(f"{relation} {value}")
-    return supports_trait(f"{USER_NOUN} {relation} {value}", words, names=[name or USER_NOUN])
+        with_value = [piece for piece in pieces_of(said) if terms_of(value) <= known_terms(piece)]
+        return not with_value or is_negative(min(with_value, key=len)) == is_negative(f"{relation} {value}")
+    fact = f"{USER_NOUN} {relation} {value}"
+    return names_relation(relation, said) and supports_trait(fact, words, names=[name or USER_NOUN])
 
 
 def _is_about_the_user(atom: NewAtom) -> bool:
