@@ -340,7 +340,7 @@ def _claude_refusal(line: _Line, tool: str, text: str) -> Iterator[ImportedTurn]
     """Yield what the user typed when they refused a tool call.
 
     A server's error message may imitate a refusal, and so may a command's output in clients before version 2, which put
-    no exit code before it. These count only where the log says that the user refused the call.
+    no exit code before it. Such a message counts only if the log says that the user refused the call.
     """
     denial = line.fields.get("toolDenialKind")
     is_old = str(line.fields.get("version", "")).startswith(("0.", "1."))

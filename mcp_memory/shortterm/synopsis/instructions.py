@@ -28,7 +28,7 @@ __all__ = ["quiet_synopsis"]
 _HEAD, _TAIL = 200_000, 50_000  # characters in which the shown passages are looked for
 _SHORTEST, _LONGEST = 6, 1_200  # letters of a passage; characters of it
 _RUN = 12  # letters in a row by which a passage is found in a stand-in
-_BEGINNING = 20  # characters by which one is found that is disguised
+_BEGINNING = 20  # characters by which a disguised passage is found in a stand-in
 _FEWEST_WORDS, _SHARE = 4, 0.4  # words of a passage, and the share of them that key words of a preview repeat
 _MOST = 400  # passages of a size that are judged in a round
 _ROUNDS = 4  # without the passages of one round others are shown
@@ -39,7 +39,7 @@ _PAIR = re.compile(r"(?m)^(?=(?P<passage>[^\n]+\n\n?[^\n]+))")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _TOKEN = re.compile(r"[^\s\d!-/:-@\[-`{-~…]+")
 _LONG_WORD = 4  # letters
-_ALPHABETIC = "\u0530"  # the scripts below it (Latin, Greek, Cyrillic) part words that have a few letters each
+_ALPHABETIC = "\u0530"  # the scripts below it (Latin, Greek, Cyrillic) separate words by spaces
 
 
 def quiet_synopsis(text: str, describe: Callable[[str], Synopsis], *, budget_chars: int | None = None) -> Synopsis:
