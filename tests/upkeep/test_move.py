@@ -178,10 +178,11 @@ def test_a_home_that_came_back_has_its_files_and_nothing_wrong(full: Path, moved
     assert (home / "identity.json").read_bytes() == (full / "identity.json").read_bytes()
 
 
-def test_ids_go_on_counting_after_a_move(full: Path, moved: str, moved_back: str) -> None:
+def test_ids_go_on_counting_after_a_move(full: Path, moved: str, moved_back: str, tmp_path: Path) -> None:
     def next_ids(address: str) -> object:
         async def write() -> object:
-            settings = {"store": moved} if address == moved else {"home": address[7:]}
+            beside = {"store": moved, "home": tmp_path / "beside"}
+            settings = beside if address == moved else {"home": address[7:]}
             async with open_memory(**settings, embedder="none", now=lambda: NOW) as memory:  # type: ignore[arg-type]
                 turns = await memory.record_turns([NewTurn(role="user", content="Next.")], session="new")
                 atom = await memory.remember("The user counts on", session="new", typed=True)
