@@ -127,6 +127,12 @@ async def test_a_fact_whose_fields_say_something_else_is_not_stated(
     assert f"{relation}: {value}" not in (await memory.recall()).stable
 
 
+async def test_a_rule_brings_no_fact_that_it_does_not_state(memory: Memory) -> None:
+    await memory.record_turns([NewTurn(role="user", content="From now on always run the tests.")])
+    done = await memory.remember("Always run the tests.", kind="instruction", **FACT, value="Oslo")
+    assert (done.atom.kind, done.atom.held, done.atom.fact) == ("instruction", (), None)
+
+
 @pytest.mark.parametrize(
     ("said", "claim", "fact"),
     [

@@ -249,12 +249,11 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
 def _is_exact(atom: NewAtom, rules: Sequence[str], words: Sequence[Said], name: str | None) -> bool:
     """Tell whether words of the user say just what a statement and its fact say; `name` is the user's."""
     if rules:
-        return all(supports_rule(rule, [one.text for one in words]) for rule in rules)
-    names = [name or USER_NOUN]
-    text = _about_the_user(atom.text, name)
-    if not supports_trait(text, words, names=names):
-        return False
-    return not (atom.entity and atom.relation and atom.value) or _states_fact(atom, words, name)
+        is_said = all(supports_rule(rule, [one.text for one in words]) for rule in rules)
+    else:
+        is_said = supports_trait(_about_the_user(atom.text, name), words, names=[name or USER_NOUN])
+    states_fact = atom.entity and atom.relation and atom.value
+    return is_said and (not states_fact or _states_fact(atom, words, name))
 
 
 def _about_the_user(text: str, name: str | None) -> str:
