@@ -112,8 +112,9 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print that many wrong answers")
     options = parser.parse_args()
-    sentences = [sentence for path in options.files for sentence in read(path)]
-    skipped = [path.name for path in options.files if path.stat().st_size and next(read(path), None) is None]
+    by_file = {path: list(read(path)) for path in options.files}
+    sentences = [sentence for found in by_file.values() for sentence in found]
+    skipped = [path.name for path, found in by_file.items() if path.stat().st_size and not found]
     if skipped:
         print(f"Fitted on, and not left out in turn: {', '.join(skipped)}\n")
     print("\n".join(table(sentences)))

@@ -144,10 +144,9 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         "home": home.absolute(),
     }
     try:
-        settings = Settings.model_validate(values)
+        return Settings.model_validate(values)
     except ValidationError as error:
         raise InvalidInput(_explain(error)) from None
-    return settings
 
 
 def require_home(settings: Settings) -> None:

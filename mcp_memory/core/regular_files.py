@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.paths import is_memory
 
 _FOLDERS = ("backups", "hooks", "logs", "run", "spaces", "unsettled")
 _FOLDERS_OF_SPACE = ("conversations", "mmds", "refs", "scenes")
@@ -98,7 +99,7 @@ def require_own(path: Path) -> None:
     linked = False
     for folder in path.parents:
         linked = linked or _is_link(folder)
-        if linked and folder.name in _FOLDERS and _is_home(folder.parent):
+        if linked and folder.name in _FOLDERS and is_memory(folder.parent):
             raise OSError(errno.ELOOP, "its folder is a symbolic link", str(path))
 
 
@@ -131,10 +132,6 @@ def _is_link(path: Path) -> bool:
     """Tell whether the path is a symbolic link or, on Windows, a junction."""
     is_junction: Callable[[Path], bool] | None = getattr(os.path, "isjunction", None)  # from Python 3.12 on
     return os.path.islink(path) or (is_junction is not None and is_junction(path))  # noqa: PTH114 faster than Path
-
-
-def _is_home(folder: Path) -> bool:
-    return any(os.path.lexists(folder / name) for name in ("memory.db", "identity.json"))
 
 
 def _open(path: Path, opener: Callable[[str, int], int]) -> io.BufferedReader:

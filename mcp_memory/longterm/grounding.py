@@ -29,7 +29,7 @@ from mcp_memory.language.sentences import FILL, own_part, sentences
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import USER, Names, is_person, name_words
-from mcp_memory.longterm.standing_rules import SUPPORTS, judged
+from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
 from mcp_memory.longterm.times import holds, with_its_date
 from mcp_memory.longterm.turns import own_words
@@ -310,7 +310,7 @@ def _in_their_words(turn: Turn, span: tuple[int, int]) -> str:
 
 def _states_a_rule(turn: Turn, span: tuple[int, int]) -> bool:
     """Tell whether the sentences that contain a span may state a rule."""
-    rules = [rule for rule in judged(turn.content) if rule.strength >= SUPPORTS]
+    rules = possible_rules(turn.content)
     return any(rule.start < end and start < rule.end for start, end in _sentences_around(turn, span) for rule in rules)
 
 

@@ -18,7 +18,7 @@ from mcp_memory.language.rule_words import word_score
 from mcp_memory.language.sentences import RuleCandidate, rule_candidates
 from mcp_memory.models.embed.classifiers import rule_scores
 
-__all__ = ["STATES", "SUPPORTS", "Rule", "combined", "judged", "standing_rules"]
+__all__ = ["STATES", "SUPPORTS", "Rule", "combined", "judged", "possible_rules", "standing_rules"]
 
 STATES = 0.75
 """Probability from which a sentence is called a standing rule: a precision of 92 % among near misses, of 95 % in a
@@ -45,6 +45,11 @@ def standing_rules(text: str) -> list[Rule]:
     """Return the standing rules that a user's turn states, in the order of the text; at most one for each sentence."""
     least = STATES if len(text) <= _LONG else _SURELY
     return [rule for rule in judged(text) if rule.strength >= least]
+
+
+def possible_rules(text: str) -> list[Rule]:
+    """Return the sentences of a user's turn that may support a remembered rule."""
+    return [rule for rule in judged(text) if rule.strength >= SUPPORTS]
 
 
 @lru_cache(maxsize=512)

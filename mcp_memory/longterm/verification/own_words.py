@@ -23,7 +23,7 @@ from mcp_memory.language.sentences import (
     sentences,
 )
 from mcp_memory.language.words import languages_of
-from mcp_memory.longterm.standing_rules import SUPPORTS, judged
+from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.verification.comparison import (
     dense,
     differ,
@@ -138,9 +138,8 @@ def _clauses(statement: str) -> list[str]:
 
 def _rules_in(turn: Said) -> Iterator[_Words]:
     """Yield the sentences of a turn that may state a rule, an offer of one that it accepts, and a choice."""
-    for rule in judged(turn.text):
-        if rule.strength >= SUPPORTS:
-            yield _Words(replace(turn, text=turn.text[rule.start : rule.end].strip(), before=""))
+    for rule in possible_rules(turn.text):
+        yield _Words(replace(turn, text=turn.text[rule.start : rule.end].strip(), before=""))
     answered = _answered(turn)
     if answered and (accepted_offer(turn.before, answered.text) or _chooses(answered)):
         yield _Words(answered)
@@ -148,7 +147,7 @@ def _rules_in(turn: Said) -> Iterator[_Words]:
 
 def _chooses(answered: Said) -> bool:
     """Tell whether an answer names one of the options of a question about a rule."""
-    may_be_rule = any(rule.strength >= SUPPORTS for rule in judged(re.sub(r"[?？]", ".", str(answered))))
+    may_be_rule = bool(possible_rules(re.sub(r"[?？]", ".", str(answered))))
     has_options = pattern("OR").search(answered.before) is not None
     return may_be_rule and has_options and bool(terms_of(answered.text) & known_terms(answered.before))
 

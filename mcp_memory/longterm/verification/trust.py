@@ -27,7 +27,7 @@ from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
-from mcp_memory.longterm.standing_rules import SUPPORTS, judged
+from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.verification.comparison import known_terms, pieces_of, share_of, terms_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
 from mcp_memory.longterm.verification.own_words import Said, is_near, own_words
@@ -288,7 +288,7 @@ def _is_about_the_user(atom: NewAtom) -> bool:
 
 def _rules_of(atom: NewAtom) -> list[str]:
     """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
-    is_rule = atom.kind == "instruction" or _may_be_rule(atom.text)
+    is_rule = atom.kind == "instruction" or bool(possible_rules(atom.text))
     rules = [atom.text] if is_rule else []
     if atom.relation and atom.value and fact_states_rule(atom.relation, atom.value):
         rules.append(f"{atom.relation.replace('_', ' ')} {atom.value}")
@@ -298,11 +298,7 @@ def _rules_of(atom: NewAtom) -> list[str]:
 def fact_states_rule(relation: str, value: str) -> bool:
     """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask"."""
     named = relation.replace("_", " ")
-    return any(_may_be_rule(one) for one in (value, f"{named} {value}", f"{named}: {value}"))
-
-
-def _may_be_rule(text: str) -> bool:
-    return any(rule.strength >= SUPPORTS for rule in judged(text))
+    return any(map(possible_rules, (value, f"{named} {value}", f"{named}: {value}")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,13 +328,11 @@ def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWor
     aside |= _taken_back(store, space, text, [turn for turn in read if turn.id not in aside])
     asked = {after.id: before.content for before, after in pairs if before.role == "assistant"}
     theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
-    spoken = {turn.id: turn for turn in (*turns, *theirs.values()) if turn.id not in aside}
-    typed = {id: typed_text(turn.content[:_CHARS]) for id, turn in spoken.items()}
     # "since Monday" says a date: the agent writes it out
     said = [
-        Said(with_dates(typed[id], turn.said_at), asked.get(id, ""), turn.said_at)
-        for id, turn in sorted(theirs.items(), key=lambda pair: (pair[1].said_at, pair[1].position))
-        if id in typed
+        Said(with_dates(typed_text(turn.content[:_CHARS]), turn.said_at), asked.get(turn.id, ""), turn.said_at)
+        for turn in sorted(theirs.values(), key=lambda turn: (turn.said_at, turn.position))
+        if turn.id not in aside
     ]
     return _UsersWords(said=said, name=names_in(store, space, read).user)
 
