@@ -9,21 +9,26 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Literal
 
 __all__ = ["Proxy", "proxied"]
 
 
 _PROCESS = re.compile(rb"(K\0\0\0\x0c).{4}", re.DOTALL)  # of the message BackendKeyData
+_SYNC = b"S\0\0\0\x04"  # the message for which the server sends its answers
 
 
 @dataclass(slots=True)
 class _Trap:
-    """What happens, once, when a client sends `text`: before that is passed on, or when the server answered it."""
+    """What happens, once, when a client sends `text`.
+
+    `then` runs before that is passed on, when the server has it without the Sync behind it, or when it was answered.
+    """
 
     text: bytes
     then: Callable[[], object]
-    answered: bool
-    skip: int
+    when: Literal["before", "unsynced", "answered"]
+    skip: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -66,11 +71,15 @@ class Proxy:
 
     def cut_before(self, text: bytes, then: Callable[[], object] = lambda: None, *, skip: int = 0) -> None:
         """Cut the connection of the next client that sends `text`, after `skip` of them: the server never gets it."""
-        self._traps.append(_Trap(text, then, answered=False, skip=skip))
+        self._traps.append(_Trap(text, then, "before", skip))
 
     def cut_after(self, text: bytes, then: Callable[[], object] = lambda: None, *, skip: int = 0) -> None:
         """Cut it when the server has answered: the client never gets the answer. `then` runs before the cut."""
-        self._traps.append(_Trap(text, then, answered=True, skip=skip))
+        self._traps.append(_Trap(text, then, "answered", skip))
+
+    def hold_sync_after(self, text: bytes, then: Callable[[], object]) -> None:
+        """Pass on `text` without the Sync behind it, and run `then`; the client gets what the server sends meanwhile."""
+        self._traps.append(_Trap(text, then, "unsynced"))
 
     def accept(self) -> None:
         """Take connections, at the same port as before."""
@@ -112,11 +121,22 @@ class Proxy:
     def _to_server(self, link: _Link) -> None:
         while data := link.client.recv(65536):
             trap = self._trap(data)
-            if trap is not None and not trap.answered:
-                link.held = True
-                trap.then()
-                break
-            link.sprung = trap or link.sprung  # what is sent in a pipeline is answered later
+            match trap and trap.when:
+                case "before":
+                    link.held = True
+                    trap.then()
+                    break
+                case "unsynced":
+                    while _SYNC not in data:
+                        data += link.client.recv(65536)
+                    first, sync, rest = data.rpartition(_SYNC)
+                    link.server.sendall(first)
+                    trap.then()
+                    data = sync + rest
+                case "answered":
+                    link.sprung = trap  # what is sent in a pipeline is answered later
+                case None:
+                    pass
             link.server.sendall(data)
 
     def _to_client(self, link: _Link) -> None:

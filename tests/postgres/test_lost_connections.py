@@ -32,6 +32,18 @@ def test_a_write_is_stored_once_wherever_the_connection_is_cut(
     assert noted(url) == ["before", "the one", "then"]
 
 
+def test_a_write_is_stored_once_when_the_server_ends_the_connection_behind_its_commit(url: str, proxy: Proxy) -> None:
+    def end_connection() -> None:
+        while noted(url) != ["once"]:
+            time.sleep(0.01)
+        sql(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'mcp-memory%'")
+
+    with opened(proxy.url(url)) as store:
+        proxy.hold_sync_after(b"COMMIT", end_connection)
+        note(store, "once")
+    assert noted(url) == ["once"]
+
+
 def test_a_turn_has_the_id_that_was_told_after_the_answer_to_its_commit_was_lost(url: str, proxy: Proxy) -> None:
     with opened(proxy.url(url)) as store:
         proxy.cut_after(b"COMMIT")

@@ -4,9 +4,9 @@ A write locks the row of its space first, so writes of one space are one after t
 order of commits; writes of different spaces do not wait for each other. Reads see one snapshot.
 
 A transaction is tried again after a deadlock, a serialization failure or a connection that was lost before its COMMIT.
-If the answer to a COMMIT is lost, the server is asked whether the transaction was committed (`commits`). Every other
-failure is an error that says whether something was written and what to do (`failures`). A server that takes a
-connection and then never answers, and never closes it, is waited for.
+If a COMMIT was sent and the server does not say that a statement failed, it is asked whether the transaction was
+committed (`commits`). Every other failure is an error that says whether something was written and what to do
+(`failures`). A server that takes a connection and then never answers, and never closes it, is waited for.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mcp_memory.core.logs import SafeText
 from mcp_memory.store.postgres import migrations
 from mcp_memory.store.postgres.commits import Commits, was_committed
 from mcp_memory.store.postgres.connection import equip
-from mcp_memory.store.postgres.failures import explained, name_of, passes
+from mcp_memory.store.postgres.failures import explained, has_failed, name_of, passes
 from mcp_memory.store.postgres.notifications import Notifications
 from mcp_memory.store.postgres.pool import Pool
 
@@ -153,8 +153,9 @@ class PostgresDatabase:
                 raise psycopg.OperationalError(str(error)) from None
             except BaseException as error:
                 _roll_back(con)
-                if committing is None or not con.closed or not isinstance(error, psycopg.Error):
+                if committing is None or not isinstance(error, psycopg.Error) or has_failed(error):
                     raise
+                con.close()
         mark, result = committing
         if not was_committed(mark, self._pool, ask_for=self._ask_for):
             raise psycopg.OperationalError("the connection was lost at COMMIT, and the transaction with it")

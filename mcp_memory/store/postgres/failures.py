@@ -16,7 +16,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, NoRoom, StoreUn
 from mcp_memory.store.postgres.commits import Unknown
 from mcp_memory.store.postgres.pool import PoolExhausted
 
-__all__ = ["explained", "name_of", "passes"]
+__all__ = ["explained", "has_failed", "name_of", "passes"]
 
 CREATE = "createdb -E UTF8 --locale=C.UTF-8 -T template0"
 
@@ -43,6 +43,14 @@ def passes(error: psycopg.Error) -> bool:
     if error.sqlstate is None:  # no answer of the server: the connection was lost, or none could be opened
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
     return isinstance(error, (*_CONFLICTS, *_SERVER_GONE)) or error.sqlstate.startswith("08")
+
+
+def has_failed(error: psycopg.Error) -> bool:
+    """Return whether the server says that a statement failed, and with it the transaction.
+
+    Errors of the client, and those with which the server ends a connection (FATAL), say nothing about a COMMIT.
+    """
+    return error.diag.severity_nonlocalized == "ERROR"
 
 
 @contextmanager
