@@ -30,6 +30,7 @@ from bench.metrics import METRICS, figures
 from bench.sets import Haystack, Question, read_set
 from bench.stats import Floats
 from mcp_memory.core.config import Settings
+from mcp_memory.core.text import is_blank
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS
@@ -88,7 +89,7 @@ def _cases(name: str, number: int, haystack: Haystack) -> list[Case]:
         store = open_store(Path(home))
         known: dict[str, tuple[str, str]] = {}
         for place, session in enumerate(haystack.sessions):
-            turns = [turn for turn in session.turns if turn.content.strip()]
+            turns = [turn for turn in session.turns if not is_blank(turn.content)]
             new = [NewTurn(role=t.role, content=t.content, name=t.name, said_at=session.started_at) for t in turns]
             data = embedder.embed([turn.content for turn in turns])
             vectors = Vectors(identity=embedder.identity, data=data)

@@ -3,7 +3,7 @@
 Each haystack gets a home of its own, with default settings and nothing from the environment: what a person's
 store would hold. Spaces of one home would not do, for BM25 would weigh words by what other haystacks say.
 A session is recorded in one call, its turns dated with the session's `started_at` and carrying their names
-and, as `client_id`, the set's id. Turns of white space only are left out, as the verb refuses them.
+and, as `client_id`, the set's id. Turns without a visible character are left out, as by the verb.
 
 A question is the query as it stands, asked at `asked_at`, or an hour after the last session where the set does not
 say; it is asked again with each signal of the ranking left out. The first page of 20 ranks the turns and is
@@ -27,9 +27,11 @@ from anyio import sleep, to_thread
 from bench.asking import Answer, Ask, in_order_of_first_turn
 from bench.sets import Haystack, Question
 from mcp_memory.core.config import Settings
+from mcp_memory.core.text import is_blank
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import NewTurn, TurnHit, TurnResults
 from mcp_memory.longterm.search.ranking import SIGNALS
+from mcp_memory.longterm.turns import ATTACHED, admit
 from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
@@ -88,25 +90,25 @@ async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
 async def record(memory: Memory, haystack: Haystack) -> tuple[dict[str, str], dict[str, str]]:
     """Store the haystack; return the set's ids of turns and sessions by ours.
 
-    Sessions get names of ours, since the set's may hold what no file name can.
+    Sessions get names of ours, since the set's may hold what no file name can. What a message has attached is stored as
+    a turn beside it, with the same id of the set.
     """
     ids: dict[str, str] = {}
     names: dict[str, str] = {}
     for number, session in enumerate(haystack.sessions, start=1):
-        turns = [turn for turn in session.turns if turn.content.strip()]
-        if not turns:
+        turns = [
+            NewTurn(role=turn.role, content=turn.content, name=turn.name, said_at=session.started_at, client_id=turn.id)
+            for turn in session.turns
+            if not is_blank(turn.content)
+        ]
+        kept = admit(turns).turns if turns else []
+        if not kept:
             continue
-        done = await memory.record_turns(
-            [
-                NewTurn(
-                    role=turn.role, content=turn.content, name=turn.name, said_at=session.started_at, client_id=turn.id
-                )
-                for turn in turns
-            ],
-            session=f"session-{number}",
-        )
+        done = await memory.record_turns(turns, session=f"session-{number}")
         names[done.session] = session.id
-        ids.update(zip(done.stored, (turn.id for turn in turns), strict=True))
+        # what is attached to a message is a turn after it
+        theirs = [(turn.client_id or "").removesuffix(f"#{ATTACHED}") for turn in kept]
+        ids.update(zip(done.stored, theirs, strict=True))
     await until_indexed(memory)
     return ids, names
 

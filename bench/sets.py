@@ -21,6 +21,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import is_blank
 from mcp_memory.core.types import Role
 
 __all__ = ["Haystack", "Prompt", "Question", "RetrievalSet", "Session", "Turn", "read_set", "read_sets"]
@@ -120,7 +121,7 @@ class Haystack:
         sessions: list[Session] = []
         left = most
         for session in self.sessions:
-            turns = tuple(turn for turn in session.turns if turn.content.strip())[:left]
+            turns = tuple(turn for turn in session.turns if not is_blank(turn.content))[:left]
             if turns:
                 sessions.append(Session(id=session.id, started_at=session.started_at, turns=turns))
             left -= len(turns)

@@ -24,7 +24,6 @@ from mcp_memory.cli.terminal import (
 )
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import SAID_BY, TurnHit
-from mcp_memory.longterm.search.ranking import CLOSE
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.service.excerpts import passages
 from mcp_memory.store.citations import address
@@ -54,7 +53,7 @@ KINDS = ("persona", "episodic", "instruction")
 ROLES = ("user", "assistant", "system", "tool", "note")
 _OF_TURNS, _OF_MEMORIES = ("session", "role", "neighbours"), ("kind", "scene", "entity", "as_of")
 _BOTH = ("since", "until", "limit", "cursor")
-_FAR = "Nothing close to this is stored."
+_FAR = "It may not be known here."
 _FAR_SHOWN = 3
 
 
@@ -120,7 +119,7 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     """Search statements, conversations and tool results.
 
     The search goes by words and by meaning. A filter that only turns have (--session, --role, --neighbours) or only
-    memories (--kind, --scene, --entity, --as-of) narrows the search to them. If no row is close to the question, the
+    memories (--kind, --scene, --entity, --as-of) narrows the search to them. If the memory is unlikely to know, the
     answer says so first. Exit code 1 when nothing is found.
 
     \b
@@ -155,9 +154,8 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     turns = heard.hits if heard else []
     results = heard.results if heard else known.results if known else []
     notes = list(dict.fromkeys(answer.note for answer in (known, heard) if answer and answer.note))
-    is_far = bool(turns) and not (memories or scenes or results) and all(map(_is_far, turns))
-    if is_far and wants_json():
-        notes.append(_FAR)
+    is_known = next((answer.known for answer in (heard, known) if answer and answer.known), None)
+    is_far = is_known == "unlikely" and not (memories or scenes or results)
     cursors = {"memories": known.cursor if known and memories else None, "turns": heard.cursor if heard else None}
     found = {"memories": memories, "scenes": scenes, "turns": turns, "results": results}
     if wants_json() or any(found.values()):
@@ -166,7 +164,9 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
             *([f"{_FAR} The nearest, perhaps about other things:"] if is_far else []),
             *_found(memories, scenes, shown, results, limit=filters["limit"], cursors=cursors),
         ]
-        print_answer({"query": words, **found, "cursors": cursors, "notes": notes}, "\n\n".join(blocks))
+        print_answer(
+            {"query": words, "known": is_known, **found, "cursors": cursors, "notes": notes}, "\n\n".join(blocks)
+        )
     for note in () if wants_json() else notes:
         click.echo(note, err=True)
     if not any(found.values()):
@@ -174,11 +174,6 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
         others = ", ".join(space for space in spaces if space != here)
         more = f"Other spaces that hold something: {others}." if others else "Try other words, or fewer filters."
         raise NotFound(f"Nothing found in {here}. {more}")
-
-
-def _is_far(hit: TurnHit) -> bool:
-    """Tell whether a turn has no word of the query and is not near it by meaning."""
-    return not hit.found_by.get("words") and hit.score < CLOSE
 
 
 def _layer(chosen: str | None, filters: dict[str, Any]) -> str | None:
@@ -372,6 +367,8 @@ def _asked(search: Explained) -> Iterator[tuple[str, str]]:
         yield "time", "; ".join(search.times)
     for leg in search.legs:
         yield f"{leg.layer}s", _leg(leg)
+    if search.known:
+        yield "known here", search.known
     if search.note:
         yield "note", search.note
 

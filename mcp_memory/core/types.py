@@ -19,6 +19,9 @@ Role = Literal["user", "assistant", "system", "tool", "note"]
 Kind = Literal["persona", "episodic", "instruction"]
 """What an atom is about: a stable trait of the user, something that happened, a rule for the agent."""
 
+Known = Literal["likely", "unsure", "unlikely"]
+"""Whether the memory knows about what was asked, as far as the rows found tell."""
+
 Voice = Literal["user", "assistant", "tool", "web"]
 """Who can tell a statement outright."""
 
@@ -456,6 +459,8 @@ class TurnHit:
     neighbours: list[Turn]
     held: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Of it and its neighbours, those that wait for review, and why."""
+    close: bool = False
+    """Whether it is surely about the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -486,6 +491,7 @@ class TurnResults:
     note: str | None = None
     results: list[ResultHit] = field(default_factory=list[ResultHit])
     """Lines of tool results, on the first page only."""
+    known: Known | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -516,6 +522,8 @@ class MemoryResults:
     start: str
     note: str | None = None
     results: list[ResultHit] = field(default_factory=list[ResultHit])
+    known: Known | None = None
+    """None where turns are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -528,7 +536,7 @@ class Found:
     words: list[str] | None = None
     """Its words that the query asks for; likewise."""
     close: bool | None = None
-    """Of a turn: whether it is close to the query; a far one may have nothing to do with it."""
+    """Of a turn: whether it is surely about the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -585,6 +593,8 @@ class ShownTurns:
     """What the reader should know of the search itself: a part of the index that is still being built."""
     results: list[ShownResult] = field(default_factory=list[ShownResult])
     """Lines of offloaded tool results that match, on the first page."""
+    known: Known | None = None
+    """Whether the memory knows about it, as far as the turns found tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -624,6 +634,8 @@ class ShownMemories:
     note: str | None
     results: list[ShownResult] = field(default_factory=list[ShownResult])
     """Lines of offloaded tool results that match, on the first page."""
+    known: Known | None = None
+    """Whether the memory knows about it, as far as the turns found tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -635,6 +647,8 @@ class Bundle:
     tokens: int
     left_out: list[str]
     """Ids that were relevant and did not fit the budget; a last … stands for more."""
+    known: Known | None = None
+    """Whether the memory knows about the question; None where nothing was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,6 @@ from mcp_memory.core.types import (
 from mcp_memory.language.snippet import TermMatch, matches, snippet, words
 from mcp_memory.language.words import query_terms
 from mcp_memory.longterm.search.pages import after
-from mcp_memory.longterm.search.ranking import CLOSE
 from mcp_memory.service.render import as_json, render
 from mcp_memory.store.citations import address
 from mcp_memory.suspicion.flags import flags
@@ -100,6 +99,7 @@ def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
             cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - many),
             note=_with_rest(results.note, 0, [], len(results.results) - lines),
             results=[cut.result(hit, width) for hit in results.results[:lines]],
+            known=results.known,
         )
 
     return _fitted(draft, len(results.hits), asking)
@@ -128,6 +128,7 @@ def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemor
                 len(results.results) - lines,
             ),
             results=[cut.result(hit, width) for hit in results.results[:lines]],
+            known=results.known,
         )
 
     return _fitted(draft, total, asking)
@@ -250,7 +251,7 @@ class _Excerpts:
 
     def _hit(self, hit: TurnHit, width: int) -> Excerpt:
         found = self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
-        return replace(self._turn(hit.turn, width), found=replace(found, close=hit.score >= CLOSE))
+        return replace(self._turn(hit.turn, width), found=replace(found, close=hit.close))
 
     def _turn(self, turn: Turn, width: int) -> Excerpt:
         content, hidden = self._cut(turn.id, turn.content, width)

@@ -30,6 +30,7 @@ from mcp_memory.core.types import (
     Fact,
     Forgotten,
     Found,
+    Known,
     Offloaded,
     Passage,
     Persona,
@@ -184,21 +185,18 @@ def _shown_turns(answer: ShownTurns) -> str:
             "Nothing that was recorded matches. With filters, try fewer; without, it is not known here.", answer.note
         )
     hits = sum(turn.found is not None for passage in answer.passages for turn in passage.turns)
-    head = f"{_count(hits, 'turn')}, best first{_doubt(answer.passages)}. {DATA_NOTE}"
+    head = f"{_count(hits, 'turn')}, best first.{_KNOWN[answer.known]} {DATA_NOTE}"
     blocks = [head, *_passages(answer.passages), *_results(answer.results)]
     blocks += [*_whole(answer.passages), *_more(answer)]
     return _with_note("\n\n".join(blocks), answer.note)
 
 
-def _doubt(passages: Sequence[Passage]) -> str:
-    """Return how many of the turns found are close to the query: there is always a nearest one, whatever is asked."""
-    found = [turn.found for passage in passages for turn in passage.turns if turn.found]
-    far = sum(one.close is False for one in found)
-    if not far:
-        return ""
-    if far == len(found):
-        return "; all are far from the query, so it may not be known here"
-    return f"; {far} of them far from the query"
+_KNOWN: dict[Known | None, str] = {
+    "likely": " Likely known here.",
+    "unsure": " Perhaps known here.",
+    "unlikely": " It may not be known here.",
+    None: "",
+}
 
 
 def _shown_memories(answer: ShownMemories) -> str:
@@ -207,7 +205,8 @@ def _shown_memories(answer: ShownMemories) -> str:
             "Nothing is known about that. With filters, try fewer; without, say that you do not know.", answer.note
         )
     is_known = bool(answer.atoms or answer.facts or answer.scenes)
-    blocks = [DATA_NOTE if is_known else f"No statement about this is stored; below is what was said. {DATA_NOTE}"]
+    head = DATA_NOTE if is_known else f"No statement about this is stored; below is what was said. {DATA_NOTE}"
+    blocks = [f"{_KNOWN[answer.known]} {head}".strip()]
     if answer.atoms:
         blocks.append("\n".join(["Held true:", *map(_shown_atom, answer.atoms)]))
     if answer.facts:
@@ -215,13 +214,14 @@ def _shown_memories(answer: ShownMemories) -> str:
     if answer.scenes:
         blocks.append("\n".join(["Scenes, whole at memory://scene/<name>:", *map(_scene, answer.scenes)]))
     if answer.passages:
-        blocks.append("\n\n".join([f"Said{_doubt(answer.passages)}:", *_passages(answer.passages)]))
+        blocks.append("\n\n".join(["Said:", *_passages(answer.passages)]))
     blocks += _results(answer.results)
     return _with_note("\n\n".join([*blocks, *_whole(answer.passages), *_more(answer)]), answer.note)
 
 
 def _bundle(answer: Bundle) -> str:
-    text = "\n\n".join(part for part in (answer.stable, answer.dynamic) if part)
+    known = _KNOWN[answer.known].strip() if answer.dynamic else ""
+    text = "\n\n".join(part for part in (answer.stable, known, answer.dynamic) if part)
     if not text:
         return "Nothing was found for this. Answer as you would; remember what the user tells for good."
     if not answer.dynamic and not answer.left_out:
@@ -339,8 +339,8 @@ def _speaker(turn: Excerpt) -> str:
 
 
 def _cut(turn: Excerpt) -> str:
-    far = " · far" if turn.found is not None and turn.found.close is False else ""
-    return far + (f" · +{turn.hidden}" if turn.hidden else "")
+    close = " · close" if turn.found is not None and turn.found.close else ""
+    return close + (f" · +{turn.hidden}" if turn.hidden else "")
 
 
 def _explained(found: Found | None) -> bool:

@@ -36,7 +36,7 @@ def test_a_search_shows_memories_and_turns_with_ids_and_dates(run: Run) -> None:
 
 def test_a_search_in_json_has_these_keys(answer: Answer) -> None:
     found = answer("search", "TRF-90457")
-    assert list(found) == ["query", "memories", "scenes", "turns", "results", "cursors", "notes"]
+    assert list(found) == ["query", "known", "memories", "scenes", "turns", "results", "cursors", "notes"]
     assert {hit["turn"]["content"] for hit in found["turns"]} >= {"The van is booked under reference TRF-90457."}
     assert list(found["cursors"]) == ["memories", "turns"]
 
@@ -157,18 +157,18 @@ def test_what_is_not_found_is_still_json_for_programs(run: Run) -> None:
 
 def test_a_search_that_finds_nothing_close_says_so_first_and_shows_few(run: Run, answer: Answer) -> None:
     shown = run("search", "quarterly tax form").stdout
-    assert shown.startswith("Nothing close to this is stored. The nearest, perhaps about other things:\n")
+    assert shown.startswith("It may not be known here. The nearest, perhaps about other things:\n")
     assert len(re.findall(r"^  t\d+  ", shown, flags=re.MULTILINE)) == 3
     told = answer("search", "quarterly tax form")
-    assert (told["notes"], len(told["turns"])) == (["Nothing close to this is stored."], 4)
-    assert "Nothing close" not in run("search", "TRF-90457").stdout
-    assert answer("search", "TRF-90457")["notes"] == []
+    assert (told["known"], len(told["turns"])) == ("unlikely", 4)
+    assert "may not be known" not in run("search", "TRF-90457").stdout
+    assert answer("search", "TRF-90457")["known"] != "unlikely"
 
 
 def test_recall_prints_what_an_agent_would_get(run: Run, answer: Answer) -> None:
     question = "under which reference is the van booked?"
     found = answer("recall", question)
-    assert list(found) == ["stable", "dynamic", "tokens", "left_out"]
+    assert list(found) == ["stable", "dynamic", "tokens", "left_out", "known"]
     assert "TRF-90457" in found["dynamic"]
     shown = run("recall", *question.split()).stdout
     assert (found["stable"] in shown, found["dynamic"] in shown) == (True, True)

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.recall.blocks import RelevanceGate
-from mcp_memory.longterm.recall.relevance import WeighedRow
 from mcp_memory.models.embed.classifiers import leans_on_memory
 from mcp_memory.service.memory import Memory
 
@@ -23,10 +21,6 @@ SAID = [
     "Our landlord is Mrs Dobbs, rent is 840 a month.",
     "The cellar door sticks when it rains.",
 ]
-
-
-def row(weight: float, cosine: float, *, is_echo: bool = False) -> WeighedRow:
-    return WeighedRow(id="t1", weight=weight, cosine=cosine, is_echo=is_echo)
 
 
 async def filled(memory: Memory) -> None:
@@ -72,35 +66,6 @@ async def test_what_is_known_in_the_context_is_not_brought_again(memory: Memory)
     first = await brought(memory, "when does the pilot at the bakery start?")
     again = await memory.recall_beyond("when does the pilot at the bakery start?", known=first, session="now")
     assert "9 February" not in again.dynamic
-
-
-@given(st.floats(-1, 2), st.floats(0, 1), st.floats(-3, 3), st.integers(0, 10**6), st.floats(0, 0.5))
-def test_the_more_a_row_holds_and_the_more_the_prompt_leans_on_memory_the_surer_it_is_brought(
-    weight: float, cosine: float, prompt: float, size: int, more: float
-) -> None:
-    gate = RelevanceGate()
-
-    def score(**changed: float) -> float:
-        values = {"weight": weight, "cosine": max(cosine, 0.01), "prompt": prompt, "size": float(size)} | changed
-        rows = [row(values["weight"], values["cosine"])]
-        return gate.score(rows, values["prompt"], int(values["size"]), bundled=True)
-
-    assert score(weight=weight + more) >= score()
-    assert score(cosine=max(cosine, 0.01) + more) >= score()
-    assert score(prompt=prompt + more) >= score()
-    assert score(size=size * 2.0) <= score()
-
-
-def test_an_echo_of_the_prompt_counts_for_nothing() -> None:
-    gate = RelevanceGate()
-    echo, weak = row(1.4, 0.4, is_echo=True), row(0.1, 0.4)
-    assert gate.score([echo, weak], 0.0, 50, bundled=True) == gate.score([weak], 0.0, 50, bundled=True)
-
-
-def test_without_cosines_of_the_bundled_model_the_usual_one_is_taken() -> None:
-    gate = RelevanceGate()
-    near, far = ([row(0.5, cosine)] for cosine in (0.9, 0.1))
-    assert gate.score(near, 0.0, 50, bundled=False) == gate.score(far, 0.0, 50, bundled=False)
 
 
 def test_prompts_it_never_saw_are_told_apart() -> None:

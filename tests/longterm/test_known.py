@@ -1,128 +1,98 @@
-"""What a memory search finds beside atoms: facts at a time, entities by any name, scenes."""
+"""Whether a memory knows about a question: one judgement, which every answer gives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
+import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mcp_memory.core.config import Settings
-from mcp_memory.core.errors import NotFound
-from mcp_memory.core.token_counts import token_counter
-from mcp_memory.core.types import MemoryResults
-from mcp_memory.longterm.search import pages
-from mcp_memory.longterm.search.search import Search
-from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
-from mcp_memory.service.render import render
-from mcp_memory.store.sqlite.store import open_store
-from mcp_memory.store.values import Extraction, Filters
-from tests.longterm.by_hand import SPACE, ByHand
+from mcp_memory.core.types import NewTurn
+from mcp_memory.longterm.search.known import QuestionFeatures, Regression, judge_question, regression
+from mcp_memory.service.memory import Memory
+from tests.longterm.by_hand import ByHand
 
-
-@pytest.fixture
-def hand(home: Path) -> Iterator[ByHand]:
-    store = open_store(home)
-    search = Search(store, lambda: datetime(2026, 11, 20, tzinfo=UTC))
-    yield ByHand(store=store, search=search, settings=Settings())
-    search.close()
-    store.close()
+TALK = [
+    ("user", "We moved to Lyngby in March, the flat has two balconies."),
+    ("assistant", "Congratulations on the flat in Lyngby."),
+    ("user", "My sister Ines keeps bees near Porto and sells the honey in July."),
+    ("assistant", "Noted: Ines, bees, Porto."),
+    ("user", "The dentist is Dr Okafor, I go there every spring."),
+    ("assistant", "I will remember Dr Okafor."),
+    ("user", "Unser Hund heißt Pepper und darf kein Huhn fressen."),
+    ("assistant", "Pepper, kein Huhn."),
+]
 
 
-def search(
-    hand: ByHand, query: str = "", *, limit: int = 10, cursor: str | None = None, **filters: Any
-) -> MemoryResults:
-    return pages.search_memories(
-        hand.store,
-        hand.search,
-        SPACE,
-        query,
-        embed=lambda _: [],
-        filters=Filters(**filters),
-        limit=limit,
-        cursor=cursor,
-        at=hand.now,
-    )
+async def filled(memory: Memory) -> None:
+    await memory.record_turns([NewTurn(role=role, content=text) for role, text in TALK], session="before")
 
 
-def slugs(results: MemoryResults) -> list[str]:
-    return [hit.scene.slug for hit in results.scenes]
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what does my sister Ines sell?",
+        "what is the name of my dentist?",
+        "Wie heißt unser Hund?",
+        "when did we move to Lyngby?",
+    ],
+)
+async def test_what_was_said_is_not_called_unlikely_by_any_answer(memory: Memory, question: str) -> None:
+    await filled(memory)
+    known = (await memory.recall(question)).known
+    assert known != "unlikely"
+    assert (await memory.conversation_search(question)).known == known
+    assert (await memory.memory_search(question)).known == known
+    assert (await memory.explain_recall(question)).known == known
 
 
-@pytest.fixture
-def told(hand: ByHand) -> ByHand:
-    """Three scenes, two of them about Anna Moreau, who is called Annie."""
-    anna = hand.draw("Anna Moreau grows roses", entities=["Anna Moreau"])
-    boiler = hand.draw("The boiler was repaired by Otto", kind="episodic")
-    hand.scene("garden", f"- Anna grows roses behind the house. ({anna})", heat=3, summary="Roses and a hedge.")
-    hand.scene("house", f"- The boiler was repaired by Otto. ({boiler})\n- Roses stand in the hall. ({anna})", heat=2)
-    hand.scene("work", "- The report is due on Friday.", heat=9)
-    return hand
+@pytest.mark.parametrize(
+    "question",
+    ["what is 12.5 % of 3480?", "who wrote Moby-Dick?", "写一首关于雨的俳句", "how do I undo the last git commit?"],
+)
+async def test_what_needs_no_memory_is_called_unlikely_by_every_answer(memory: Memory, question: str) -> None:
+    await filled(memory)
+    assert (await memory.recall(question)).known == "unlikely"
+    assert (await memory.conversation_search(question)).known == "unlikely"
+    assert (await memory.memory_search(question)).known == "unlikely"
 
 
-def test_scenes_are_found_by_their_words_the_best_first(told: ByHand) -> None:
-    assert slugs(search(told, "Who repaired the boiler?")) == ["house"]
-    assert slugs(search(told, "roses")) == ["garden", "house"]
-    assert slugs(search(told, "submarine")) == []
-    assert slugs(search(told)) == []
+async def test_a_question_that_was_asked_before_is_not_known_by_that(memory: Memory) -> None:
+    await filled(memory)
+    question = "Which colour has the bicycle of my neighbour Ulrike?"
+    before = (await memory.recall(question)).known
+    for day in range(20):
+        await memory.record_turns([NewTurn(role="user", content=question)], session=f"day {day}")
+    assert (await memory.recall(question)).known == before
 
 
-def test_scenes_stand_on_the_first_page_alone(told: ByHand) -> None:
-    first = search(told, "roses boiler", limit=1)
-    assert slugs(first)
-    assert first.cursor
-    assert slugs(search(told, "roses boiler", limit=1, cursor=first.cursor)) == []
+async def test_nothing_is_judged_where_nothing_is_asked_or_turns_are_left_out(memory: Memory) -> None:
+    await filled(memory)
+    assert (await memory.recall()).known is None
+    assert (await memory.memory_search("bees", kind="persona")).known is None
 
 
-def test_a_search_within_a_scene_shows_its_page_and_what_it_rests_on(told: ByHand) -> None:
-    found = search(told, "roses", scene="house")
-    assert slugs(found) == ["house"]
-    assert [hit.atom.text for hit in found.atoms] == ["Anna Moreau grows roses"]
-    assert found.turns == []
-    assert [hit.atom.id for hit in search(told, scene="house").atoms] == ["a1", "a2"]
-    assert slugs(search(told, scene=" House.md ")) == ["house"]
+def test_rows_that_are_not_embedded_yet_are_judged_by_their_words(hand: ByHand) -> None:
+    judgement = judge_question(hand.desk(), "anything")
+    assert judgement is not None
+    assert judgement.known == "unlikely"
 
 
-def test_an_unknown_scene_is_told_the_names_that_are_near(told: ByHand) -> None:
-    with pytest.raises(NotFound, match=r"no scene 'gardn' in this space\. Did you mean garden\?"):
-        search(told, "roses", scene="gardn")
-    with pytest.raises(NotFound, match=r"Scenes: work, garden, house\."):
-        search(told, scene="zzz")
+FEATURES = st.lists(st.floats(-10, 10), min_size=6, max_size=6)
 
 
-def test_filters_that_no_page_knows_leave_scenes_out(told: ByHand) -> None:
-    assert slugs(search(told, "roses", kind="persona")) == []
-    assert slugs(search(told, "roses", as_of=told.now)) == []
-    assert slugs(search(told, "roses", since=told.now - timedelta(days=9))) == []
+@given(FEATURES, FEATURES, FEATURES, st.integers(0, 5))
+def test_a_feature_that_is_not_known_counts_as_usual(
+    means: list[float], weights: list[float], values: list[float], place: int
+) -> None:
+    model = _model(means, weights)
+    known, unknown = list(values), list(values)
+    known[place], unknown[place] = means[place], math.nan
+    assert model.log_odds(unknown) == pytest.approx(model.log_odds(known))
 
 
-def test_an_entity_is_found_by_any_of_its_names(hand: ByHand) -> None:
-    hand.tell("Anna works for the council", entity="Anna Moreau", relation="works_for", value="the council")
-    hand.store.commit(
-        SPACE,
-        hand.work("extract", "told").id,
-        Extraction(upto={"told": 1}, drafts=[], aliases={"Anna Moreau": ["Annie"]}),
-        outcome={},
-        now=hand.tick(),
-    )
-    hand.scene("council", "- Anna works there. (a1)")
-    by_name, by_alias = search(hand, entity="anna moreau"), search(hand, entity="Annie")
-    assert [fact.value for fact in by_name.facts] == ["the council"]
-    assert (by_alias.atoms, by_alias.facts, by_alias.scenes) == (by_name.atoms, by_name.facts, by_name.scenes)
-    assert [fact.value for fact in search(hand, "Where is Annie employed?").facts] == ["the council"]
-
-
-def test_the_facts_of_a_time_are_those_that_held_then_and_say_until_when(hand: ByHand) -> None:
-    then = hand.now
-    at: dict[str, Any] = {"entity": "Anna", "relation": "lives_in", "single_valued": True}
-    hand.tell("Anna lives in Porto", value="Porto", valid_from=then, **at)
-    hand.tell("Anna lives in Turin", value="Turin", valid_from=then + timedelta(days=30), **at)
-    now, past = search(hand, entity="Anna"), search(hand, entity="Anna", as_of=then + timedelta(days=3))
-    assert [(fact.value, fact.valid_to) for fact in now.facts] == [("Turin", None)]
-    assert [(fact.value, fact.valid_to) for fact in past.facts] == [("Porto", then + timedelta(days=30))]
-    asking = ExcerptRequest(query="", detail="concise", counter=token_counter("o200k_base"))
-    text = render(shown_memories(past, asking))
-    assert "> Anna · lives_in · Porto (since 2026-11-20 until 2026-12-20; a1)" in text
-    assert "until 2026-12-20, replaced by a2" in text
+def _model(means: list[float], weights: list[float]) -> Regression:
+    names = QuestionFeatures._fields
+    stored = {"means": dict(zip(names, means, strict=True)), "weights": dict(zip(names, weights, strict=True))}
+    return regression({**stored, "constant": 0.5}, QuestionFeatures)

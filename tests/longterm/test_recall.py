@@ -76,7 +76,7 @@ async def fill(memory: Memory) -> None:
 
 
 async def test_an_empty_memory_recalls_nothing(memory: Memory) -> None:
-    assert await memory.recall("anything") == Bundle(stable="", dynamic="", tokens=0, left_out=[])
+    assert await memory.recall("anything") == Bundle(stable="", dynamic="", tokens=0, left_out=[], known="unlikely")
 
 
 async def test_a_budget_out_of_range_says_the_range(memory: Memory) -> None:
@@ -268,7 +268,7 @@ def test_of_turns_that_a_model_has_read_the_rules_are_those_that_it_noted(hand: 
         "Write prices excluding VAT", said="Prices are always without VAT", kind="instruction", priority=80
     )
     (unread,) = talk(hand, "Never write prices in bold.")
-    lines = list(dynamic_lines(hand.desk(), "Write the training prices for the flyer", [], known=""))
+    lines = list(dynamic_lines(hand.desk(), "Write the training prices for the flyer", [], known="", judgement=None))
     assert {rule, unread} <= {line.id for line in lines}
     assert {line.id for line in lines if line.group == "rule"} <= {rule, unread}
 
@@ -283,7 +283,7 @@ def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: By
     }
     kids = hand.tell("Melanie has kids", **told)
     broke = hand.tell("The boiler broke on 3 May 2026", valid_from=datetime(2026, 5, 3, tzinfo=UTC), **told)
-    found = dynamic_lines(hand.desk(), "When did the boiler break? Has Melanie kids?", [], known="")
+    found = dynamic_lines(hand.desk(), "When did the boiler break? Has Melanie kids?", [], known="", judgement=None)
     lines = {line.id: line.text for line in found}
     assert lines[kids] == f"- [{kids} · told 2026-11-20] Melanie has kids"
     assert lines[broke] == f"- [{broke} · said by Melanie] The boiler broke on 3 May 2026"

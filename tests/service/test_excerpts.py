@@ -20,6 +20,7 @@ from mcp_memory.core.types import (
     Excerpt,
     Fact,
     Found,
+    Known,
     MemoryResults,
     Passage,
     Scene,
@@ -142,20 +143,27 @@ def test_a_passage_says_once_who_spoke_and_marks_its_hits() -> None:
     )
 
 
-def test_hits_that_are_far_from_the_query_are_marked_and_where_all_are_it_is_doubted_that_it_is_known() -> None:
-    far = replace(hit(turn(1, "The kettle leaks")), score=0.2)
-    alone = render(shown_turns(TurnResults(hits=[far], cursor=None, start=START), asking()))
-    beside = render(shown_turns(TurnResults(hits=[far, hit(turn(5, "Oh no"))], cursor=None, start=START), asking()))
-    assert alone.startswith("1 turn, best first; all are far from the query, so it may not be known here.")
-    assert beside.startswith("2 turns, best first; 1 of them far from the query.")
-    assert [" · far" in line for line in beside.splitlines() if line.startswith("t")] == [True, False]
+@pytest.mark.parametrize(
+    ("known", "sentence"),
+    [
+        ("likely", "1 turn, best first. Likely known here."),
+        ("unsure", "1 turn, best first. Perhaps known here."),
+        ("unlikely", "1 turn, best first. It may not be known here."),
+    ],
+)
+def test_the_first_line_says_whether_it_is_known_and_close_hits_are_marked(known: Known, sentence: str) -> None:
+    found = replace(hit(turn(1, "The kettle leaks")), close=known == "likely")
+    results = TurnResults(hits=[found], cursor=None, start=START, known=known)
+    text = render(shown_turns(results, asking()))
+    assert text.startswith(sentence)
+    assert (" · close" in text) == (known == "likely")
 
 
 def test_details_say_which_signals_and_words_found_a_hit() -> None:
     results = TurnResults(hits=[hit(turn(4, "The kettles leak", name="Vera"))], cursor=None, start=START)
     shown = shown_turns(results, asking("Vera's leaking kettle", "detailed"))
     assert shown.passages[0].turns[0].found == Found(
-        score=0.5, by={"words": 0.75, "meaning": None}, words=["vera", "kettles", "leak"], close=True
+        score=0.5, by={"words": 0.75, "meaning": None}, words=["vera", "kettles", "leak"], close=False
     )
     assert render(shown).splitlines()[2:] == [
         "t5 · user (Vera) · 2026-11-20 12:04 · session s, turn 4",
@@ -213,7 +221,7 @@ def test_a_whole_short_turn_is_shown_as_it_is() -> None:
                         said_at=NOW,
                         content="a kettle",
                         hidden=0,
-                        found=Found(score=0.5, close=True),
+                        found=Found(score=0.5, close=False),
                     )
                 ],
             )

@@ -12,30 +12,21 @@ forgotten knowledge is never shown as current: atoms and facts are current, page
 evidence, and a turn whose statement was replaced is marked. `recalled` explains a recall: which rows it shows for a
 question, and why it leaves others out.
 
-A program that puts text before every prompt must not get in the way of those that need none. So `automatic` has a gate
-of its own, where an explicit recall shows the closest there is. The gate adds up
-
-    prompt   does it lean on earlier conversations (`embed.classifiers`)? It does where it names a speaker of the memory
-    weight   how much of the prompt the best row holds (`relevance`)
-    cosine   how near the nearest row is by meaning
-    size     in a larger memory the best of many rows looks good by chance, so there it takes more
-
-The weights were fitted on the development sets (`bench.recall`, `bench.week_one`). A prompt that asks to continue an
-earlier conversation ("where were we?") gets the end of that one.
+A program that puts text before every prompt must not get in the way of those that need none: where the memory is
+unlikely to know (`search.known`), `automatic` brings nothing, while an explicit recall shows the closest there is. A
+prompt that asks to continue an earlier conversation ("where were we?") gets the end of that one.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.token_counts import TokenCounter
-from mcp_memory.core.types import Atom, Bundle, Kind, Turn
+from mcp_memory.core.types import Atom, Bundle, Kind, Known, Turn
 from mcp_memory.longterm import persona as l3_page
 from mcp_memory.longterm.recall.dynamic import (
     RecallLimits,
@@ -45,13 +36,12 @@ from mcp_memory.longterm.recall.dynamic import (
     top_by_confidence,
 )
 from mcp_memory.longterm.recall.lines import Group, RecallLine, is_shown_in, statement_line
-from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, WeighedRow, recall_query, weigh_rows
+from mcp_memory.longterm.recall.relevance import NEAR, WeighedRow, recall_query, weigh_rows
+from mcp_memory.longterm.search.known import judge_question
 from mcp_memory.longterm.search.pages import current
-from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
-from mcp_memory.models.embed.classifiers import leans_on_memory
 from mcp_memory.store.citations import cited, tidy, without
 from mcp_memory.store.values import Filters, Layer
 from mcp_memory.suspicion.flags import flags
@@ -85,14 +75,18 @@ def bundle(desk: SearchContext, question: str, *, session: str | None, counter: 
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too."""
     stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
     left = budget - counter.count(stable) if stable else budget
+    desk = desk.of_one_question()
     context = context_of(desk, session)
+    judgement = judge_question(desk, question)
     if question.strip() or context:
-        dynamic, left_out = _fitted(dynamic_lines(desk, question, context, known=stable), counter, left)
+        lines = dynamic_lines(desk, question, context, known=stable, judgement=judgement)
+        dynamic, left_out = _fitted(lines, counter, left)
     else:
         dynamic, _ = _fitted(top_by_confidence(desk, known=stable), counter, left)
         left_out = []  # nothing was asked, so nothing is missing
     tokens = sum(counter.count(block) for block in (stable, dynamic) if block)
-    return Bundle(stable=stable, dynamic=dynamic, tokens=tokens, left_out=[*left_out, *missing])
+    known = judgement.known if judgement else None
+    return Bundle(stable=stable, dynamic=dynamic, tokens=tokens, left_out=[*left_out, *missing], known=known)
 
 
 def stable(desk: SearchContext, *, counter: TokenCounter, budget: int) -> Bundle:
@@ -282,7 +276,7 @@ _TEXT = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowVerdict:
-    """The decision on one row. `weight` is its relevance: 1 is relevant, 0.5 is near."""
+    """The decision on one row. `weight` orders the rows: by how much of the question each has."""
 
     id: str
     weight: float
@@ -301,17 +295,20 @@ class Recalled:
     brought: str
     left_out: tuple[str, ...]
     """Relevant rows that did not fit."""
-    about: float
-    near: float
+    known: Known
+    probability: float
+    """That the memory answers the question, from 0 to 1."""
     verdicts: tuple[RowVerdict, ...]
 
 
 def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
     """Recall for a question without a session, and explain the decision on each row."""
+    desk = desk.of_one_question()
     made = bundle(desk, query, session=None, counter=counter, budget=budget)
+    judgement = judge_question(desk, query)
     wanted = recall_query(desk, [query])
     rows = [(layer, row) for layer in _LAYERS for row in weigh_rows(wanted, layer, limit=_LOOKED_AT)] if wanted else []
-    anything = any(row.weight >= ABOUT and not row.is_echo for _, row in rows)
+    anything = judgement is not None and judgement.known != "unlikely"
     told = set(named(made.dynamic))
     stable = set(named(made.stable))
     ids = [row.id for _, row in rows]
@@ -321,8 +318,8 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
         tokens=made.tokens,
         brought=made.dynamic,
         left_out=tuple(made.left_out),
-        about=ABOUT,
-        near=NEAR,
+        known=judgement.known if judgement else "unlikely",
+        probability=judgement.probability if judgement else 0.0,
         verdicts=tuple(
             RowVerdict(
                 id=row.id,
@@ -382,42 +379,8 @@ _REACH = RecallLimits(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelevanceGate:
-    """Weights of the gate: it opens where their weighted sum exceeds 0."""
-
-    weight: float = 4.2
-    most_weight: float = 1.5
-    cosine: float = 8.0
-    usual_cosine: float = 0.36
-    """Used where there is no cosine, or one of another model than the bundled one, whose scale differs."""
-    prompt: float = 0.8
-    named: float = 2.0
-    """The least that a prompt says of itself, as log-odds, where it names who speaks in the memory."""
-    size: float = 3.0
-    """For each e-fold by which a memory is larger than `small` turns, up to `large`."""
-    small: int = 100
-    large: int = 300
-    bar: float = 5.25
-
-    def score(self, rows: Sequence[WeighedRow], prompt: float, size: int, *, bundled: bool) -> float:
-        """Return the score of the rows found, a prompt's log-odds and the number of turns in the memory."""
-        weight = max((row.weight for row in rows if not row.is_echo), default=0.0)
-        cosine = max((row.cosine for row in rows), default=0.0) if bundled else 0.0
-        larger = math.log(max(self.small, min(size, self.large)) / self.small)
-        return (
-            self.weight * min(weight, self.most_weight)
-            + self.cosine * (cosine or self.usual_cosine)
-            + self.prompt * prompt
-            - self.size * larger
-            - self.bar
-        )
-
-
-def automatic_lines(
-    desk: SearchContext, prompt: str, *, known: str, there: Collection[str], gate: RelevanceGate = RelevanceGate()
-) -> Iterator[RecallLine]:
-    """Yield lines for a prompt whose writer did not ask for a recall.
+def automatic_lines(desk: SearchContext, prompt: str, *, known: str, there: Collection[str]) -> Iterator[RecallLine]:
+    """Yield lines for a prompt whose writer did not ask for a recall; none where the memory is unlikely to know.
 
     Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
     searched for: the reader sees it.
@@ -426,19 +389,8 @@ def automatic_lines(
         return iter([] if there else last_conversation(desk, there))
     if small_talk_kind(prompt) is not None:
         return iter(())
-    totals = desk.store.totals(desk.space, "turn")
-    bundled = desk.settings.embedder == "bundled"
-    names_speaker = without_names(prompt, totals.names) != prompt
-
-    def is_open(rows: Sequence[WeighedRow]) -> bool:
-        leaning = max(_leaning(prompt), gate.named if names_speaker else -math.inf)
-        return gate.score(rows, leaning, totals.rows, bundled=bundled) > 0
-
-    return dynamic_lines(desk, prompt, [], known=known, there=there, reach=_REACH, gate=is_open)
-
-
-def _leaning(prompt: str) -> float:
-    try:
-        return leans_on_memory(prompt)
-    except EmbeddingFailed:
-        return 0.0
+    desk = desk.of_one_question()
+    judgement = judge_question(desk, prompt)
+    if judgement is None or judgement.known == "unlikely":
+        return iter(())
+    return dynamic_lines(desk, prompt, [], known=known, there=there, reach=_REACH, judgement=judgement)

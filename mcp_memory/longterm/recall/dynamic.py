@@ -9,7 +9,7 @@ facts say again what atoms say: in front of them they cost a recall of 600 token
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from heapq import merge
@@ -40,10 +40,11 @@ from mcp_memory.longterm.recall.relevance import (
     changed,
     promoted,
     recall_query,
-    terms_of,
     weigh_rows,
     weights_of,
 )
+from mcp_memory.longterm.search.coverage import terms_of
+from mcp_memory.longterm.search.known import Judgement
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.query import question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
@@ -125,19 +126,17 @@ def dynamic_lines(
     known: str,
     there: Collection[str] = (),
     reach: RecallLimits = RecallLimits(),
-    gate: Callable[[Sequence[WeighedRow]], bool] = lambda rows: True,
+    judgement: Judgement | None,
 ) -> Iterator[RecallLine]:
     """Yield lines for the question and the turns of the context, without anything in `known` or these turns.
 
-    The turns `there`, and atoms extracted from them, are left out too. Yields nothing where the `gate` rejects the rows
-    found. Lines are made lazily: those beyond the budget cost nothing.
+    The turns `there`, and atoms extracted from them, are left out too. `judgement` is that of the question, None where
+    nothing is asked. Lines are made lazily: those beyond the budget cost nothing.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if small_talk_kind(turn.content) is None]
     apart = {*there, *(turn.id for turn in context)}
     wanted = recall_query(desk, ["" if small_talk_kind(question) else question])
-    found = _found(desk, wanted, recall_query(desk, talk), apart, reach, gate)
-    if found is None:
-        return iter(())
+    found = _found(desk, wanted, recall_query(desk, talk), apart, reach, judgement)
     words = frozenset(query_terms("\n".join([question, *talk])))
     rules = _rules(wanted, apart, reach, known) if wanted and (found.turns or found.unsure) else []
     outputs = _outputs(wanted, words) if wanted and reach.outputs else []
@@ -152,18 +151,19 @@ def dynamic_lines(
 
 @dataclass(frozen=True, slots=True)
 class _RecallRows:
-    """Search results by id, each in the order of its search. `unsure` turns may be irrelevant."""
+    """Search results by id, each in the order of its search. `unsure` turns may be irrelevant, `sure` ones are not."""
 
     turns: dict[str, WeighedRow] = field(default_factory=dict[str, WeighedRow])
     atoms: dict[str, WeighedRow] = field(default_factory=dict[str, WeighedRow])
     scenes: dict[str, RecallLine] = field(default_factory=dict[str, RecallLine])
     unsure: dict[str, WeighedRow] = field(default_factory=dict[str, WeighedRow])
+    sure: set[str] = field(default_factory=set[str])
 
 
 def _found(
     desk: SearchContext, question: RecallQuery | None, talk: RecallQuery | None, there: set[str], reach: RecallLimits,
-    gate: Callable[[Sequence[WeighedRow]], bool],
-) -> _RecallRows | None:  # fmt: skip
+    judgement: Judgement | None,
+) -> _RecallRows:  # fmt: skip
     """Return rows for the question, then for the conversation, without the turns already `there`."""
     found = _RecallRows()
     aside = [one.id for one in desk.store.quarantined(desk.space, limit=_MOST_THERE) if one.id.startswith("t")]
@@ -178,13 +178,19 @@ def _found(
             evidence = {atom.id: atom.evidence for atom in desk.store.atoms(desk.space, [row.id for row in held])}
             held = [replace(row, weight=max(row.weight, weights.get(evidence.get(row.id, ""), 0.0))) for row in held]
             held = _with_successors(desk, held)
-        if not gate((*said, *held)):
-            return None
         said = [row for row in said if not row.is_echo]
         pages = _scenes(wanted, held)
-        about = bool(pages) or any(row.weight >= ABOUT for row in (*said, *held))
+        if wanted is question and judgement is not None:
+            about = bool(pages) or judgement.known != "unlikely"
+        else:
+            about = any(row.weight >= ABOUT for row in (*said, *held))
         if about:
             _join(found.turns, (row for place, row in enumerate(said) if row.weight >= NEAR or place < _FIRST))
+            if wanted is question and judgement is not None:
+                likely = said[:_FIRST] if judgement.known == "likely" else ()
+                found.sure.update(judgement.close, (row.id for row in likely))
+            else:
+                found.sure.update(row.id for row in said if row.weight >= ABOUT)
             _join(found.atoms, (row for row in held if row.weight >= NEAR))
             for page in pages:
                 found.scenes.setdefault(page.id, page)
@@ -247,7 +253,10 @@ def _lines(
     ended = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
     notes |= {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
-    verbatim = list(of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
+    verbatim = [
+        line if line.id in found.sure else replace(line, group=reach.unsure)
+        for line in of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes)
+    ]
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
@@ -334,7 +343,7 @@ def _rules(wanted: RecallQuery, there: Collection[str], reach: RecallLimits, kno
 
     def nearest(layer: Layer, filters: Filters, limit: int) -> list[str]:
         hits = desk.search(
-            desk.space, layer, wanted.text, embed=wanted.embed, filters=filters, limit=limit, at=desk.now
+            desk.space, layer, wanted.text, embed=desk.of_query, filters=filters, limit=limit, at=desk.now
         )
         return [hit.id for hit in _unheld(desk, hits) if hit.id not in there]
 

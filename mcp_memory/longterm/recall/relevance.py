@@ -27,29 +27,32 @@ misses later turns that the search did not find.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.text import spoken
 from mcp_memory.core.types import Turn
-from mcp_memory.language.words import base_terms, index_terms, query_terms
+from mcp_memory.longterm.search.coverage import (
+    TermPresence,
+    is_echo,
+    question_words,
+    terms_of,
+    terms_with_neighbours,
+)
 from mcp_memory.longterm.search.query import speaker_intent
-from mcp_memory.longterm.search.ranking import rarity, without_names
+from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.models.embed.bundled import IDENTITY
-from mcp_memory.store.values import Filters, Layer, Vectors
+from mcp_memory.store.values import Filters, Layer
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
-    "ABOUT", "NEAR", "RecallQuery", "WeighedRow", "changed", "is_echo", "promoted", "recall_query", "terms_of",
-    "weigh_rows", "weights_of",
+    "ABOUT", "NEAR", "RecallQuery", "WeighedRow", "changed", "promoted", "recall_query", "weigh_rows", "weights_of",
 ]  # fmt: skip
 
 ABOUT = 1.0
@@ -58,19 +61,10 @@ NEAR = ABOUT / 2
 """Beside such a row others are as well that come to this."""
 
 _WEIGHED = 15  # rows
-_REACH = 2  # turns
-_READ = 4_000  # characters of a row
-_ECHO_ROOM = 80  # characters by which the same question may be longer
-_FEW = 30  # rows; of fewer it does not follow that a word is common
 _QUESTION = 300  # characters; a longer text is a passage
 _PASSAGE_RARITY = 2.0
-_ONE_QUESTION = re.compile(r"[^?？؟。！]+[?？؟]\W*")
-_SENTENCE = re.compile(r"[.!:;]\s|\n")
 _BESIDE_AN_ECHO = 3  # rows that an echo displaces: itself, and rows found because of it
 _VERY_NEAR, _ALONE = 0.82, 0.1  # cosines: of a row, and over the middle one of those found
-
-Held = Mapping[str, float]
-"""The terms of a row and of its context, with their nearness: 1 for the row itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,16 +78,11 @@ class RecallQuery:
     def text(self) -> str:
         return "\n".join(self.texts)
 
-    @cached_property
-    def embed(self) -> Callable[[str], Sequence[Vectors]]:
-        """Return a cached function that embeds a text by each model in use."""
-        return cache(self.desk.of_query)
-
     @property
     def model(self) -> str | None:
         """The identity of the first model that the question was embedded with; None without one."""
         names = self.desk.store.totals(self.desk.space, "turn").names
-        vectors = self.embed(without_names(self.text, names))
+        vectors = self.desk.of_query(without_names(self.text, names))
         return vectors[0].identity if vectors else None
 
     @cached_property
@@ -123,17 +112,6 @@ def recall_query(desk: SearchContext, texts: Sequence[str]) -> RecallQuery | Non
     return RecallQuery(desk=desk, texts=told) if told else None
 
 
-def is_echo(said: str, text: str) -> bool:
-    """Tell whether a row only repeats the question: it has the same words, or is a question without further ones."""
-    if len(said) > 2 * len(text) + _ECHO_ROOM:
-        return False
-    if base_terms(said) == base_terms(text):
-        return True
-    told = said.strip()
-    is_question = _ONE_QUESTION.fullmatch(told) is not None and not _SENTENCE.search(told)
-    return is_question and set(_words(said)) <= set(_words(text))
-
-
 def weigh_rows(wanted: RecallQuery, layer: Layer, *, limit: int, ended: bool = False) -> list[WeighedRow]:
     """Return the first `limit` rows of a search, in its order, and as many more as echoes took places.
 
@@ -146,7 +124,7 @@ def weigh_rows(wanted: RecallQuery, layer: Layer, *, limit: int, ended: bool = F
         hits = _searched(wanted, layer, limit + _BESIDE_AN_ECHO * len(echoes), ended)
         echoes = _echoes(wanted, layer, hits)
     first = [hit.id for hit in hits[: _WEIGHED + _BESIDE_AN_ECHO * len(echoes)]]
-    weights = weights_of(wanted, layer, _held(wanted.desk, layer, first), echoes=list(echoes.values()))
+    weights = weights_of(wanted, layer, _presence(wanted.desk, layer, first), echoes=list(echoes.values()))
     middle = median([hit.cosine for hit in hits if hit.cosine is not None] or [1.0])
     return [
         WeighedRow(
@@ -165,14 +143,14 @@ def _searched(wanted: RecallQuery, layer: Layer, limit: int, ended: bool) -> Seq
         desk.space,
         layer,
         wanted.text,
-        embed=wanted.embed,
+        embed=desk.of_query,
         filters=Filters(unheld=layer == "atom", ended=ended),
         limit=limit,
         at=desk.now,
     )
 
 
-def _echoes(wanted: RecallQuery, layer: Layer, hits: Sequence[Ranked]) -> dict[str, Held]:
+def _echoes(wanted: RecallQuery, layer: Layer, hits: Sequence[Ranked]) -> dict[str, TermPresence]:
     """Return the terms of the hits that only repeat the question, by id."""
     turns = wanted.desk.store.turns(wanted.desk.space, [hit.id for hit in hits]) if layer == "turn" else []
     return {
@@ -181,45 +159,22 @@ def _echoes(wanted: RecallQuery, layer: Layer, hits: Sequence[Ranked]) -> dict[s
 
 
 def weights_of(
-    wanted: RecallQuery, layer: Layer, rows: Mapping[str, Held], *, echoes: Sequence[Held] = ()
+    wanted: RecallQuery, layer: Layer, rows: Mapping[str, TermPresence], *, echoes: Sequence[TermPresence] = ()
 ) -> dict[str, float]:
     """Return the weight of each row by its words; word frequencies are those of the layer, without its `echoes`."""
     if not rows:
         return {}
-    heard = {term for held in rows.values() for term in held}
-    texts = [_rarities(wanted.desk, layer, text, heard, echoes) for text in wanted.texts]
+    desk, found = wanted.desk, rows.values()
+    texts = [question_words(desk.store, desk.space, layer, text, found, echoes=echoes) for text in wanted.texts]
     most = math.inf if wanted.is_question else _PASSAGE_RARITY
-    return {id: max(_weight(rarities, held, most) for rarities in texts) for id, held in rows.items()}
+    return {id: max(_weight(words.rarity, held, most) for words in texts) for id, held in rows.items()}
 
 
-def _weight(rarities: Mapping[str, float], held: Held, most: float) -> float:
+def _weight(rare: Mapping[str, float], held: TermPresence, most: float) -> float:
     """Return share + rarity / 4."""
-    worth = {word: 1 + rare for word, rare in rarities.items()}
+    worth = {word: 1 + one for word, one in rare.items()}
     share = sum(worth[word] * held.get(word, 0.0) for word in worth) / sum(worth.values()) if worth else 0.0
-    return share + min(most, sum(rare * held.get(word, 0.0) for word, rare in rarities.items())) / 4
-
-
-def _rarities(
-    desk: SearchContext, layer: Layer, text: str, heard: set[str], echoes: Sequence[Held]
-) -> dict[str, float]:
-    """Return the words of a text with their rarity: 0 for a word of most rows, 1 for a word of one.
-
-    A word without postings occurs in no row, or is so common that it was left out; the rows show which.
-    """
-    words = _words(text)
-    found = desk.store.postings(desk.space, layer, words, filters=Filters())
-    rows = {one.term: max(0, one.documents - sum(one.term in echo for echo in echoes)) for one in found}
-    total = max([_FEW, desk.store.totals(desk.space, layer).rows, *rows.values()])
-    return {
-        word: 0.0 if word in heard and word not in rows else rarity(rows.get(word, 0), total) / math.log(total + 2)
-        for word in words
-    }
-
-
-def _words(text: str) -> list[str]:
-    """Return the content words of a text, each in one form."""
-    terms, forms = list(dict.fromkeys(query_terms(text))), set(base_terms(text))
-    return [term for term in terms if term in forms] or terms
+    return share + min(most, sum(one * held.get(word, 0.0) for word, one in rare.items())) / 4
 
 
 def _hints(wanted: RecallQuery, layer: Layer, hit: Ranked) -> float:
@@ -235,30 +190,13 @@ def _alone(hit: Ranked, middle: float) -> bool:
     return hit.cosine is not None and hit.cosine >= _VERY_NEAR and hit.cosine - middle >= _ALONE
 
 
-# --- what rows hold ---------------------------------------------------------------------------------
-
-
-def terms_of(text: str) -> Held:
-    return dict.fromkeys(index_terms(text[:_READ]), 1.0)
-
-
-def _held(desk: SearchContext, layer: Layer, ids: Sequence[str]) -> dict[str, Held]:
+def _presence(desk: SearchContext, layer: Layer, ids: Sequence[str]) -> dict[str, TermPresence]:
     if layer == "atom":
         return {atom.id: terms_of(atom.text) for atom in desk.store.atoms(desk.space, ids)}
-    near = desk.store.context_windows(desk.space, ids, around=_REACH)
-    terms = {turn.id: set(index_terms(spoken(turn.content[:_READ], turn.name))) for turn in near}
-    found = {turn.id: turn for turn in near}
-    return {id: _around(found[id], near, terms) for id in ids if id in found}
+    return terms_with_neighbours(desk.store, desk.space, ids)
 
 
-def _around(turn: Turn, near: Sequence[Turn], terms: Mapping[str, set[str]]) -> Held:
-    held: dict[str, float] = {}
-    for other in near:
-        away = abs(other.position - turn.position)
-        if other.session == turn.session and away <= _REACH:
-            for term in terms[other.id]:
-                held[term] = max(held.get(term, 0.0), 1 / (1 + away))
-    return held
+# --- changed values ---------------------------------------------------------------------------------
 
 
 _UNKNOWN_PAIRS = 200  # that are compared without cosines

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Signals
+from mcp_memory.core.types import Known, Signals
 from mcp_memory.language.snippet import matches, snippet
-from mcp_memory.longterm.search.pages import MIN_COSINE, matching, of_turns, rows_for
+from mcp_memory.longterm.search.known import judge
+from mcp_memory.longterm.search.pages import MIN_COSINE, MemoryRows, matching, of_turns, rows_for
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.rerank import FIRST
@@ -52,6 +53,8 @@ class Explained:
     scenes: tuple[tuple[str, Signals], ...]
     results: tuple[tuple[str, Signals, bool], ...]
     """Lines of tool results, what found them, and whether they hold enough of the question to be shown."""
+    known: Known | None = None
+    """Whether the memory knows about it; None where the filters leave no turns."""
     note: str | None = None
 
 
@@ -70,17 +73,18 @@ def explain(
     question, search = parse_query(query, at), search.of_one_question()
     wanted = max(FIRST, limit + _MISSED + 1)
 
-    def rows(filters: Filters) -> tuple[list[Ranked], list[Ranked]]:
+    def rows(filters: Filters) -> MemoryRows:
         return rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at)
 
-    atoms, ordered = rows(filters)
+    found = rows(filters)
+    atoms, ordered = found.atoms, found.ordered
     shown, missed = ordered[:limit], ordered[limit : limit + _MISSED]
     kinds: list[tuple[Layer, Filters | None]] = [("atom", filters), ("turn", of_turns(filters))]
     legs = [ScoredLayer(store, search, space, layer, question, embed, held) for layer, held in kinds if held]
     # The score of the last one shown, of turns and of atoms: those of one say nothing of the other.
     least = {kind: min(hit.score for hit in shown if hit.id[0] == kind) for kind in {hit.id[0] for hit in shown}}
     passed_over = _passed_over(store, space, legs, ordered, least)
-    everything = rows(Filters())[1][:limit] if filters != Filters() else []
+    everything = rows(Filters()).ordered[:limit] if filters != Filters() else []
     filtered = [hit for hit in everything if hit.id in passed_over or not any(leg.has(hit.id) for leg in legs)]
     hidden = [_hidden(hit, passed_over.get(hit.id, "the filters leave it out")) for hit in filtered]
     apart = {row.id for row in hidden}
@@ -102,6 +106,7 @@ def explain(
             (hit.scene.slug, hit.found_by) for hit in matching(store, space, query, filters=filters, atoms=atoms, at=at)
         ),
         results=_results(store, space, query, filters),
+        known=judge(store, space, query, found.turns, embed=embed).known if found.turns else None,
     )
 
 

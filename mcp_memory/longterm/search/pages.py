@@ -9,18 +9,20 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene, SceneHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.scenes import readable_scenes, without_ended
+from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
@@ -70,7 +72,8 @@ def search_turns(
     found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=wanted, at=at)
     ranked = rerank(space, query, found, len(page.shown))
     fresh = [hit for hit in ranked.hits if hit.id not in page.shown]
-    hits = _turn_hits(store, space, fresh[: 2 * limit - 1 if neighbours else limit], neighbours)
+    judgement = judge(store, space, query, found, embed=embed)
+    hits = _turn_hits(store, space, fresh[: 2 * limit - 1 if neighbours else limit], neighbours, judgement.close)
     many = _filling(hits, limit)
     return TurnResults(
         hits=hits[:many],
@@ -78,6 +81,7 @@ def search_turns(
         start=page.cursor(),
         note=ranked.note,
         results=_results(store, space, query, filters, page, limit),
+        known=judgement.known,
     )
 
 
@@ -102,31 +106,43 @@ def search_memories(
     filters = named(store, space, filters)
     listing = not query.strip()
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
-    note, atoms = None, list[Ranked]()
+    note, atoms, judgement = None, list[Ranked](), None
     if listing:
         last = next(iter(page.shown), None)
         listed = store.list_atoms(space, filters=page.then(filters, "atom"), after=last, limit=limit + 1)
         fresh = [Ranked(id=atom.id, score=0.0, found_by={"listed": 1.0}, cosine=None) for atom in listed]
     else:
         wanted = max(FIRST, len(page.shown) + limit + 1)
-        atoms, found = rows_for(
-            store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at, page=page
-        )
-        ranked = rerank(space, query, found, len(page.shown))
+        found = rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at, page=page)
+        atoms = found.atoms
+        if found.turns:
+            judgement = judge(store, space, query, found.turns, embed=embed)
+        ranked = rerank(space, query, found.ordered, len(page.shown))
         fresh, note = [hit for hit in ranked.hits if hit.id not in page.shown], ranked.note
     return MemoryResults(
         atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"]),
         facts=_facts(store, space, query, filters) if page.first else [],
         scenes=matching(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
-        turns=_turn_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "t"], 0),
+        turns=_turn_hits(
+            store, space, [hit for hit in fresh[:limit] if hit.id[0] == "t"], 0, judgement.close if judgement else ()
+        ),
         cursor=page.after(fresh, limit),
         start=page.cursor(),
         note=note,
         results=[] if listing else _results(store, space, query, filters, page, limit),
+        known=judgement.known if judgement else None,
     )
 
 
 # --- the results ------------------------------------------------------------------------------------
+
+
+class MemoryRows(NamedTuple):
+    """The rows of a memory search, each best first; `ordered` has the atoms and the turns in one order."""
+
+    atoms: list[Ranked]
+    turns: list[Ranked]
+    ordered: list[Ranked]
 
 
 def rows_for(
@@ -140,8 +156,8 @@ def rows_for(
     limit: int,
     at: datetime,
     page: PageState | None = None,
-) -> tuple[list[Ranked], list[Ranked]]:
-    """Return the atoms that share a word with the query or are near in meaning; and these and turns in one order.
+) -> MemoryRows:
+    """Return the atoms that share a word with the query or are near in meaning, and turns.
 
     Atoms and turns alternate, without turns that are evidence of an atom before them. Neither ranks the other: on real
     conversations atoms in front of all turns hide a tenth of the evidence, and together they bring a little more of it
@@ -155,7 +171,8 @@ def rows_for(
     hits = ranked("atom", filters, MAX_SHOWN)
     atoms = [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
     passing = of_turns(filters)
-    verbatim = iter(ranked("turn", passing, limit) if passing else [])
+    turns = ranked("turn", passing, limit) if passing else []
+    verbatim = iter(turns)
     evidence = {atom.id: atom_turns(atom) for atom in store.atoms(space, [hit.id for hit in atoms])}
     order: list[Ranked] = []
     told: set[str] = set()
@@ -163,7 +180,8 @@ def rows_for(
         some = atoms[start : start + _AT_A_TIME]
         told.update(turn for atom in some for turn in evidence.get(atom.id, ()))
         order += [*some, *islice((hit for hit in verbatim if hit.id not in told), _AT_A_TIME)]
-    return atoms, [*order, *(hit for hit in verbatim if hit.id not in told)]
+    ordered = [*order, *(hit for hit in verbatim if hit.id not in told)]
+    return MemoryRows(atoms=atoms, turns=turns, ordered=ordered)
 
 
 def of_turns(filters: Filters) -> Filters | None:
@@ -203,7 +221,9 @@ def _asked_by(fact: Fact, names: Mapping[str, str]) -> str:
     return fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
 
 
-def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int) -> list[TurnHit]:
+def _turn_hits(
+    store: Store, space: str, hits: Sequence[Ranked], neighbours: int, close: Collection[str]
+) -> list[TurnHit]:
     ids = [hit.id for hit in hits]
     near = store.context_windows(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
     found = {turn.id: turn for turn in near}
@@ -220,6 +240,7 @@ def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int
             found_by=dict(hit.found_by),
             neighbours=around(found[hit.id]) if neighbours else [],
             held=held,
+            close=hit.id in close,
         )
         for hit in hits
         if hit.id in found

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.search.query import ParsedQuery
 
 __all__ = [
-    "CLOSE", "SIGNALS", "WEIGHTS", "ReadTurns", "ScoredRows", "Weights", "of_atoms", "of_turns", "rarity",
+    "SIGNALS", "WEIGHTS", "ReadTurns", "ScoredRows", "Weights", "of_atoms", "of_turns", "rarity",
     "without_names",
 ]  # fmt: skip
 
@@ -73,13 +73,6 @@ WEIGHTS = Weights(
     speaker=2.3,
     time=5.5,
 )
-
-CLOSE = 0.38
-"""The score from which a turn counts as close to the question.
-
-On the development sets the best turn for a question that the memory answers has 0.4 to 0.6, for one that it does not
-0.2 to 0.35. `bench.recall` has a more reliable test of whether an answer is known; this one is free.
-"""
 
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
 _FULL_MATCH = 1.4  # BM25's factor of a word in a row of a quarter of the mean length; of atoms, all as long, 1

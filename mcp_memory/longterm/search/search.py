@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Atom
@@ -200,3 +201,7 @@ class SearchContext(StageContext[Store]):
     """Vectors of a text to search by."""
     of_rows: Callable[[Sequence[str]], Vectors | None]
     """Vectors to store with new rows, one each; None where the background makes them."""
+
+    def of_one_question(self) -> SearchContext:
+        """Return this context for one question, in which each text is embedded and each search made once."""
+        return replace(self, search=self.search.of_one_question(), of_query=cache(self.of_query))

@@ -13,7 +13,7 @@ import anyio
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.text import one_line, revealed
-from mcp_memory.core.types import AtomHit, MemoryResults, Role, SceneHit, Signals, TurnHit, TurnResults
+from mcp_memory.core.types import AtomHit, Known, MemoryResults, Role, SceneHit, Signals, TurnHit, TurnResults
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import query_terms
 from mcp_memory.ui import components as ui
@@ -147,6 +147,7 @@ async def _explained(view: View, query: str, given: Mapping[str, str]) -> list[A
 
     return [
         ui.note(explained.note) if explained.note else None,
+        *_known(explained.known),
         ui.section(t("search.hits"), el("p", t("search.by_place")), rows(explained.shown))
         if explained.shown
         else ui.empty(t("search.none")),
@@ -267,6 +268,7 @@ async def _recalled(view: View, query: str) -> list[Any]:
     others = [_verdict(one) for one in recall.verdicts if not one.brought]
     text = el("pre", revealed(recall.brought), dir="auto", tabindex="0") if recall.brought.strip() else None
     return [
+        *_known(recall.known),
         ui.section(
             t("search.recall"),
             ui.rows(brought) if brought else ui.empty(t("search.recall_none")),
@@ -275,6 +277,11 @@ async def _recalled(view: View, query: str) -> list[Any]:
         ),
         ui.section(t("search.recall_not"), ui.rows(others)) if others else None,
     ]
+
+
+def _known(known: Known | None) -> list[Element]:
+    """Return what the search says of the memory as a whole, where it judged it."""
+    return [el("p", t(f"search.known_{known}"))] if known else []
 
 
 def _verdict(one: RowVerdict) -> list[Element]:
@@ -302,6 +309,7 @@ async def _memories(view: View, query: str, given: Mapping[str, str]) -> list[An
     nothing = not (rows or found.scenes or found.facts or found.results)
     return [
         ui.note(found.note) if found.note else None,
+        *_known(found.known),
         ui.empty(t("search.none")) if nothing else None,
         ui.section(t("search.hits"), ui.rows(rows)) if rows else None,
         _more(view, query, found),
@@ -319,6 +327,7 @@ async def _turns(view: View, query: str, given: Mapping[str, str]) -> list[Any]:
     )
     return [
         ui.note(found.note) if found.note else None,
+        *_known(found.known),
         ui.section(t("search.hits"), ui.rows(_turn(hit, query) for hit in found.hits))
         if found.hits
         else ui.empty(t("search.none")),

@@ -1,0 +1,253 @@
+"""Whether a memory knows about a question, and which rows of a search are about it.
+
+There is always a nearest row, whatever is asked. Two logistic regressions judge the first rows of a search: one says
+how likely it is that the memory has an answer, the other how likely it is that a row is part of it. The features of a
+question are on absolute scales, so they do not depend on how its rows compare with each other:
+
+    prompt   log-odds that it needs earlier conversations (`embed.classifiers`)
+    named    1 if it names a speaker of the memory
+    share    the largest share of its words that a row has; rare words weigh more, and words of the turns one and two
+             places away count by half and by a third
+    unknown  the share of its words that no row of the memory has
+    sense    the largest part of a row's cosine that the multilingual encoder has
+    size     logarithm of the number of turns: in a large memory the best of many rows looks good by chance
+
+`python -m bench.known` fits both to questions that a memory answers, questions of other people's memories, and prompts
+that need none, and writes `known.json`. The ranking's own score, the best cosine, the question's form and its length
+brought no more. A feature that cannot be measured (rows that are not embedded yet, vectors of another model) counts as
+usual.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.types import Known
+from mcp_memory.longterm.search.coverage import (
+    TermPresence,
+    is_echo,
+    question_words,
+    terms_of,
+    terms_with_neighbours,
+)
+from mcp_memory.longterm.search.ranking import without_names
+from mcp_memory.longterm.search.search import Ranked, SearchContext
+from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
+from mcp_memory.models.embed.classifiers import leans_on_memory
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "JUDGED", "MODEL_FILE", "Judgement", "Measured", "QuestionFeatures", "Regression", "RowFeatures", "judge",
+    "judge_question", "measure", "probability", "regression",
+]  # fmt: skip
+
+MODEL_FILE = Path(__file__).with_name("known.json")
+
+JUDGED = 15
+"""Rows of a search that are judged, without those that only repeat the question."""
+
+_SEARCHED = 45  # rows: the first may only repeat the question
+_COMMON = 0.1  # what a word counts that most rows have, beside its rarity
+
+
+class QuestionFeatures(NamedTuple):
+    prompt: float
+    named: float
+    share: float
+    unknown: float
+    sense: float
+    size: float
+
+
+class RowFeatures(NamedTuple):
+    """`question` is the log-odds of the question; `own` the share of its words without the neighbours'."""
+
+    question: float
+    own: float
+    share: float
+    sense: float
+    score: float
+    behind: float
+    """By how much the score of the first row is higher."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Features of a question and of the first rows, by id, without those that only repeat it; NaN is not known."""
+
+    question: QuestionFeatures
+    rows: Mapping[str, RowFeatures]
+    """Their `question` is NaN: the first regression gives it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """How likely it is that a memory answers a question, and which rows are surely about it."""
+
+    probability: float
+    known: Known
+    close: frozenset[str]
+
+
+def judge_question(context: SearchContext, question: str) -> Judgement | None:
+    """Judge what a memory knows about a question; None where nothing is asked.
+
+    Searches all turns, with the signals that another search of the same `context` has found for them.
+    """
+    if not question.strip():
+        return None
+    hits = context.search(
+        context.space, "turn", question, embed=context.of_query, filters=Filters(), limit=_SEARCHED, at=context.now
+    )
+    return judge(context.store, context.space, question, hits, embed=context.of_query)
+
+
+def judge(
+    store: Store, space: str, question: str, hits: Sequence[Ranked], *, embed: Callable[[str], Sequence[Vectors]]
+) -> Judgement:
+    """Judge a search for turns. `hits` are its first rows, best first; `embed` gives the vectors of a question."""
+    model = _model()
+    measured = measure(store, space, question, hits, embed=embed)
+    log_odds = model.question.log_odds(measured.question)
+    chance = probability(log_odds)
+    rows = {id: row._replace(question=log_odds) for id, row in measured.rows.items()}
+    return Judgement(
+        probability=round(chance, 3),
+        known="likely" if chance >= model.likely else "unsure" if chance >= model.unlikely else "unlikely",
+        close=frozenset(id for id, row in rows.items() if probability(model.row.log_odds(row)) >= model.close),
+    )
+
+
+def measure(
+    store: Store, space: str, question: str, hits: Sequence[Ranked], *, embed: Callable[[str], Sequence[Vectors]]
+) -> Measured:
+    """Measure the features of a question and of its first rows."""
+    hits, echoes = _without_echoes(store, space, question, hits)
+    ids = [hit.id for hit in hits]
+    totals = store.totals(space, "turn")
+    presence = terms_with_neighbours(store, space, ids)
+    words = question_words(store, space, "turn", question, presence.values(), echoes=echoes)
+    worth = {word: rarity + _COMMON for word, rarity in words.rarity.items()}
+    whole = sum(worth.values()) or 1.0
+    nameless = without_names(question, totals.names)
+    senses = _senses(store, space, ids, embed(nameless))
+    rows = {
+        hit.id: RowFeatures(
+            question=math.nan,
+            own=sum(worth[word] for word in worth if terms.get(word) == 1.0) / whole,
+            share=sum(worth[word] * terms.get(word, 0.0) for word in worth) / whole,
+            sense=senses.get(hit.id, math.nan),
+            score=hit.score,
+            behind=hits[0].score - hit.score,
+        )
+        for hit in hits
+        if (terms := presence.get(hit.id)) is not None
+    }
+    return Measured(
+        question=QuestionFeatures(
+            prompt=_leaning(question),
+            named=float(nameless != question),
+            share=max((row.share for row in rows.values()), default=0.0),
+            unknown=sum(worth[word] for word in words.unknown) / whole,
+            sense=max((row.sense for row in rows.values() if not math.isnan(row.sense)), default=math.nan),
+            size=math.log1p(totals.rows),
+        ),
+        rows=rows,
+    )
+
+
+def _without_echoes(
+    store: Store, space: str, question: str, hits: Sequence[Ranked]
+) -> tuple[list[Ranked], list[TermPresence]]:
+    """Return the first rows that do not only repeat the question, and the terms of those before them that do."""
+    kept: list[Ranked] = []
+    echoes: list[TermPresence] = []
+    for start in range(0, len(hits), JUDGED):
+        some = hits[start : start + JUDGED]
+        texts = {turn.id: turn.content for turn in store.turns(space, [hit.id for hit in some])}
+        repeating = {id for id, text in texts.items() if is_echo(text, question)}
+        echoes += [terms_of(texts[id]) for id in repeating]
+        kept += [hit for hit in some if hit.id in texts and hit.id not in repeating]
+        if len(kept) >= JUDGED:
+            break
+    return kept[:JUDGED], echoes
+
+
+def _leaning(question: str) -> float:
+    try:
+        return leans_on_memory(question)
+    except EmbeddingFailed:
+        return math.nan
+
+
+def _senses(store: Store, space: str, ids: Sequence[str], asked: Sequence[Vectors]) -> dict[str, float]:
+    """Return the encoder's part of the cosine of each row that the bundled model has embedded."""
+    question = next((vectors.data for vectors in asked if vectors.identity == IDENTITY), None)
+    if question is None:
+        return {}
+    sense = question[0, STATIC_DIMENSIONS:]
+    rows = store.vectors_of(space, "turn", ids, IDENTITY)
+    return {id: float(vector[STATIC_DIMENSIONS:] @ sense) for id, vector in rows.items()}
+
+
+# --- the regressions --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Regression:
+    """A logistic regression on named features; one that is NaN counts as the mean."""
+
+    means: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    constant: float
+
+    def log_odds(self, features: Sequence[float]) -> float:
+        import numpy as np
+
+        return float(np.nan_to_num(np.array(features) - self.means) @ self.weights + self.constant)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Model:
+    question: Regression
+    row: Regression
+    likely: float
+    """The probability from which a question is likely known."""
+    unlikely: float
+    """The probability below which it is unlikely known."""
+    close: float
+    """The probability from which a row is surely about the question."""
+
+
+@cache
+def _model() -> _Model:
+    stored = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
+    return _Model(
+        question=regression(stored["question"], QuestionFeatures),
+        row=regression(stored["row"], RowFeatures),
+        **{name: stored[name] for name in ("likely", "unlikely", "close")},
+    )
+
+
+def regression(stored: Mapping[str, Any], features: type[QuestionFeatures] | type[RowFeatures]) -> Regression:
+    """Return a regression from its form in the file: the means and weights of the features, and a constant."""
+    import numpy as np
+
+    means, weights = (np.array([stored[part][name] for name in features._fields]) for part in ("means", "weights"))
+    return Regression(means=means, weights=weights, constant=stored["constant"])
+
+
+def probability(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))
