@@ -65,10 +65,12 @@ def expand(
     json_path: str | None = None,
     max_tokens: int = 2000,
     cursor: str | None = None,
+    text: str | None = None,
     counter: TokenCounter,
 ) -> Expansion:
     """Open what `target` names: a node, group or canvas into its records, a ref into its raw text.
 
+    `text` is that of a target outside the canvases, which is opened as a raw text is.
     View `raw`, `lines` or `json_path` of a node, group or canvas opens the raw text of its newest record, `grep` that
     of the newest in which a line matches.
     Raises NotFound for an id that is not there, naming near ones; InvalidInput for a view, range or cursor.
@@ -84,6 +86,8 @@ def expand(
         max_tokens=max_tokens,
         cursor=cursor,
     )
+    if text is not None:
+        return _page_of(text, target, ask, counter)
     if found := _REF.fullmatch(target):
         ref = _ref(store, space, f"r-{found[1].lower()}")
         if ask.view != "records":
@@ -275,9 +279,13 @@ def _raw(store: Store, space: str, ref: Ref, ask: _Ask, counter: TokenCounter) -
     raw = decoded(data)
     if raw is None:
         return _binary(ref, ref_address(store, ref.id, ref.path), data, ask, counter)
+    return _page_of(raw, ref.id, ask, counter)
+
+
+def _page_of(raw: str, id: str, ask: _Ask, counter: TokenCounter) -> Expansion:
     return expand_text(
         raw,
-        ref=ref.id,
+        ref=id,
         counter=counter,
         view="page" if ask.view is None or ask.view == "records" else ask.view,
         lines=ask.lines,

@@ -218,11 +218,13 @@ class LongtermVerbs(Verbs):
         """
         from mcp_memory.longterm.corrections import entities_of_correction, fact_still_stated
         from mcp_memory.longterm.merging import similar
+        from mcp_memory.longterm.opened import statements_of
         from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.verification.trust import checked_claim
 
         parts = self._parts
         now = parts.now()
+        supersedes = statements_of(parts.store, self.space, supersedes)
         older = parts.store.atoms(self.space, supersedes)
         known = {one.id for one in older}
         if unknown := [id for id in supersedes if id not in known]:  # a quarantined statement would not name them

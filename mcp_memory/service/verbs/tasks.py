@@ -165,13 +165,16 @@ class TaskVerbs(Verbs):
         max_tokens: int = 2000,
         cursor: str | None = None,
     ) -> Expansion:
-        """Return the layer below a canvas, node, folded group or ref, within `max_tokens`."""
+        """Return the layer below a canvas, node, folded group or ref, or a whole turn or statement, in `max_tokens`."""
+        from mcp_memory.longterm.opened import ROW, opened_text
         from mcp_memory.shortterm.expand_node import expand
 
+        id = target.strip()
         opened = expand(
             self._parts.store,
             self.space,
             target=target,
+            text=opened_text(self._parts.store, self.space, id) if ROW.fullmatch(id) else None,
             view=view,
             lines=lines,
             grep=grep,
@@ -180,7 +183,8 @@ class TaskVerbs(Verbs):
             cursor=cursor,
             counter=self._parts.counter,
         )
-        self._note_saving("expand", self._session_of(opened.ref, target), spent=opened.tokens)
+        if not ROW.fullmatch(id):
+            self._note_saving("expand", self._session_of(opened.ref, target), spent=opened.tokens)
         return opened
 
     @in_thread
