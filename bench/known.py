@@ -13,9 +13,8 @@ a limit that 5 % of the foreign ones pass. `ECE` is the expected calibration err
 is judged by a model that was fitted to the other sets, then each memory by one that was fitted to the memories of four
 other folds, from which the limits are chosen; a held-out set is judged by the shipped model.
 
-`--write` fits to all sets and writes `mcp_memory/longterm/search/known.json`. Limits: `likely` passes 5 % of foreign
-questions, `unlikely` misses 8 % of own ones, `close` marks a row for 5 % of foreign questions, each the mean of the
-sets.
+`--write` fits to all sets and writes `mcp_memory/longterm/search/known.json`. Limits: in the median set `likely` passes
+5 % of foreign questions, `unlikely` misses 8 % of own ones, and `close` marks a row for 5 % of foreign questions.
 """
 
 from __future__ import annotations
@@ -235,7 +234,7 @@ def left_out(asked: Sequence[Asked], part: Callable[[Asked], Any]) -> dict[int, 
 
 
 def limits(asked: Sequence[Asked], judged: dict[int, tuple[float, dict[str, float]]]) -> dict[str, float]:
-    """Choose the three limits by the mean of the sets."""
+    """Choose the three limits by the median set."""
 
     def values(kind: Kind, value: Callable[[int], float]) -> list[Floats]:
         return [
@@ -252,13 +251,13 @@ def limits(asked: Sequence[Asked], judged: dict[int, tuple[float, dict[str, floa
     steps = np.arange(0.005, 1, 0.005)
     foreign, own, close = values("foreign", known), values("own", known), values("foreign", closest)
 
-    def mean(sets: list[Floats], limit: float) -> float:
-        return float(np.mean([(one >= limit).mean() for one in sets]))
+    def rate(sets: list[Floats], limit: float) -> float:
+        return float(np.median([(one >= limit).mean() for one in sets]))
 
     return {
-        "likely": float(next(step for step in steps if mean(foreign, step) <= FOREIGN_LIKELY).round(3)),
-        "unlikely": float(next(step for step in steps[::-1] if 1 - mean(own, step) <= OWN_UNLIKELY).round(3)),
-        "close": float(next(step for step in steps if mean(close, step) <= FOREIGN_CLOSE).round(3)),
+        "likely": float(next(step for step in steps if rate(foreign, step) <= FOREIGN_LIKELY).round(3)),
+        "unlikely": float(next(step for step in steps[::-1] if 1 - rate(own, step) <= OWN_UNLIKELY).round(3)),
+        "close": float(next(step for step in steps if rate(close, step) <= FOREIGN_CLOSE).round(3)),
     }
 
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.search.known import QuestionFeatures, Regression, judge_question, regression
+from mcp_memory.longterm.search.known import QuestionFeatures, Regression, regression
 from mcp_memory.service.memory import Memory
-from tests.longterm.by_hand import ByHand
 
 TALK = [
     ("user", "We moved to Lyngby in March, the flat has two balconies."),
@@ -71,12 +70,6 @@ async def test_nothing_is_judged_where_nothing_is_asked_or_turns_are_left_out(me
     await filled(memory)
     assert (await memory.recall()).known is None
     assert (await memory.memory_search("bees", kind="persona")).known is None
-
-
-def test_rows_that_are_not_embedded_yet_are_judged_by_their_words(hand: ByHand) -> None:
-    judgement = judge_question(hand.desk(), "anything")
-    assert judgement is not None
-    assert judgement.known == "unlikely"
 
 
 FEATURES = st.lists(st.floats(-10, 10), min_size=6, max_size=6)

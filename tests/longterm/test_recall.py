@@ -528,3 +528,9 @@ def test_a_larger_budget_brings_no_less(hand: ByHand) -> None:
     assert recall(hand, "boiler repaired", budget=5_000) == replace(
         recall(hand, "boiler repaired", budget=9_000), left_out=[]
     )
+
+
+def test_small_talk_is_not_recalled_but_a_yes_to_a_question_is(hand: ByHand) -> None:
+    answer = talk(hand, "lol", "Do you want the boat tickets to Porto?", "Yes", "Thanks!")
+    dynamic = recall(hand, "Which boat tickets did I want? lol, thanks!").dynamic
+    assert [is_told(id, dynamic) for id in answer] == [False, True, True, False]

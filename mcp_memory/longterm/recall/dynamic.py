@@ -302,7 +302,7 @@ _COMPARED = 1_500  # characters
 
 
 def _distinct(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[Turn], ...]:
-    """Return the turns of the groups without near-duplicates of earlier ones.
+    """Return the turns of the groups without small talk and near-duplicates of earlier ones.
 
     Of a user's turn and the assistant's echo of it, the user's is kept, whichever was found first.
     """
@@ -311,8 +311,9 @@ def _distinct(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[Turn], 
     words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
     place = {(turn.session, turn.position): turn.id for turn in turns.values()}
     kept: dict[str, None] = {}
+    noise = _small_talk(desk, list(turns.values()))
     for id in ids:
-        turn = turns.get(id)
+        turn = turns.get(id) if id not in noise else None
         if turn is None or any(_says_no_more(words[id], words[other]) for other in kept):
             continue
         before = place.get((turn.session, turn.position - 1))
@@ -320,6 +321,14 @@ def _distinct(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[Turn], 
             id = before if _says_no_more(words[id], words[before]) else id
         kept.setdefault(id)
     return tuple([turns[id] for id in group if id in kept] for group in groups)
+
+
+def _small_talk(desk: SearchContext, turns: Sequence[Turn]) -> set[str]:
+    """Return the ids of turns that say nothing, such as "lol"; a "yes" to a question says something."""
+    short = [turn for turn in turns if turn.role in ("user", "assistant") and small_talk_kind(turn.content)]
+    near = desk.store.context_windows(desk.space, [turn.id for turn in short], around=1) if short else []
+    before = {(turn.session, turn.position + 1): turn for turn in near}
+    return {turn.id for turn in short if small_talk_kind(turn.content, before.get((turn.session, turn.position)))}
 
 
 def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
