@@ -13,8 +13,9 @@ a limit that 5 % of the foreign ones pass. `ECE` is the expected calibration err
 is judged by a model that was fitted to the other sets, then each memory by one that was fitted to the memories of four
 other folds, from which the limits are chosen; a held-out set is judged by the shipped model.
 
-`--write` fits to all sets and writes `mcp_memory/longterm/search/known.json`. Limits: in the median set `likely` passes
-5 % of foreign questions, `unlikely` misses 8 % of own ones, and `close` marks a row for 5 % of foreign questions.
+`--write` fits to all sets and writes `mcp_memory/longterm/search/known.json`. Limits: `likely` passes 5 % of foreign
+questions in the median set, `unlikely` misses 10 % of own ones in the worst set, and of the rows that `close` marks,
+half are evidence in the median set (which names few of the turns that help).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ HELD_OUT_PROMPTS = "author_c.jsonl"
 NOTHING = 5.0  # what prompts that need no memory count: a hook before every prompt must not get in their way
 RIDGE = 3.0
 ROUNDS = 30
-FOREIGN_LIKELY, OWN_UNLIKELY, FOREIGN_CLOSE = 0.05, 0.08, 0.05
+FOREIGN_LIKELY, OWN_UNLIKELY, CLOSE_PRECISION = 0.05, 0.1, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,30 +235,35 @@ def left_out(asked: Sequence[Asked], part: Callable[[Asked], Any]) -> dict[int, 
 
 
 def limits(asked: Sequence[Asked], judged: dict[int, tuple[float, dict[str, float]]]) -> dict[str, float]:
-    """Choose the three limits by the median set."""
+    """Choose the three limits."""
+    sets = list(dict.fromkeys(one.set for one in asked))
 
-    def values(kind: Kind, value: Callable[[int], float]) -> list[Floats]:
-        return [
-            np.array([value(place) for place, one in enumerate(asked) if one.set == name and one.kind == kind])
-            for name in dict.fromkeys(one.set for one in asked)
-        ]
+    def known(name: str, kind: Kind) -> Floats:
+        return np.array([judged[at][0] for at, one in enumerate(asked) if (one.set, one.kind) == (name, kind)])
 
-    def known(place: int) -> float:
-        return judged[place][0]
+    def rows(name: str) -> tuple[Floats, NDArray[np.bool_]]:
+        """Return the probabilities of the rows of own questions, and which of them answer."""
+        own = [(at, one) for at, one in enumerate(asked) if (one.set, one.kind) == (name, "own")]
+        pairs = [(chance, id in one.evidence) for at, one in own for id, chance in judged[at][1].items()]
+        return np.array([chance for chance, _ in pairs]), np.array([right for _, right in pairs])
 
-    def closest(place: int) -> float:
-        return max(judged[place][1].values(), default=0.0)
+    own, foreign = [known(name, "own") for name in sets], [known(name, "foreign") for name in sets]
+    found = [rows(name) for name in sets]
 
-    steps = np.arange(0.005, 1, 0.005)
-    foreign, own, close = values("foreign", known), values("own", known), values("foreign", closest)
+    def precision(limit: float) -> float:
+        return float(
+            np.median([right[chance >= limit].mean() if (chance >= limit).any() else 1 for chance, right in found])
+        )
 
-    def rate(sets: list[Floats], limit: float) -> float:
-        return float(np.median([(one >= limit).mean() for one in sets]))
-
+    steps = np.arange(0.005, 1, 0.005).round(3)
     return {
-        "likely": float(next(step for step in steps if rate(foreign, step) <= FOREIGN_LIKELY).round(3)),
-        "unlikely": float(next(step for step in steps[::-1] if 1 - rate(own, step) <= OWN_UNLIKELY).round(3)),
-        "close": float(next(step for step in steps if rate(close, step) <= FOREIGN_CLOSE).round(3)),
+        "likely": float(
+            next(step for step in steps if np.median([(one >= step).mean() for one in foreign]) <= FOREIGN_LIKELY)
+        ),
+        "unlikely": float(
+            next(step for step in steps[::-1] if max((one < step).mean() for one in own) <= OWN_UNLIKELY)
+        ),
+        "close": float(next(step for step in steps if precision(step) >= CLOSE_PRECISION)),
     }
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from network import Network, fit_network, quantised
 from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
@@ -39,7 +40,7 @@ AUTHORS = ("labelled", "author_a", "author_b", "author_c", "author_d", "author_e
 """Files written by people who did not know the code."""
 WEIGHTS = {"earlier": 8.0, "pairs": 2.0, **dict.fromkeys(AUTHORS, 2.0)}
 """What a sentence of a file weighs; 1 elsewhere."""
-HIDDEN, EPOCHS, BATCH, RATE, DECAY, DROPPED = 256, 20, 256, 2e-3, 1.0, 0.5
+HIDDEN, EPOCHS = 256, 20
 LEAST_SEEN, WORD_EPOCHS, WORD_RATE, WORD_DECAY = 4, 8, 0.3, 1e-3
 ROUNDS = 8
 LIMITS = {"supports": SUPPORTS, "states": STATES}
@@ -119,65 +120,6 @@ def inputs_of(texts: Sequence[str]) -> Inputs:
     return Inputs(np.concatenate(parts), [np.array(slots_of(text)) for text in texts])
 
 
-class Network(NamedTuple):
-    """A hidden layer beside a linear part: `relu(rows @ hidden + shift) @ out + rows @ direct + constant`."""
-
-    hidden: Floats
-    shift: Floats
-    out: Floats
-    direct: Floats
-    constant: Floats
-
-    def scores(self, rows: Floats) -> Floats:
-        """Return the log-odds of rows of features."""
-        return np.maximum(rows @ self.hidden + self.shift, 0) @ self.out + rows @ self.direct + self.constant
-
-
-def fit(rows: Floats, is_rule: Floats, weight: Floats) -> Network:
-    """Return a network fitted with Adam and dropout; its weights are those of rows that are not scaled."""
-    mean, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-6
-    rows = (rows - mean) / spread
-    chance = np.random.default_rng(0)
-    width = rows.shape[1]
-    start = chance.normal(size=(width, HIDDEN)) / np.sqrt(width), chance.normal(size=HIDDEN) / np.sqrt(HIDDEN)
-    hidden, out = (one.astype(np.float32) for one in start)
-    network = Network(hidden, np.zeros(HIDDEN, np.float32), out, np.zeros(width, np.float32), np.zeros(1, np.float32))
-    first: list[Floats] = [np.zeros_like(one) for one in network]
-    second: list[Floats] = [np.zeros_like(one) for one in network]
-    step, steps = 0, EPOCHS * (len(rows) // BATCH)
-    for _ in range(EPOCHS):
-        order = chance.permutation(len(rows))
-        for begin in range(0, len(rows) - BATCH + 1, BATCH):
-            chosen = order[begin : begin + BATCH]
-            step += 1
-            slopes = slopes_of(network, rows[chosen], is_rule[chosen], weight[chosen], chance)
-            rate = RATE * (1 - step / (steps + 1))
-            for at, (values, slope) in enumerate(zip(network, slopes, strict=True)):
-                first[at] = 0.9 * first[at] + 0.1 * slope
-                second[at] = 0.99 * second[at] + 0.01 * slope * slope
-                change = first[at] / (1 - 0.9**step) / (np.sqrt(second[at] / (1 - 0.99**step)) + 1e-8)
-                values -= rate * (change + (DECAY * values if at < len(network) - 1 else 0))
-    hidden, direct = network.hidden / spread[:, None], network.direct / spread
-    return Network(hidden, network.shift - mean @ hidden, network.out, direct, network.constant - mean @ direct)
-
-
-def slopes_of(
-    network: Network, rows: Floats, is_rule: Floats, weight: Floats, chance: np.random.Generator
-) -> tuple[Floats, ...]:
-    """Return the gradients of the loss, with a part of the inputs and of the hidden layer dropped."""
-    rows = rows * kept(rows.shape, chance)
-    before = rows @ network.hidden + network.shift
-    used = kept(before.shape, chance) * (before > 0)
-    scores = (before * used) @ network.out + rows @ network.direct + network.constant
-    error = ((1 / (1 + np.exp(-scores)) - is_rule) * weight / len(rows)).astype(np.float32)
-    back = np.outer(error, network.out) * used
-    return rows.T @ back, back.sum(axis=0), (before * used).T @ error, rows.T @ error, error.sum(keepdims=True)
-
-
-def kept(shape: tuple[int, ...], chance: np.random.Generator) -> Floats:
-    return ((chance.random(shape, dtype=np.float32) > DROPPED) / (1 - DROPPED)).astype(np.float32)
-
-
 class WordModel(NamedTuple):
     weights: NDArray[np.float64]
     constant: float
@@ -241,7 +183,7 @@ def left_out_scores(
     scores = np.zeros((len(found), 2, 2))
     for author in AUTHORS:
         others = sources != author
-        network = fit(inputs.features[others], is_rule[others], weight[others])
+        network = fit_network(inputs.features[others], is_rule[others], weight[others], hidden=HIDDEN, epochs=EPOCHS)
         words = fit_words(inputs.where(others).slots, is_rule[others], weight[others])
         own = sources[owner] == author
         for reading, chosen in enumerate(one.where(own) for one in read):
@@ -321,21 +263,17 @@ def main() -> None:
     words = fit_words(inputs.slots, is_rule, weight)
     used = np.flatnonzero(words.weights).tolist()
     WORDS_OUT.write_bytes(pack({slot: float(words.weights[slot]) for slot in used}, words.constant))
-    write_network(fit(inputs.features, is_rule, weight), by_network, by_words, constant)
+    network = fit_network(inputs.features, is_rule, weight, hidden=HIDDEN, epochs=EPOCHS)
+    write_network(network, by_network, by_words, constant)
 
 
 def write_network(network: Network, by_network: float, by_words: float, constant: float) -> None:
-    scale = np.abs(network.hidden).max(axis=0) / 127
-    tensors: dict[str, NDArray[Any]] = {
-        "hidden": np.asarray(np.round(network.hidden / scale), np.int8),
-        "hidden_scale": scale.astype(np.float32),
-        "shift": network.shift,
-        "out": (by_network * network.out).astype(np.float32),
-        "direct": (by_network * network.direct).astype(np.float32),
-        "constant": (by_network * network.constant + constant).astype(np.float32),
-        "words": np.array([by_words], np.float32),
-    }
-    OUT.write_bytes(save(tensors))
+    weighed = network._replace(
+        out=by_network * network.out,
+        direct=by_network * network.direct,
+        constant=by_network * network.constant + constant,
+    )
+    OUT.write_bytes(save({**quantised(weighed), "words": np.array([by_words], np.float32)}))
 
 
 if __name__ == "__main__":

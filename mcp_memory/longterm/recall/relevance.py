@@ -201,6 +201,8 @@ def _presence(desk: SearchContext, layer: Layer, ids: Sequence[str]) -> dict[str
 
 _UNKNOWN_PAIRS = 200  # that are compared without cosines
 _MAYBE_PAIRS = 12
+_MARKED = 300  # characters of a turn that may be marked as outdated, or mark another one
+_TELLING = 1.2  # rarity of the words that they share; a word of two rows in a hundred has 0.8
 _ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
 
 
@@ -222,12 +224,22 @@ def changed(
         old.id: new
         for old, new, cosine in likely
         if replaces(new.content, old.content, cosine=cosine, asked=questions.get(old.id, ""))
+        and _have_one_subject(wanted.desk, old, new)
     }
     sure = {turn.id for turn in about}
     across = [pair for pair in pairs if pair[0].id in sure and pair[1].id not in sure and (pair[2] or 0) >= _ONE_TOPIC]
     nearest = sorted(across, key=lambda pair: -(pair[2] or 0))[:_MAYBE_PAIRS]
     maybe = {old.id: new for old, new, cosine in nearest if same_slot(new.content, old.content, cosine=cosine)}
     return replaced, maybe
+
+
+def _have_one_subject(desk: SearchContext, old: Turn, new: Turn) -> bool:
+    """Tell whether two short turns share telling words. Long turns say too much for a mark to be about all of it."""
+    if max(len(old.content), len(new.content)) > _MARKED:
+        return False
+    said = terms_of(new.content)
+    words = question_words(desk.store, desk.space, "turn", old.content, [said])
+    return sum(rarity for word, rarity in words.rarity.items() if word in said) >= _TELLING
 
 
 def _of_one_topic(wanted: RecallQuery, turns: Sequence[Turn]) -> list[tuple[Turn, Turn, float | None]]:

@@ -6,8 +6,8 @@ The encoder reads only sentences that the first model lets through, at most `_MO
 several texts together.
 `scripts/fit_injected.py` fits both. Sentences are judged without their context, the speaker and quotation included.
 
-Prompts: a logistic regression on the encoder's features predicts whether an answer needs earlier conversations.
-`scripts/fit_prompt_gate.py` fits it to prompts in fifteen languages. It takes 2 ms and reads no memory.
+Prompts: a network with a hidden layer on the encoder's features predicts whether an answer needs earlier
+conversations. `scripts/fit_prompt_gate.py` fits it to prompts in fifteen languages. It takes 2 ms and reads no memory.
 
 Standing rules: two models, added, give the log-odds that a sentence of a user states a rule. One is a network with a
 hidden layer on the encoder's features and the cues of `language.rule_cues`; the other, `language.rule_words`, weighs
@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.text import normalize
 from mcp_memory.language.rule_cues import cues_of
@@ -146,17 +146,39 @@ def leans_on_memory(prompt: str) -> float:
 
     EmbeddingFailed where the files of the package cannot be read.
     """
-    weights = _prompt_weights()
-    features = shared_encoder().features([prompt])[0]
+    features = shared_encoder().features([prompt])
     if not features.any():
         return 0.0
-    return float(max(-_MOST_LOG_ODDS, min(_MOST_LOG_ODDS, features @ weights[:-1] + weights[-1])))
+    (score,) = _prompt_network().scores(features).tolist()
+    return max(-_MOST_LOG_ODDS, min(_MOST_LOG_ODDS, score))
 
 
 @cache
-def _prompt_weights() -> NDArray[np.float32]:
+def _prompt_network() -> _Network:
     with reading("The prompt gate"):
-        return mapped_tensors(MODEL / PROMPTS_FILE)["weights"]
+        return _Network.of(mapped_tensors(MODEL / PROMPTS_FILE))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Network:
+    """A hidden layer beside a linear part."""
+
+    hidden: NDArray[np.float32]
+    shift: NDArray[np.float32]
+    out: NDArray[np.float32]
+    direct: NDArray[np.float32]
+    constant: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, NDArray[Any]]) -> _Network:
+        parts = {name: tensors[name] for name in ("shift", "out", "direct", "constant")}
+        return cls(hidden=tensors["hidden"] * tensors["hidden_scale"], **parts)
+
+    def scores(self, rows: NDArray[np.float32]) -> NDArray[np.floating[Any]]:
+        """Return the log-odds of rows of features."""
+        import numpy as np
+
+        return np.maximum(rows @ self.hidden + self.shift, 0) @ self.out + rows @ self.direct + self.constant
 
 
 RULES_FILE = "rules.safetensors"
@@ -171,10 +193,9 @@ def rule_scores(sentences: Sequence[str]) -> list[float]:
 
     if not sentences:
         return []
-    layers, rows = _rule_layers(), rule_features(sentences)
-    inner = np.maximum(rows @ layers["hidden"] + layers["shift"], 0)
-    by_words = np.array([word_score(sentence) for sentence in sentences]) * layers["words"]
-    return (inner @ layers["out"] + rows @ layers["direct"] + layers["constant"] + by_words).tolist()
+    network, share = _rule_models()
+    by_words = np.array([word_score(sentence) for sentence in sentences]) * share
+    return (network.scores(rule_features(sentences)) + by_words).tolist()
 
 
 def rule_features(sentences: Sequence[str]) -> NDArray[np.float32]:
@@ -186,11 +207,11 @@ def rule_features(sentences: Sequence[str]) -> NDArray[np.float32]:
 
 
 @cache
-def _rule_layers() -> dict[str, NDArray[np.float32]]:
+def _rule_models() -> tuple[_Network, float]:
+    """Return the network, and what the score by words counts beside it."""
     with reading("The model of standing rules"):
         tensors = mapped_tensors(MODEL / RULES_FILE)
-        layers = {name: tensors[name] for name in ("shift", "out", "direct", "constant", "words")}
-        return layers | {"hidden": tensors["hidden"] * tensors["hidden_scale"]}
+        return _Network.of(tensors), float(tensors["words"][0])
 
 
 RELATED_FILE = "related.safetensors"
