@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from mcp_memory.core.secrets.assignments import COVER, DICEWARE, VALUE, Name, is_drawn_for, without_sentence
-from mcp_memory.core.secrets.nearby import ACCOUNT, MARKS, OTHER, SAID, is_password, is_strong, near
+from mcp_memory.core.secrets.nearby import ABBREVIATIONS, ACCOUNT, BRACKETS, MARKS, OTHER, SAID, is_password, is_random, is_strong, near
 from mcp_memory.core.secrets.values import (
     any_of,
     is_mixed,
@@ -28,7 +28,7 @@ _JOINT = re.compile(
     rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
       :[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
     | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
-    | [ ](?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
+    | [ ](?!on[ ]\S{{1,20}}[ ]is[ ])(?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
     | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
     | (?:[ ][\w-]{1, 12})?,?[ ]c['’]est[ ]
     | (?:['’]s|[ ]will[ ]be|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
@@ -50,6 +50,11 @@ _BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
 _PHRASE = re.compile(r"[a-z]{3,12}(?:[ -][a-z]{3,12}){3,32}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MINE = any_of("possessives")
+_OWNED = re.compile(rf"(?i)(?<![^\W_])(?:{any_of('words of possession')})[ ](?:[^\W_][\w'’-]{{0,20}}[ ]){{0,3}}\Z")
+_IN_BRACKETS = re.compile(
+    rf"[ ]?(?P<open>[(\[（])[ ]?(?:(?:(?:it['’]s|{_IS})[ ])|(?:now|currently|still|jetzt)[ ])?(?P<quote>[\"'`“„«])?"
+    r"(?P<value>[^\s\"'`<>()\[\]（）”»]{4,128})[\"'`”“»]?[ ]?(?P<close>[)\]）])"
+)
 _AHEAD = re.compile(
     r"(?:^|(?<=[\s\"'`:(]))(?P<value>[!-~]{6,64}?)[\"'`]?"
     r"(?:,| -| –| —| is| as| als| ist| es| est| è| é| como| come| comme)"
@@ -72,7 +77,7 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     Without `prose` (mails and notes are results, too: "your initial password is …") the name must be said to be the
     value, or a colon stand between, and the value must be mixed.
     """
-    span = _direct(text, name) or (near(text, name) if prose or name.of_password else None)
+    span = _direct(text, name) or _bracketed(text, name) or (near(text, name) if prose or name.of_password else None)
     span = span or _ahead(text, name)
     if span and text.endswith(" from ", 0, span[0]) and (new := _NEW.match(text, span[1])) and is_mixed(new["value"]):
         span = span[0], new.end()  # the old password and the new one
@@ -89,6 +94,9 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
 def _is_said(text: str, name: Name, span: tuple[int, int]) -> bool:
     """Tell whether a name is said to be a value: "is" stands between, or a colon and nothing follows in the clause."""
     start, end = span
+    bracket = _IN_BRACKETS.match(text, name.end)
+    if bracket is not None and bracket.start("value") == start:
+        return True
     said = SAID.search(text, max(0, start - 24), start) if start > name.start else None
     if said is None:
         return start < name.start
@@ -146,6 +154,28 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
     return None
 
 
+def _bracketed(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a value that stands alone in brackets behind a name: "my password (…) leaked".
+
+    In brackets people also put what a thing is, or where it is, so only somebody's password may be a word with a number.
+    """
+    found = _IN_BRACKETS.match(text, name.end)
+    if found is None or found.start("open") == name.end and found["open"] != "（":  # a call, an index
+        return None
+    value = found["value"]
+    if BRACKETS[found["open"]] != found["close"] or OTHER.search(value) or stands_for_another(value, in_code=True):
+        return None
+    is_owned = _OWNED.search(text, max(0, name.start - 80), name.start) is not None
+    if not name.of_password:
+        is_value = is_drawn_for(name, value)
+    elif is_owned:
+        is_standard = value.isalnum() and value.isupper()  # SHA256
+        is_value = (is_mixed(value) and not is_standard) or is_phrase(value, 4) or (value.isdigit() and len(value) >= 6)
+    else:
+        is_value = is_random(value)
+    return found.span("value") if is_value or COVER in value else None
+
+
 def _used(text: str, name: Name) -> tuple[int, int] | None:
     """Return a mixed value at once behind a name: "use password … for the staging box"."""
     bare = _BARE.match(text, name.end) if _BEFORE_USED.search(text, max(0, name.start - 24), name.start) else None
@@ -172,9 +202,9 @@ def _is_beside_account(text: str, name: Name) -> bool:
 
 def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
     """Tell whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
-    if name.text.lower() == "pw" and f"{joint[0].strip()}" in _PLAIN_IS:
+    if name.text in ABBREVIATIONS and joint[0].split()[-1:] and joint[0].split()[-1] in _PLAIN_IS:
         return True
-    if not joint[0].strip().startswith((":", "=", "：")) or name.text == "PASS":
+    if not joint[0].strip().startswith((":", "=", "：")) or name.text in ("PASS", "PSW", "MDP"):
         return False
     return name.text.lower() != "pass" or ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
 
