@@ -346,12 +346,12 @@ class Name:
     is_short: bool
     """`pass` and `pw` alone are words, and results of tests."""
     of_hash: bool = False
-    """The value is the hash of a password: who reads it can search for the password."""
+    """The value is a hash of a password, which can be cracked offline."""
 
 
 _BACK = re.compile(r"[\w.\[\]-]{1,60}\Z")
 _REST = re.compile(r"[A-Za-z0-9_-]{0,40}")
-_HASH_AFTER = re.compile(r"(?i)(?:s?[ _.-]?)(?:hash|digest|hash[-_]?value|hashwert|md5|sha\d{0,3})(?![A-Za-z0-9_-])")
+_HASH_AFTER = re.compile(r"(?i)s?[ _.-]?(?:hash(?:es|[ _-]?value|wert)?|digest|md5|sha\d{0,3})(?![A-Za-z0-9_-])")
 _HASHED_BEFORE = re.compile(r"(?i)(?:^|[_.\[-])hash(?:ed)?[_.-]?\Z")
 _ENDING = re.compile(r"[^\W\d_\u0e00-\u0eff\u2e80-\uffff]{0,3}")
 _IDEOGRAPH = "\u2e80"

@@ -127,7 +127,8 @@ def _is_personal(text: str, found: re.Match[str], *, prose: bool) -> bool:
         thing.search(before) or thing.search(complement) or (possessive.search(before) and not complement)
     ):
         return False
-    if not prose and not ((said or found["bracket"]) and (is_owned or (not is_pin and ":" in (said or "")))):
+    is_said_owned = (said or found["bracket"]) and is_owned
+    if not prose and not (is_said_owned or (said and not is_pin and ":" in said)):
         return False
     if said:
         return is_owned or (bool(found["form"]) or word.isupper() if is_pin else " " not in word)

@@ -10,7 +10,18 @@ from __future__ import annotations
 import re
 
 from mcp_memory.core.secrets.assignments import COVER, DICEWARE, VALUE, Name, is_drawn_for, without_sentence
-from mcp_memory.core.secrets.nearby import ABBREVIATIONS, ACCOUNT, BRACKETS, MARKS, OTHER, SAID, is_password, is_random, is_strong, near
+from mcp_memory.core.secrets.nearby import (
+    ABBREVIATIONS,
+    ACCOUNT,
+    BRACKETS,
+    MARKS,
+    OTHER,
+    SAID,
+    is_password,
+    is_random,
+    is_strong,
+    near,
+)
 from mcp_memory.core.secrets.values import (
     any_of,
     is_mixed,
@@ -26,7 +37,7 @@ _IS = any_of("joints of statements")
 _FOR = any_of("joints of purposes")
 _JOINT = re.compile(
     rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
-      :[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
+      (?::|[ ](?:{_IS}))[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
     | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
     | [ ](?!on[ ]\S{{1,20}}[ ]is[ ])(?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
     | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
@@ -39,7 +50,7 @@ _JOINT = re.compile(
 )
 _BEFORE_BARE = re.compile(
     r"(?i)(?:\b(?:with|using|and|mit|und|avec|et|con|y|e|com|met|en|med|och|og|z|с|и)[ ]"
-    r"(?:(?:the|my|dem|le|la|o|a|het)[ ])?|[,/][ ]?)\Z"
+    r"(?:(?:the|my|dem|le|la|o|a|het)[ ])?|[,/(][ ]?)\Z"
 )
 _BEFORE_USED = re.compile(
     r"(?i)\b(?:use|using|enter|try|type|with|nimm|benutze|utilise|usa|użyj"
@@ -50,10 +61,13 @@ _BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
 _PHRASE = re.compile(r"[a-z]{3,12}(?:[ -][a-z]{3,12}){3,32}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MINE = any_of("possessives")
-_OWNED = re.compile(rf"(?i)(?<![^\W_])(?:{any_of('words of possession')})[ ](?:[^\W_][\w'’-]{{0,20}}[ ]){{0,3}}\Z")
+_STANDARD = re.compile(r"[A-Z]{2,6}-?\d{1,5}")
+_OWNED = re.compile(
+    rf"(?i)(?<![^\W_])(?!mit[ ])(?:{any_of('words of possession')})[ ](?:[^\W_][\w'’-]{{0,20}}[ ]){{0,3}}\Z"
+)
 _IN_BRACKETS = re.compile(
     rf"[ ]?(?P<open>[(\[（])[ ]?(?:(?:(?:it['’]s|{_IS})[ ])|(?:now|currently|still|jetzt)[ ])?(?P<quote>[\"'`“„«])?"
-    r"(?P<value>[^\s\"'`<>()\[\]（）”»]{4,128})[\"'`”“»]?[ ]?(?P<close>[)\]）])"
+    r"(?P<value>[^\s\"'`<>()\[\]（）”»]{4,128})[\"'`”“»]?[ ]?(?P<close>[)\]）])(?!\()"
 )
 _AHEAD = re.compile(
     r"(?:^|(?<=[\s\"'`:(]))(?P<value>[!-~]{6,64}?)[\"'`]?"
@@ -64,7 +78,7 @@ _AHEAD = re.compile(
 _END_OF_CLAUSE = re.compile(
     r"[ \t]*(?:[.,;:!?)\n]|\Z|(?:for|of|to|on|at|für|vom|zum|para|de|del|pour|du|per|di|voor)\b)"
 )
-_PLAIN_IS = ("is", "ist", "was", "es", "est", "è", "é")
+_PLAIN_IS = ("is", "ist", "was", "es", "est", "c'est", "c’est", "è", "é")
 _CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
 _NEW = re.compile(r"\S{0,2} to [\"'`“]?(?P<value>[^\s\"'`”,;.]{6,64})")
 _ENDED = re.compile(r"[*_`\"'”»」)]{0,3}[ \t]*(?:[.,;!?)|<\n]|\Z|[^\x00-\x7f])")
@@ -155,13 +169,13 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
 
 
 def _bracketed(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a value that stands alone in brackets behind a name: "my password (…) leaked".
+    """Return the span of a single value in brackets behind a name: "my password (…) leaked".
 
-    In brackets people also put what a thing is, or where it is, so only somebody's password may be a word with a number.
+    Brackets also contain remarks, so a word with a number is a value only after a possessive ("my", "our").
     """
     found = _IN_BRACKETS.match(text, name.end)
-    if found is None or found.start("open") == name.end and found["open"] != "（":  # a call, an index
-        return None
+    if found is None or (found.start("open") == name.end and name.text.isascii() and found["open"] != "（"):
+        return None  # a call or an index
     value = found["value"]
     if BRACKETS[found["open"]] != found["close"] or OTHER.search(value) or stands_for_another(value, in_code=True):
         return None
@@ -169,10 +183,13 @@ def _bracketed(text: str, name: Name) -> tuple[int, int] | None:
     if not name.of_password:
         is_value = is_drawn_for(name, value)
     elif is_owned:
-        is_standard = value.isalnum() and value.isupper()  # SHA256
-        is_value = (is_mixed(value) and not is_standard) or is_phrase(value, 4) or (value.isdigit() and len(value) >= 6)
+        is_value = (
+            (is_mixed(value) and not _STANDARD.fullmatch(value))
+            or is_phrase(value, 4)
+            or (value.isdigit() and len(value) >= 6)
+        )
     else:
-        is_value = is_random(value)
+        is_value = len(value) >= 8 and is_random(value)
     return found.span("value") if is_value or COVER in value else None
 
 
@@ -202,7 +219,7 @@ def _is_beside_account(text: str, name: Name) -> bool:
 
 def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
     """Tell whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
-    if name.text in ABBREVIATIONS and joint[0].split()[-1:] and joint[0].split()[-1] in _PLAIN_IS:
+    if name.text in ABBREVIATIONS and joint[0].rstrip().endswith(_PLAIN_IS):
         return True
     if not joint[0].strip().startswith((":", "=", "：")) or name.text in ("PASS", "PSW", "MDP"):
         return False

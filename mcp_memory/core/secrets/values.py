@@ -206,7 +206,7 @@ _BASE64_DIGEST = re.compile(r"[A-Za-z0-9+/_-]{22,88}={0,2}")
 
 
 def is_digest(value: str) -> bool:
-    """Tell whether a value is as long and mixed as a hash of 128 bits or more, in hexadecimal or base64."""
+    """Return whether a value has the form of a hash of at least 128 bits, in hexadecimal or base64."""
     return _HEX_DIGEST.fullmatch(value) is not None or (
         _BASE64_DIGEST.fullmatch(value) is not None
         and all(any(map(of, value)) for of in (str.islower, str.isupper, str.isdigit))
