@@ -56,7 +56,7 @@ def forget(ids: tuple[str, ...], yes: bool, also: bool, reason: str, **filters: 
             "Say what: ids, which `mcp-memory search` shows, or --query, --session, --since, --until, or --undo."
         )
     done = ask(lambda memory: memory.forget(ids, **filters, reason=reason, dry_run=False if yes else None, also=also))
-    if not done.ids:
+    if not (done.ids or done.also):
         what = "holds all of these words" if filters["query"] else "is there"
         find = "Find ids with `mcp-memory search`, and sessions with `mcp-memory show sessions`."
         raise NotFound(f"Nothing {what}. {find}")
@@ -83,6 +83,8 @@ def _head(done: Forgotten) -> str:
     named = ", ".join(done.ids) if done.total <= _TYPED else f"{done.total:,} of them"
     if done.undone:
         return f"Brought back {named}."
+    if not done.ids:
+        return "Nothing was changed: no turn, statement or result has all of these words."
     if done.tombstone is None:
         how = f"mcp-memory forget {' '.join(done.ids)}" if done.total <= _TYPED else "say it again with --yes"
         return f"Nothing was changed. To forget these: {how}"
@@ -182,6 +184,10 @@ def _erased(done: PurgeReport) -> Iterator[str]:
             )
     elif not done.shredded:
         yield "Others were reading all the while: the log of writes may have some of it. Run purge again."
+    if done.repeated:
+        names = " ".join(done.repeated[:_LISTED_TOMBSTONES])
+        yield f"An agent wrote the same in steps, summaries, goals or labels of: {names}."
+        yield "To erase that too: `mcp-memory forget` with these ids, then purge again."
     if proof := done.proof:
         searched = (
             f"Searched {plural(proof.files, 'file')}, {size(proof.bytes)} for {plural(proof.pieces, 'piece')} of it"

@@ -360,6 +360,19 @@ def _without_words(store: Store, space: str, row: CanvasRow, refs: Collection[st
     return CanvasChange(row=changed, kind="forgotten", detail=json.dumps(sorted(set(refs))))
 
 
+def without_patches(store: Store, space: str, state: CanvasState, *, refs: Collection[str]) -> CanvasState:
+    """Return the state with the words of its steps alone; those of `refs` are about to be forgotten."""
+    canvas = state.canvas
+    steps = [
+        replace(step, record=replace(step.record, forgotten=True)) if step.record.ref in refs else step
+        for step in store.canvas_steps(space, canvas.number)
+    ]
+    nodes = tuple(_retold(node, steps) for node in canvas.nodes)
+    edges = tuple(replace(edge, label=DEAD_END if edge.dashed else "") for edge in canvas.edges)
+    groups = {id_: Group(group.nodes) for id_, group in state.groups.items()}
+    return replace(state, canvas=replace(canvas, nodes=nodes, edges=edges), groups=groups)
+
+
 def with_words(store: Store, space: str, ids: Collection[str]) -> list[CanvasChange]:
     """Return the canvases of rows whose forgetting is undone, with their words; `ids` are those of the tombstone."""
     changes = (_with_words(store, space, row, ids) for row in _forgotten(store, space, ids))
