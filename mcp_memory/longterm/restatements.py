@@ -49,9 +49,10 @@ def restatements(
     going = {*reach.ids, *reach.notes}
     scores, found_by = defaultdict[str, float](float), dict[str, str]()
     texts = _texts(store, space, reach)
-    for text in texts:
+    for text in (*texts, *_calls(store, space, reach)):
         for id, score in _similar(store, space, text):
             scores[id] = max(scores[id], score)
+    # Calls are left out here: an agent calls the same tool often.
     for id, (score, text) in _similarities(texts, agent_texts, words=base_terms(query or "")).items():
         scores[id] = max(scores[id], score)
         found_by[id] = text
@@ -66,9 +67,12 @@ def repeating(texts: Iterable[str], agent_texts: Iterable[tuple[str, str]]) -> l
 
 
 def _texts(store: Store, space: str, reach: Reach) -> list[str]:
-    ids = [id for id in reach.ids if id not in reach.tasks][:_TEXTS]
-    texts = row_texts(store, space, [id for id in ids if id[0] != "r"])
-    return [*dict.fromkeys(texts.values()), *(call_of(store, space, id) for id in ids if id[0] == "r")]
+    ids = [id for id in reach.ids if id[0] in "ta"][:_TEXTS]
+    return list(dict.fromkeys(row_texts(store, space, ids).values()))
+
+
+def _calls(store: Store, space: str, reach: Reach) -> list[str]:
+    return [call_of(store, space, ref) for ref in reach.refs[:_TEXTS]]
 
 
 def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]:
@@ -100,8 +104,8 @@ def _similarities(
         terms = _without_function_words(all_terms)
         shared = Counter(number for term in set(terms) for number in by_term.get(term, ()))
         for number, count in shared.items():
-            # A short text of an agent, such as `Plan`, occurs in many others by chance.
-            if count >= min(_SHARED, len(set(wanted[number]))):
+            # Short texts, such as `Run the tests`, occur in others by chance.
+            if count >= _SHARED or set(terms) == set(wanted[number]):
                 best = max(best, _similarity(wanted[number], terms, {}))
         if best >= max(_SIMILAR, found[id][0] if id in found else 0.0):
             found[id] = best, text
