@@ -110,7 +110,7 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
     are rewritten without the erased text; it stays known as forgotten, by a digest that cannot be read back. Copies
     elsewhere are yours to delete, and a running program may hold the text until it ends. Names of sessions and imported
     files with erased words are replaced. Backups, exports and quarantine folders in the home are also searched for rows
-    that earlier purges erased. Exit code 1 if any of it was found, in a copy too.
+    that earlier purges erased. Exit code 1 if any of it was found, also in a copy or repeated by an agent.
 
     \b
     mcp-memory purge
@@ -186,8 +186,8 @@ def _erased(done: PurgeReport) -> Iterator[str]:
         yield "Others were reading all the while: the log of writes may have some of it. Run purge again."
     if done.repeated:
         names = " ".join(done.repeated[:_LISTED_TOMBSTONES])
-        yield f"An agent wrote the same in steps, summaries, goals or labels of: {names}."
-        yield "To erase that too: `mcp-memory forget` with these ids, then purge again."
+        yield f"Steps, summaries, goals or labels by an agent still repeat erased words: {names}."
+        yield "To erase those too, run `mcp-memory forget` with these ids, then purge again."
     if proof := done.proof:
         searched = (
             f"Searched {plural(proof.files, 'file')}, {size(proof.bytes)} for {plural(proof.pieces, 'piece')} of it"

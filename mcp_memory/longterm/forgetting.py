@@ -89,7 +89,7 @@ def _changed_pages(store: Store, space: str, reach: Reach) -> str:
 
 
 def previews(store: Store, space: str, ids: Sequence[str], *, written: Mapping[str, str] | None = None) -> list[str]:
-    """Return the rows behind the ids, one line per id; `written` is what an agent wrote for some results."""
+    """Return the rows behind the ids, one line per id; `written` are texts that an agent gave some results."""
     atoms = store.atoms(space, [id for id in ids if id.startswith("a")])
     turns = store.turns(space, [id for id in ids if id.startswith("t")])
     lines = {atom.id: atom.text for atom in atoms} | {turn.id: turn.content for turn in turns}

@@ -3,8 +3,8 @@
 A user who says "forget that" means the content wherever it is: in the turn, in the assistant's echo, in a tool result.
 Only the named rows are forgotten; these are offered.
 
-Texts of agents on canvases and in records are compared too (`shortterm.canvas.goals`): they repeat what a user said as
-the goal of a task, the name of a step, or a summary.
+Agents repeat the user in goals of tasks, names of steps and summaries, so these texts are compared too
+(`shortterm.canvas.goals`).
 
 Two texts are compared by the weighted overlap of their terms (Dice's coefficient), so each must cover most of the
 other: a name that both mention is not enough. The shorter text is compared with each passage of the longer one that
@@ -92,7 +92,7 @@ def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]
 def _similarities(
     texts: Iterable[str], agent_texts: Iterable[tuple[str, str]], *, words: Iterable[str] = ()
 ) -> dict[str, tuple[float, str]]:
-    """Return the ids whose texts are like one of `texts` or have all `words`, with similarity and most similar text."""
+    """Return the ids with a text that is similar to one of `texts` or has all `words`: similarity, and that text."""
     wanted, by_term = [_content_terms(text) for text in dict.fromkeys(texts)], defaultdict[str, list[int]](list)
     for number, terms in enumerate(wanted):
         for term in set(terms):

@@ -66,7 +66,7 @@ class PurgeReport:
     deleted: Sequence[str] = ()
     """Such copies that were deleted."""
     repeated: Sequence[str] = ()
-    """Results and tasks that are kept, and whose step, summary, goal or labels repeat what was erased."""
+    """Ids of retained results and tasks with a step, summary, goal or label that repeats erased words."""
     bucket: str | None = None
     """The bucket that results were deleted from; if it has versioning, it keeps the deleted versions."""
 
@@ -121,8 +121,8 @@ class RetentionVerbs(Verbs):
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
         it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
         with `also=True` they are forgotten as well. The goal of a task goes with the user's turn that it was copied
-        from. What an agent wrote goes with the result that it is the step or summary of; the id of a task, such as
-        `003`, names its goal and all other words on its canvas.
+        from. A step or summary by the agent goes with its result. The id of a task, such as `003`, stands for
+        its goal, and for titles, summaries and labels on its canvas that came from no step.
         """
         from mcp_memory.longterm import forgetting
         from mcp_memory.longterm.restatements import restatements
@@ -321,7 +321,7 @@ class RetentionVerbs(Verbs):
         )
 
     def _purged(self, tombstones: Sequence[str]) -> tuple[Purged, list[str]]:
-        """Erase rows; return what was erased, and the ids of texts of agents that repeat it."""
+        """Erase rows; return the counts, and the ids of results and tasks in which an agent repeats erased words."""
         from mcp_memory.longterm.forgetting import pages_without
         from mcp_memory.longterm.restatements import repeating
         from mcp_memory.shortterm.canvas.goals import agent_texts, without_goals

@@ -1,12 +1,12 @@
-"""The words of an agent on canvases and in records that repeat what is forgotten: goals, steps, summaries, labels.
+"""Forgets the texts that agents write on canvases and in records: goals, steps, summaries and labels.
 
-A task without a name gets its goal from the user's request (`tasks.goals_in`), so that goal is forgotten with the turn.
-All other words are the agent's. `agent_texts` lists them, each with the id that forgets it: a call, a step or a summary
-with the result it belongs to, everything else with its task (`003`).
+If the agent names no task, its goal is copied from the user's request (`tasks.goals_in`), so it is forgotten with that
+turn. All other texts are the agent's. `agent_texts` lists them, each with the id to forget: for a call, a step or a
+summary the result, for everything else the task (`003`).
 
-Forgetting a task replaces its goal and label by FORGOTTEN, gives its nodes the words of their steps again, and clears
-groups and edges. It is a version of the kind `forgotten` with the ids in its detail, which undoing takes back
-(`state.with_words`).
+Forgetting a task replaces its goal and label by FORGOTTEN, resets nodes to the titles and summaries of their steps, and
+clears groups and edge labels. This adds a version of the kind `forgotten` with the ids in its detail, and undoing the
+forgetting restores the texts (`state.with_words`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def without_goals(
 ) -> list[CanvasChange]:
     """Return the changes of canvases whose goals are forgotten: named `tasks`, and those of the turns in `said`.
 
-    Named tasks lose everything else that no step of theirs tells, too.
+    A named task also loses titles, summaries and labels that came from no step.
 
     `said` maps the ids of turns to their texts. `redrawn` are other changes of canvases, which are returned too, joined
     with those of their goals.
@@ -63,37 +63,37 @@ def without_goals(
 
 
 def agent_texts(store: Store, space: str, changes: Iterable[CanvasChange] = ()) -> Iterator[tuple[str, str]]:
-    """Yield the ids of results and tasks, each with a text that an agent wrote for it; `changes` are made already."""
+    """Yield the ids of results and tasks, each with a text by an agent; `changes` count as made."""
     changed = {change.row.number: change.row for change in changes}
     for stored in store.canvases(space, limit=_ALL):
         steps = store.canvas_steps(space, stored.number)
-        told = set[str]()
+        from_steps = set[str]()
         for step in steps:
             record, title = step.record, StepNote.read(step.step).title
-            told |= {clean(title, TITLE_LIMIT), clean(record.summary, SUMMARY_LIMIT)}
+            from_steps |= {clean(title, TITLE_LIMIT), clean(record.summary, SUMMARY_LIMIT)}
             if not record.forgotten:
                 yield from ((record.ref, text) for text in (record.tool_call, title, record.summary) if text)
         row = changed.get(stored.number, stored)
-        texts = _canvas_texts(store, space, row, told)
+        texts = _canvas_texts(store, space, row, from_steps)
         yield from ((padded(row.number), text) for text in dict.fromkeys(texts) if text not in ("", FORGOTTEN))
 
 
-def _canvas_texts(store: Store, space: str, row: CanvasRow, told: Collection[str]) -> Iterator[str]:
-    """Yield the texts of a canvas but those that its steps tell; also those of versions that a patch replaced."""
+def _canvas_texts(store: Store, space: str, row: CanvasRow, from_steps: Collection[str]) -> Iterator[str]:
+    """Yield the texts of a canvas that are not in `from_steps`, and of its versions before and after each patch."""
     with suppress(Damaged, NotFound):
-        yield from _words_of(current_state(store, space, row), told)
-    if row.label == FORGOTTEN:  # its earlier versions are erased with what was forgotten
+        yield from _words_of(current_state(store, space, row), from_steps)
+    if row.label == FORGOTTEN:  # the purge of the forgotten rows erases its earlier versions
         return
     patched = {one.number for one in store.canvas_versions(space, row.number) if one.kind == "patched"}
     for number in sorted(patched | {number - 1 for number in patched}):
         with suppress(Damaged, NotFound):
-            yield from _words_of(state_of(store.canvas(space, row.number, version=number)), told)
+            yield from _words_of(state_of(store.canvas(space, row.number, version=number)), from_steps)
 
 
-def _words_of(state: CanvasState, told: Collection[str]) -> Iterator[str]:
+def _words_of(state: CanvasState, from_steps: Collection[str]) -> Iterator[str]:
     yield state.canvas.task_goal
     for part in (*state.canvas.nodes, *state.groups.values()):
-        yield from (text for text in (part.title, part.summary) if text not in told)
+        yield from (text for text in (part.title, part.summary) if text not in from_steps)
     yield from (edge.label for edge in state.canvas.edges)
 
 
@@ -125,7 +125,7 @@ def _earlier_label(store: Store, space: str, row: CanvasRow) -> str:
 
 
 def _without_goal(store: Store, space: str, change: CanvasChange, now: datetime, *, is_named: bool) -> CanvasRow:
-    """Return the row without its goal; where its task is named, without all words that its steps do not tell."""
+    """Return the row without its goal; if its task is named, also without texts that came from no step."""
     row = change.row
     try:
         state = current_state(store, space, row)

@@ -301,7 +301,7 @@ def _is_there(tx: Transaction, id: str) -> bool:
     if id.startswith("r-"):
         return tx.one("SELECT 1 FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", id) is not None
     if _is_task(id):
-        # A canvas that was forgotten has words of its agent again once it has another version.
+        # After it was forgotten, a canvas with a newer version may have new words.
         sql = (
             "SELECT 1 FROM canvas c LEFT JOIN canvas_version v ON v.space = c.space AND v.canvas = c.number"
             " AND v.version = c.version WHERE c.space = :space AND c.number = ? AND (c.label <> ? OR v.kind <> ?)"

@@ -1,4 +1,4 @@
-"""What an agent wrote in steps, summaries, goals and labels is forgotten and purged with what it repeats."""
+"""Steps, summaries, goals and labels by an agent that repeat forgotten words are offered, forgotten and purged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Write = Callable[[Memory, Path], Awaitable[None]]
 
 async def _offload(memory: Memory, **of_call: Any) -> str:
     result = f"{len(await memory.records())} {LOG}"
-    return (await memory.offload_tool_result("bash", result, session="s", **({"step": "Look"} | of_call))).ref
+    arguments: dict[str, Any] = {"step": "Look"} | of_call
+    return (await memory.offload_tool_result("bash", result, session="s", **arguments)).ref
 
 
 def _call(**of_call: Any) -> Write:
