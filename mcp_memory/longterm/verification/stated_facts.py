@@ -39,6 +39,7 @@ _OKURIGANA = re.compile(r"[\u3041-\u309f]+$")
 _INFLECTED = re.compile(r"[\u3041-\u309f]?(?:[てで]?い)?(?:ます|る)")
 _NOT = re.compile(r"n't\b")
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "sv", "da", "no", "tr")
+_CONTRACTED = frozenset(("m", "re", "s"))  # I'm, we're, Ben's
 _SAME_VERB = 2  # letters that two forms of a verb share at least
 _THIRD_PERSON = 2  # letters of its ending at most
 _FIRST_PERSON = frozenset(("o", "у", "ю", "ę", "m"))
@@ -136,7 +137,7 @@ class _Reader:
         return not (self._words("possessive").isdisjoint(before) or self._words("be", "called").isdisjoint(before))
 
     def _free(self, relation: str, *, is_user: bool) -> frozenset[str]:
-        free = self._words("free", "be", "called") | word_list("calendar")
+        free = self._words("free", "be", "called") | word_list("calendar") | _CONTRACTED
         if is_user:
             free |= self._words("subject") - self._words("have") | self._words("possessive")
         if self.is_answer:
