@@ -1,4 +1,4 @@
-"""Facts of `remember`: accepted only if every word that the user said is one of the fact's words."""
+"""Facts of `remember`: accepted only if every word of the user's sentence belongs to the fact."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ CHANGED: list[tuple[str, str, Fact]] = [
     ("I seldom use Excel.", "The user seldom uses Excel.", ("user", "uses", "Excel")),
     ("I lived in Leeds.", "The user lived in Leeds.", ("user", "lives in", "Leeds")),
     ("Petra hates me.", "Petra hates the user.", ("user", "hates", "Petra")),
+    ("I'm Catholic.", "The user is Catholic.", ("user", "name", "Catholic")),
     ("I am Ben's boss.", "The user is Ben's boss.", ("user", "boss", "Ben")),
     ("Anna hired Ben.", "Anna hired Ben.", ("Ben", "hired", "Anna")),
     ("Ben was hired by Anna.", "Ben was hired by Anna.", ("Ben", "hired", "Anna")),
@@ -95,7 +96,7 @@ HONEST: list[tuple[str, Fact]] = [
     ("Я живу в Перми.", ("user", "живёт в", "Перми")),
     ("我对海鲜过敏。", ("user", "过敏", "海鲜")),
     ("私は名古屋に住んでいます。", ("user", "住んでいる", "名古屋")),
-    # Facts whose words are others than the user's are dropped: a translation, a paraphrase, a part of what was said.
+    # Dropped: a translation, a paraphrase, and two facts that are only a part of what the user said.
     ("Ik woon in Gent.", ("user", "lives in", "Gent")),
     ("I'm a nurse.", ("user", "works as", "nurse")),
     ("I play the cello in an orchestra.", ("user", "plays", "cello")),

@@ -57,7 +57,7 @@ _PRO_DROP = frozenset(("es", "it", "pt", "pl", "tr", "cs", "fi", "hu", "sr", "sk
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a user said, when, and what the assistant said right before it; `message` is all of the user's turn."""
+    """What a user said, when, and what the assistant said right before it. `message` is the user's whole turn."""
 
     text: str
     before: str = ""

@@ -1,13 +1,13 @@
 """Decides whether the user's words state a fact, and nothing more.
 
 An agent that remembers a statement may add a fact: an entity, a relation and a value. A fact is shown before the
-statement and ends older facts, so a wrong one does harm that the user's own words beside it do not undo. So every word
-that the user said has to be one of the fact's words; only the few of `words/stated_facts.txt` are free, such as
-articles, "I am" and "now". A negation, a contrast, an alternative, a rarity, a past tense, an instruction around the
-sentence and a second clause all bring another word, and the fact is dropped. So is many an honest one: the statement is
-kept in any case.
+statement and ends older facts, so a false fact does harm even where the statement is in the user's own words.
+Therefore every word of the user's sentence must belong to the fact. Only the words of `words/stated_facts.txt` are
+free, such as articles, "I am" and "now". A negation, a contrast, an alternative, a rarity, a past tense, an instruction
+around the sentence and a second clause each add another word, and the fact is dropped. Many honest facts are dropped
+too; the statement is kept in any case.
 
-The subject comes before the value, as said: "Anna hired Ben" states nothing of whom Ben hired.
+The subject comes before the value, as said: "Anna hired Ben" does not state whom Ben hired.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FIRST_PERSON = frozenset(("o", "у", "ю", "ę", "m"))
 
 
 def states_fact(words: Sequence[Said], *, entity: str, relation: str, value: str) -> bool:
-    """Tell whether one of the user's sentences, or an answer with its question, states a fact and nothing more.
+    """Return whether one of the user's sentences, or a question and its answer, states a fact and nothing more.
 
     A sentence of a short message has to be all of the message: "I live in Oslo" may be a text to translate.
     """
@@ -74,7 +74,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _split(text: str, part: str) -> tuple[str, str] | None:
-    """Return what stands before and behind the words of a part in a text; None if they do not stand there."""
+    """Return the text before and after the words of a part; None if the text does not contain them."""
     words = _tokens(part)
     found = list(_WORD.finditer(text))
     for first in range(len(found) - len(words) + 1 if words else 0):
@@ -93,7 +93,7 @@ def _free_words(kind: str, languages: tuple[str, ...]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A text whose words spaces separate. `is_answer`: it is a question to the user, with their answer."""
+    """A text with spaces between words. `is_answer`: the text is a question to the user, followed by their answer."""
 
     text: str
     languages: tuple[str, ...]
@@ -106,7 +106,7 @@ class _Reader:
         return cls(named, languages_of(_tokens(lower)), is_answer)
 
     def states(self, entity: str | None, relation: str, value: str) -> bool:
-        """Tell whether all words of the text are those of a fact or free. `entity` is None for the user."""
+        """Return whether every word of the text belongs to a fact or is free. `entity` is None for the user."""
         around = _split(self.text, value)
         if around is None or _tokens(around[1])[:1] == ["s"]:  # "I am Ben's boss"
             return False
@@ -125,12 +125,12 @@ class _Reader:
         return frozenset[str]().union(*(_free_words(kind, self.languages) for kind in kinds))
 
     def _only_introduces(self, words: Sequence[str]) -> bool:
-        """Tell whether words only say who an entity is: "my sister Ines"."""
+        """Return whether words only introduce an entity: "my sister", before "Ines"."""
         rest = [word for word in words if word not in self._words("free")]
         return not rest or (len(rest) == 2 and rest[0] in self._words("possessive"))
 
     def _is_of_the_user(self, before: Sequence[str]) -> bool:
-        """Tell whether the words before a value have the user as subject: "I", or "my" and a verb that says "is"."""
+        """Return whether the words before a value have the user as subject: "I", or "my" and a form of "be"."""
         subject = self._words("subject", "addressed") if self.is_answer else self._words("subject")
         if not subject.isdisjoint(before):
             return True
@@ -152,14 +152,14 @@ class _Reader:
             if same is not None:
                 left.remove(same)
                 ending = ending if same == wanted else _tails(same, wanted)[0]
-            elif wanted not in _words("free") | _words("be") | _words("called") | _words("place"):
+            elif wanted not in _words("free") | _words("be") | _words("place"):
                 return None, ""
         return left, ending
 
 
 def _is_same(said: str, wanted: str, *, is_user: bool) -> bool:
-    """Tell whether two words are the same, or the first and the third person of one verb in the present."""
-    if said == wanted or {said, wanted} <= _words("have"):
+    """Return whether two words are equal, or the first and the third person of one verb in the present tense."""
+    if said == wanted or any({said, wanted} <= _words(kind) for kind in ("have", "called")):
         return True
     mine, theirs = _tails(said, wanted)
     if not is_user or len(said) - len(mine) < _SAME_VERB or len(theirs) > _THIRD_PERSON:
@@ -173,7 +173,7 @@ def _tails(one: str, other: str) -> tuple[str, str]:
 
 
 def _states_densely(text: str, entity: str | None, relation: str, value: str) -> bool:
-    """Tell the same of a text in a script without spaces."""
+    """Return the same as `_Reader.states` for a script without spaces."""
     text, value, relation = (_SIGNS.sub("", part) for part in (text, value, relation))
     before, found, after = text.partition(value)
     if not value or not found:
