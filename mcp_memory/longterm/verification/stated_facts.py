@@ -32,7 +32,7 @@ _FILE = "mcp_memory.longterm", "words/stated_facts.txt"
 _pattern = partial(pattern_of, *_FILE)
 _words = partial(words_of, *_FILE)
 
-_SHORT_MESSAGE = 200  # characters; all of it has to state the fact, not just one sentence of it
+_SHORT_MESSAGE = 100  # characters; what else such a message says is probably about the sentence
 _WORD = re.compile(r"[^\W_]+")
 _SIGNS = re.compile(r"[\W_]+")
 _OKURIGANA = re.compile(r"[\u3041-\u309f]+$")

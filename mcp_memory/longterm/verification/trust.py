@@ -408,7 +408,7 @@ def _in_users_words(
     if words != atom.text:
         notes.append(f"Kept in the user's own words: {one_line(words, _WORDS_SHOWN)!r}.")
     if not basis.is_exact and (atom.entity or atom.supersedes):
-        notes.append("It states no fact and replaces nothing, because the user did not say just that.")
+        notes.append("It states no fact and replaces nothing, because the user said something else or more.")
         atom = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
     said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
     if not dated:
