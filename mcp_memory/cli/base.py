@@ -142,13 +142,15 @@ class CommandSettings(dict[str, Any]):
 
 
 def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
+    if value == "":
+        raise click.BadParameter("It is empty. Write it whole, or leave it out.", ctx, option)
     if value is not None and option.name:
         ctx.ensure_object(CommandSettings)[option.name] = value
 
 
 home = click.option(
     "--home",
-    type=click.Path(path_type=Path),
+    type=click.Path(),
     callback=_keep,
     expose_value=False,
     help="Folder of the memory.  [default: $MCP_MEMORY_HOME or ~/.mcp-memory]",

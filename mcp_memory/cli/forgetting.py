@@ -56,7 +56,7 @@ def forget(ids: tuple[str, ...], yes: bool, also: bool, reason: str, **filters: 
             "Say what: ids, which `mcp-memory search` shows, or --query, --session, --since, --until, or --undo."
         )
     done = ask(lambda memory: memory.forget(ids, **filters, reason=reason, dry_run=False if yes else None, also=also))
-    if not done.ids:
+    if not (done.ids or done.also):
         what = "holds all of these words" if filters["query"] else "is there"
         find = "Find ids with `mcp-memory search`, and sessions with `mcp-memory show sessions`."
         raise NotFound(f"Nothing {what}. {find}")
@@ -83,6 +83,8 @@ def _head(done: Forgotten) -> str:
     named = ", ".join(done.ids) if done.total <= _TYPED else f"{done.total:,} of them"
     if done.undone:
         return f"Brought back {named}."
+    if not done.ids:
+        return "Nothing was changed: no turn, statement or result has all of these words."
     if done.tombstone is None:
         how = f"mcp-memory forget {' '.join(done.ids)}" if done.total <= _TYPED else "say it again with --yes"
         return f"Nothing was changed. To forget these: {how}"
@@ -108,7 +110,7 @@ def purge(tombstones: tuple[str, ...], everything: bool, older_than: str | None,
     are rewritten without the erased text; it stays known as forgotten, by a digest that cannot be read back. Copies
     elsewhere are yours to delete, and a running program may hold the text until it ends. Names of sessions and imported
     files with erased words are replaced. Backups, exports and quarantine folders in the home are also searched for rows
-    that earlier purges erased. Exit code 1 if any of it was found, in a copy too.
+    that earlier purges erased. Exit code 1 if any of it was found, also in a copy or repeated by an agent.
 
     \b
     mcp-memory purge
@@ -182,6 +184,10 @@ def _erased(done: PurgeReport) -> Iterator[str]:
             )
     elif not done.shredded:
         yield "Others were reading all the while: the log of writes may have some of it. Run purge again."
+    if done.repeated:
+        names = " ".join(done.repeated[:_LISTED_TOMBSTONES])
+        yield f"Steps, summaries, goals or labels by an agent still repeat erased words: {names}."
+        yield "To erase those too, run `mcp-memory forget` with these ids, then purge again."
     if proof := done.proof:
         searched = (
             f"Searched {plural(proof.files, 'file')}, {size(proof.bytes)} for {plural(proof.pieces, 'piece')} of it"

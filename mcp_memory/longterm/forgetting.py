@@ -88,14 +88,15 @@ def _changed_pages(store: Store, space: str, reach: Reach) -> str:
     return f"The lines that are based on it in {', '.join(pages)}." if pages else ""
 
 
-def previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:
-    """Return the rows behind the ids, one line per id."""
+def previews(store: Store, space: str, ids: Sequence[str], *, written: Mapping[str, str] | None = None) -> list[str]:
+    """Return the rows behind the ids, one line per id; `written` are texts that an agent gave some results."""
     atoms = store.atoms(space, [id for id in ids if id.startswith("a")])
     turns = store.turns(space, [id for id in ids if id.startswith("t")])
     lines = {atom.id: atom.text for atom in atoms} | {turn.id: turn.content for turn in turns}
     for ref in (id for id in ids if id.startswith("r-")):
         with suppress(NotFound):
-            lines[ref] = call_of(store, space, ref)
+            call, text = call_of(store, space, ref), (written or {}).get(ref, "")
+            lines[ref] = call if text in call else f"{call}: {text}"
     for task in (id for id in ids if id.isdecimal()):
         with suppress(NotFound):
             lines[task] = f"task {store.canvas(space, int(task)).label}"

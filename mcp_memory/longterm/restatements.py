@@ -3,6 +3,9 @@
 A user who says "forget that" means the content wherever it is: in the turn, in the assistant's echo, in a tool result.
 Only the named rows are forgotten; these are offered.
 
+Agents repeat the user in goals of tasks, names of steps and summaries, so these texts are compared too
+(`shortterm.canvas.goals`).
+
 Two texts are compared by the weighted overlap of their terms (Dice's coefficient), so each must cover most of the
 other: a name that both mention is not enough. The shorter text is compared with each passage of the longer one that
 has about its length. A term weighs as much as it is rare, by BM25's inverse document frequency, but copies of the text
@@ -12,7 +15,7 @@ do not make its terms common, and no term weighs less than half of another one.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from mcp_memory.language.words import base_terms, function_words_of
@@ -23,7 +26,7 @@ from mcp_memory.store.forgetting import Reach
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Posting
 
-__all__ = ["restatements"]
+__all__ = ["repeating", "restatements"]
 
 _TEXTS = 30
 """Number of forgotten texts that are compared with the other rows."""
@@ -35,27 +38,41 @@ _LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
 _PREFIX: Mapping[Layer, str] = {"turn": "t", "atom": "a", "chunk": "c"}
 
 
-def restatements(store: Store, space: str, reach: Reach, goals: Mapping[str, str]) -> list[str]:
+def restatements(
+    store: Store, space: str, reach: Reach, agent_texts: Iterable[tuple[str, str]], *, query: str | None = None
+) -> dict[str, str]:
     """Return the ids of other rows with the content of the rows in `reach`: evidence first, then the most similar.
 
-    `goals` are the goals of tasks, by their ids, which are compared too.
+    `agent_texts` are ids with texts that are compared too, and that also match if they have all words of `query`. An id
+    that was found by such a text is returned with it, others with "".
     """
     going = {*reach.ids, *reach.notes}
-    found = dict.fromkeys(id for id in reach.said_in if id not in going)
-    scores = defaultdict[str, float](float)
-    for text in _texts(store, space, reach):
+    scores, found_by = defaultdict[str, float](float), dict[str, str]()
+    texts = _texts(store, space, reach)
+    for text in (*texts, *_calls(store, space, reach)):
         for id, score in _similar(store, space, text):
-            if id not in going:
-                scores[id] = max(scores[id], score)
-        for id, score in _similar_goals(text, goals):
             scores[id] = max(scores[id], score)
-    return list(found | dict.fromkeys(sorted(scores, key=lambda id: (-scores[id], len(id), id))))
+    # Calls are left out here: an agent calls the same tool often.
+    for id, (score, text) in _similarities(texts, agent_texts, words=base_terms(query or "")).items():
+        scores[id] = max(scores[id], score)
+        found_by[id] = text
+    ranked = sorted(scores, key=lambda id: (-scores[id], len(id), id))
+    return {id: found_by.get(id, "") for id in [*reach.said_in, *ranked] if id not in going}
+
+
+def repeating(texts: Iterable[str], agent_texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the ids of texts of agents with the content of erased texts; shorter ones repeat others by chance."""
+    distinct = [text for text in texts if len({*_content_terms(text)}) >= _SHARED]
+    return sorted(_similarities(distinct, agent_texts))
 
 
 def _texts(store: Store, space: str, reach: Reach) -> list[str]:
-    ids = [id for id in reach.ids if id not in reach.tasks][:_TEXTS]
-    texts = row_texts(store, space, [id for id in ids if id[0] != "r"])
-    return [*dict.fromkeys(texts.values()), *(call_of(store, space, id) for id in ids if id[0] == "r")]
+    ids = [id for id in reach.ids if id[0] in "ta"][:_TEXTS]
+    return list(dict.fromkeys(row_texts(store, space, ids).values()))
+
+
+def _calls(store: Store, space: str, reach: Reach) -> list[str]:
+    return [call_of(store, space, ref) for ref in reach.refs[:_TEXTS]]
 
 
 def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]:
@@ -72,17 +89,35 @@ def _similar(store: Store, space: str, text: str) -> Iterator[tuple[str, float]]
                 yield id, similarity
 
 
-def _similar_goals(text: str, goals: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """Yield the ids of tasks whose goals are like a text, with their similarity up to 1."""
-    terms = _content_terms(text)
-    for id, goal in goals.items() if terms else ():
-        if (similarity := _similarity(terms, _content_terms(goal), {})) >= _SIMILAR:
-            yield id, similarity
+def _similarities(
+    texts: Iterable[str], agent_texts: Iterable[tuple[str, str]], *, words: Iterable[str] = ()
+) -> dict[str, tuple[float, str]]:
+    """Return the ids with a text that is similar to one of `texts` or has all `words`: similarity, and that text."""
+    wanted, by_term = [_content_terms(text) for text in dict.fromkeys(texts)], defaultdict[str, list[int]](list)
+    for number, terms in enumerate(wanted):
+        for term in set(terms):
+            by_term[term].append(number)
+    words, found = set(words), dict[str, tuple[float, str]]()
+    for id, text in agent_texts if by_term or words else ():
+        all_terms = base_terms(text)
+        best = 1.0 if words and words <= set(all_terms) else 0.0
+        terms = _without_function_words(all_terms)
+        shared = Counter(number for term in set(terms) for number in by_term.get(term, ()))
+        for number, count in shared.items():
+            # Short texts, such as `Run the tests`, occur in others by chance.
+            if count >= _SHARED or set(terms) == set(wanted[number]):
+                best = max(best, _similarity(wanted[number], terms, {}))
+        if best >= max(_SIMILAR, found[id][0] if id in found else 0.0):
+            found[id] = best, text
+    return found
 
 
 def _content_terms(text: str) -> list[str]:
     """Return the terms of a text in order without its function words, or all terms if it has no others."""
-    terms = base_terms(text)
+    return _without_function_words(base_terms(text))
+
+
+def _without_function_words(terms: list[str]) -> list[str]:
     common = _function_terms(function_words_of(terms))
     return [term for term in terms if term not in common] or terms
 

@@ -139,7 +139,7 @@ def remember(
         Kind,
         Field(description="persona: what lasts; episodic: what happened; instruction: a rule for you"),
     ] = "persona",
-    entity: Annotated[str | None, Field(description="Also as a fact: Anna / lives in / Porto")] = None,
+    entity: Annotated[str | None, Field(description="Fact in their words: Anna / lives in / Porto")] = None,
     relation: str | None = None,
     value: str | None = None,
     supersedes: Annotated[Ids, Field(description="Atoms it makes outdated")] = [],  # noqa: B006

@@ -217,3 +217,29 @@ def test_what_cannot_be_is_told(run: Run, home: Path, arguments: list[str], code
     result = run(*arguments, home=home)
     assert (result.exit_code, result.stdout) == (code, "")
     assert said in result.stderr
+
+
+def test_a_purge_names_what_an_agent_repeats_and_ends_well_once_that_is_forgotten(run: Run, home: Path) -> None:
+    async def repeat() -> str:
+        async with open_memory(home=home, embedder="none") as memory:
+            step = "Ines keeps bees near Porto"
+            return (await memory.offload_tool_result("bash", "log row\n" * 90, task="Plan", step=step)).ref
+
+    ref = anyio.run(repeat)
+    run("forget", "a1", home=home)
+    first = run("purge", "--all", "--yes", home=home)
+    assert first.exit_code == 1
+    assert f"still repeat erased words: {ref}." in unwrapped(first.stdout)
+    assert run("forget", ref, home=home).exit_code == 0
+    assert run("purge", "--all", "--yes", home=home).exit_code == 0
+
+
+def test_a_query_that_only_an_agent_wrote_offers_the_result(run: Run, home: Path) -> None:
+    async def offload() -> str:
+        async with open_memory(home=home, embedder="none") as memory:
+            return (await memory.offload_tool_result("bash", "log row\n" * 90, task="Plan", step="Ask Snorbelqui")).ref
+
+    ref = anyio.run(offload)
+    shown = unwrapped(run("forget", "--query", "snorbelqui", home=home).stdout)
+    assert shown.startswith("Nothing was changed: no turn, statement or result has all of these words.")
+    assert f"mcp-memory forget {ref}" in shown

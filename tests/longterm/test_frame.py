@@ -88,3 +88,26 @@ async def test_what_only_an_agent_states_is_not_in_the_stable_block(memory: Memo
     await memory.record_turns([NewTurn(role="user", content="Hello there.")], session="s")
     await memory.remember(text, kind="episodic")
     assert text[:20] not in (await memory.recall_stable()).stable
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "やっぱり今のはなしで。",
+        "ごめん、さっきのは取り消し。",
+        "Nein, Quatsch, ich bin Metzger.",
+        "N'importe quoi, je suis plombier.",
+        "Mentira, soy fontanero.",
+        "Macché, sono idraulico.",
+        "Haha no, I was joking, I live in Milan.",
+    ],
+)
+def test_a_next_turn_that_calls_the_one_before_nonsense_takes_it_back(later: str) -> None:
+    assert is_taken_back("The user is a baker.", "I am a baker.", [later])
+
+
+@pytest.mark.parametrize(
+    "later", ["それはいいですね。", "Eine unsinnige Frage: wie backe ich Brot?", "不对称加密是什么？", "Mais non merci"]
+)
+def test_a_next_turn_with_such_a_word_inside_takes_nothing_back(later: str) -> None:
+    assert not is_taken_back("The user is a baker.", "I am a baker.", [later])

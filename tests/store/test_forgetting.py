@@ -330,6 +330,24 @@ def test_a_purge_of_a_result_erases_its_record_and_the_history_of_its_canvas(sto
     assert "heron" not in exported(store)
 
 
+def test_a_purge_of_a_result_erases_the_name_of_its_step(store: Store) -> None:
+    ref, step = take_result(store, b"log"), '{"title":"call the heron"}'
+    store.commit_step("me", record=record(ref=ref), canvas=canvas(), expected=0, step=step)
+    gone = store.forget("me", [ref], reason="", now=NOW)
+    assert b"call the heron" in purge(store, gone.id).texts
+    assert [taken.step for taken in store.canvas_steps("me", 1)] == [None]
+
+
+def test_a_forgotten_task_can_be_forgotten_again_after_it_changed(store: Store) -> None:
+    store.save_canvas("me", canvas(), expected=0)
+    bare = CanvasChange(row=canvas(label=FORGOTTEN, version=1), kind="forgotten", detail='["001"]')
+    store.forget("me", ["001"], reason="", now=NOW, redrawn=[bare])
+    with pytest.raises(NotFound, match="001"):
+        store.reach("me", ["001"])
+    store.save_canvas("me", canvas(label=FORGOTTEN, text="heron"), expected=2, kind="patched")
+    assert store.reach("me", ["001"]).tasks == ("001",)
+
+
 def test_a_purge_leaves_other_spaces_alone(store: Store) -> None:
     for space in ("me", "you"):
         append(store, user("The passphrase is heron"), space=space)

@@ -18,6 +18,7 @@ from mcp_memory.core.secrets.values import (
     any_of,
     is_chosen,
     is_cipher_key,
+    is_digest,
     is_drawn,
     is_given,
     is_mixed,
@@ -286,6 +287,8 @@ def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -
 
 def is_drawn_for(name: Name, value: str) -> bool:
     """Tell whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
+    if name.of_hash:
+        return is_digest(value)
     small = name.text.lower()
     if small.endswith(_ANY_KEY) and not any(hint in small for hint in HINTS if hint not in _ANY_KEY):
         return len(value) >= _LEAST_OF_ANY_KEY and is_cipher_key(value)
@@ -318,7 +321,7 @@ KEY_HINTS = word_list("names of keys")
 HINTS = (*PASSWORD_HINTS, *KEY_HINTS)
 """A name that has none of these, in small letters, is no name of a secret."""
 
-_SHORT = ("pw", "pass", "psk")
+_SHORT = ("pw", "pass", "psk", "psw", "mdp")
 _ENDS_NAME = ("_pass", "-pass", ".pass", "_psk", "-psk", ".psk")
 _ABOUT_BEFORE = re.compile(
     rf"(?i)(?:^|[_.\[-])(?:{any_of('before a name of something else')})[_.-]?\Z"
@@ -342,10 +345,14 @@ class Name:
     of_password: bool
     is_short: bool
     """`pass` and `pw` alone are words, and results of tests."""
+    of_hash: bool = False
+    """The value is a hash of a password, which can be cracked offline."""
 
 
 _BACK = re.compile(r"[\w.\[\]-]{1,60}\Z")
 _REST = re.compile(r"[A-Za-z0-9_-]{0,40}")
+_HASH_AFTER = re.compile(r"(?i)s?[ _.-]?(?:hash(?:es|[ _-]?value|wert)?|digest|md5|sha\d{0,3})(?![A-Za-z0-9_-])")
+_HASHED_BEFORE = re.compile(r"(?i)(?:^|[_.\[-])hash(?:ed)?[_.-]?\Z")
 _ENDING = re.compile(r"[^\W\d_\u0e00-\u0eff\u2e80-\uffff]{0,3}")
 _IDEOGRAPH = "\u2e80"
 
@@ -359,6 +366,9 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
     after = rest[0] if rest else ""
     back = _BACK.search(text, max(0, at - 60), at)
     before = back[0] if back and hint.isascii() else ""
+    start = at - len(before)
+    if hint in PASSWORD_HINTS and (hashed_to := _end_of_hash_name(text, before, end)):
+        return Name(start, hashed_to, text[start:hashed_to], of_password=False, is_short=False, of_hash=True)
     is_short = hint in _SHORT
     if is_short and (after or before.strip("-[].")):
         return None  # many a word has these in it
@@ -376,7 +386,6 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
         return None
     if hint in _ANY_KEY and (after or not before or _OTHER_KEY.search(before)):
         return None
-    start = at - len(before)
     return Name(
         start=start,
         end=end + len(after),
@@ -384,3 +393,12 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
         of_password=hint in PASSWORD_HINTS,
         is_short=is_short,
     )
+
+
+def _end_of_hash_name(text: str, before: str, end: int) -> int | None:
+    """Return where the name of a password's hash ends (`password_hash`, `hashedPassword`); None for another name."""
+    after = _HASH_AFTER.match(text, end)
+    if after is not None:
+        return after.end()
+    rest = _REST.match(text, end)
+    return end if _HASHED_BEFORE.search(before) and rest is not None and not rest[0] else None

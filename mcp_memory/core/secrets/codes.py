@@ -21,11 +21,12 @@ _JOINT = (
     r"[\"'`*_)\]]{0,4}(?:(?P<said>\s{0,2}[:：=—–]\s{0,3}(?:\*\*)?"
     rf"|[ ](?:(?:was |is |has been )?(?:changed |set |reset )to|{any_of('joints of statements')}|será|wird)[ ]"
     r"(?:now |set to |jetzt |nun |still |le |el |il |nu |ahora |teraz |теперь )?"
-    r"|[是为為はがえ은는]\s?:?\s?|['’]s )|[ ])[\"'`“„«「*]{0,2}"
+    r"|[是为為はがえ은는]\s?:?\s?|['’]s )|[ ]?(?P<bracket>[(\[（])|[ ])[\"'`“„«「*]{0,2}"
 )
 _BEHIND_NUMBER = (
     r"(?![A-Za-z0-9_#*]|[.,/:-]\d|[ ]?(?:%|€|\$|USD|EUR|km|kg|m[msV]?\b|h\b|min|px"
     r"|pins?\b|digits|Uhr|years?|days?|times))"
+    r"(?(bracket)(?=[\"'`”»*]{0,2}[)\]）]))"
 )
 
 _CJK = "\u2e80-\uffff"
@@ -126,7 +127,8 @@ def _is_personal(text: str, found: re.Match[str], *, prose: bool) -> bool:
         thing.search(before) or thing.search(complement) or (possessive.search(before) and not complement)
     ):
         return False
-    if not prose and not (said and (is_owned or (not is_pin and ":" in said))):
+    is_said_owned = (said or found["bracket"]) and is_owned
+    if not prose and not (is_said_owned or (said and not is_pin and ":" in said)):
         return False
     if said:
         return is_owned or (bool(found["form"]) or word.isupper() if is_pin else " " not in word)

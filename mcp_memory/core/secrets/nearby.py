@@ -25,18 +25,30 @@ from mcp_memory.core.secrets.values import (
 )
 
 _IS = any_of("joints of statements")
-_IT_IS = r"(?i:it['’]s|it is|es ist|es lautet|c['’]est|es|è|é|это|це|det är|det er|het is|to)[ ]"
+_NEW_ONE = (
+    r"(?:(?:the|my|das|mein|le|la|el|o|a|il|quell[ao]|de|het|det|den)[ ])?"
+    r"(?:new|neue[sn]?|nouveau|nouvelle|nuev[ao]|nov[ao]|nuov[ao]|nieuwe|nya|nye|nowe|новый)"
+    rf"(?:[ ](?:one|password|passwort|ww))?(?:[ ](?:{_IS})|:|,?[ ]c['’]est)"
+)
+_IT_IS = (
+    r"(?i:(?:now )?it['’]s(?: now)?|it is(?: now)?|es ist|es lautet|c['’]est|es|è|é|это|це|det är|det er|het is|to"
+    rf"|{_NEW_ONE})[ ]"
+)
+_ANSWER = r"[ \t]*\r?\n[ \t]{0,8}(?:(?:a|answer|antwort|réponse|r|respuesta|risposta|ответ|答)[ ]?[:：.][ ])?"
+"""The beginning of an answer on the line below its question."""
 _REST = r"(?:[^\n.!?。！？؟]|[.!?](?=\S))"
-_SENTENCE = re.compile(rf"{_REST}{{0,100}}(?:(?:[ ]?[?？؟][ ]{{0,2}}|[.!][ ](?={_IT_IS})){_REST}{{0,60}})?")
+_SENTENCE = re.compile(
+    rf"(?i){_REST}{{0,100}}(?:(?:[ ]?[?？؟](?:{_ANSWER}|[ ]{{0,2}})|[.!][ ](?={_IT_IS})){_REST}{{0,60}})?"
+)
 """The rest of a sentence. The answer to a question belongs to it: "The password? It's …"."""
 _START_OF_SENTENCE = re.compile(r"[\n。！？؟]|[.!?][ ]")
-_NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/\u0e00-\u0eff\u2e80-\ufffd])[A-Za-z0-9][!#-~]{7,255}")
+_NEAR = re.compile(r"(?<![^\s\"'`:：(（\[=「『“„«/\u0e00-\u0eff\u2e80-\ufffd])[A-Za-z0-9][!#-~]{7,255}")
 _OF_NAMES = re.compile(r"\d\.\d+[+*]?$|#\d+$|^#|[=(){}\[\]\\/]|^\d+%|%[0-9A-F]{2}|^[\w.-]+@")
 """In versions, numbers of issues, options, shares, parts of URLs and addresses."""
 _DESCRIBED = re.compile(rf"(?i)s?[ _-](?:{any_of('after a name of something else')})")
 _GOES_ON = re.compile(r"[ ]?(?![A-ZÄÖÜ])[^\W\d]")
 _VERSION = re.compile(r"[A-Za-z]{3,}\d{1,4}(?:\.\d{1,4})+[+*]?")
-_ASKED = re.compile(r"[ ]?[?？؟][ ]{1,2}")
+_ASKED = re.compile(rf"(?i)[ ]?[?？؟](?:{_ANSWER}|[ ]{{1,2}})")
 _CHANGE = re.compile(rf"(?i){any_of('words of change')}")
 _CHANGED_TO = re.compile(
     rf"(?i)(?:(?<![^\W_])(?:{any_of('joints of changes')})[ ][\"'`“„«*]{{0,2}}|[成为為にをへ로으]了?\s?|เป็น\s?)\Z"
@@ -51,7 +63,7 @@ _PAIR = re.compile(
       |identifiants(?:[ ]de[ ]connexion)?|credenciales|credenciais|credenziali|inloggegevens|dane[ ]logowania
       |přihlašovací[ ]údaje|уч[её]тные[ ]данные|логин|user(?:name)?[ ]?/[ ]?pass(?:word|wort)?)
       |账号(?:密码)?|帳號|ログイン(?:情報)?|계정)
-    (?:[ ][\w'’.-]{{1,20}}){{0,4}}?(?:[ ]?[:：]|(?P<said>[ ](?:{any_of("joints of logins")})))[ ]{{0,3}}
+    (?:[ ][\w'’.-]{{1,20}}){{0,4}}?(?:[ ]?[:：]|(?P<said>[ ](?:{any_of("joints of logins")})|[ ]?[(\[（]))[ ]{{0,3}}
     (?P<user>[\w.@+-]{{1,64}})(?P<joint>[ ][/|][ ]|[ ]?/[ ]?(?=\S)|,[ ]|:)(?P<value>[!-~]{{6,64}})"""
 )
 _KEY_OF_NETWORK = re.compile(
@@ -61,6 +73,9 @@ _KEY_OF_NETWORK = re.compile(
 ACCOUNT = re.compile(r"(?i)\b(?:user(?:name)?|login|log in|account|e-?mail|ssid|wi-?fi|network|host|ssh|admin|id)\b|@")
 _WORD_AND_NUMBER = re.compile(r"(?=.*[A-Z])(?:[A-Za-zÄÖÜ][a-zäöüß]{2,14}[!#-/:-@^_~]?){1,3}\d{2,6}\W?")
 MARKS = ".:!?*_,"
+ABBREVIATIONS = ("pw", "Pw", "PW", "psw", "mdp", "Mdp")
+"""Short names that people use for passwords and rarely for anything else; MDP and PSW are terms of computing."""
+BRACKETS = {"(": ")", "[": "]", "（": "）"}
 SAID = re.compile(
     rf"(?i)(?:[:：=]|[ ](?:{_IS})|[是为為はがえ이가은는を]|คือ|['’](?:s|est)|[ ]هي|[ ]है)"
     r"(?:[ ](?:now|currently|still|jetzt))?[ \t]{0,3}[\"'`“„«「『*(]{0,2}\Z"
@@ -75,13 +90,18 @@ _SHARE_OF_WORDS = 1 / 3
 
 def near(text: str, name: Name) -> tuple[int, int] | None:
     """Return a value near a name, in its sentence or in the answer to it, that is too mixed for anything else."""
-    if name.is_short and not ACCOUNT.search(text, max(0, name.start - 80), name.start):
+    if name.of_hash:
+        return None  # a digest in the same sentence may be of a commit or a file
+    at_once = name.is_short and not ACCOUNT.search(text, max(0, name.start - 80), name.start)
+    if at_once and name.text not in ABBREVIATIONS:
         return None
     sentence = _SENTENCE.match(text, name.end)
     end = sentence.end() if sentence else name.end
     if text[name.end : name.end + 1] == "(" or "•" in text[name.end : end]:
         return None  # a function; or it was given, and is masked
     for found, value in _tokens(text, name.end, end):
+        if at_once and found != name.end + 1:
+            return None
         is_given = _is_given_by_sentence(text, name, found, end)
         if _is_secret_of(value, name, text, is_given=is_given):
             return found, found + len(value)
@@ -107,10 +127,21 @@ def _tokens(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
         found = _NEAR.match(text, begun.start()) or begun  # to its own end
         before = text[found.start() - 1]
         value = found[0].split(before)[0] if before in "'`" else found[0]
+        value = _within_bracket(text, found.start(), value)
         bare = value.rstrip(MARKS)
         if value[len(bare) :] in ("!", "?") and _GOES_ON.match(text, found.start() + len(value)):
             bare = value  # the mark belongs to the value
         yield found.start(), bare
+
+
+def _within_bracket(text: str, at: int, value: str) -> str:
+    """Return the part of a value at `at` up to the bracket that closes one opened before it; else all of it."""
+    start = max(0, at - _LONGEST_BEFORE)
+    start = max(start, text.rfind("\n", start, at))
+    for opening, closing in BRACKETS.items():
+        if text.rfind(opening, start, at) > text.rfind(closing, start, at):
+            value = value.split(closing, 1)[0]
+    return value
 
 
 def _is_secret_of(value: str, name: Name, text: str, *, is_given: bool) -> bool:
@@ -123,10 +154,10 @@ def _is_secret_of(value: str, name: Name, text: str, *, is_given: bool) -> bool:
     is_described = _DESCRIBED.match(text, name.end) is not None  # "password column is …"
     if is_given and not is_described and (is_strong(value) or (not is_lower and is_password(value))):
         return True
-    return len(value) >= _LEAST_OF_PASSWORD and _is_random(value)
+    return len(value) >= _LEAST_OF_PASSWORD and is_random(value)
 
 
-def _is_random(value: str) -> bool:
+def is_random(value: str) -> bool:
     """Return whether a value mixes characters in a way that words, identifiers, part numbers and digests do not."""
     if _OF_NAMES.search(value) or not is_mixed(value):
         return False
@@ -173,17 +204,17 @@ def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
     """Yield where a password is behind a login ("Zugangsdaten: otto / …") or a key behind a network."""
     if any(word in small for word in word_list("networks")):
         for found in _KEY_OF_NETWORK.finditer(text):
-            value = without_sentence(found["value"])
-            if not stands_for_another(value) and not OTHER.search(value) and (_is_random(value) or is_strong(value)):
+            value = without_sentence(_within_bracket(text, found.start("value"), found["value"]))
+            if not stands_for_another(value) and not OTHER.search(value) and (is_random(value) or is_strong(value)):
                 yield found.start("value"), found.start("value") + len(value)
     if not any(word in small for word in _OF_PAIRS):
         return
     for found in _PAIR.finditer(text):
-        value = without_sentence(found["value"])
+        value = without_sentence(_within_bracket(text, found.start("value"), found["value"]))
         is_named = reads_as_words(value) and not _has_symbol(value)
         weak = found["joint"] == ":" and is_named
         if found["said"] or found["joint"] == ", ":  # "log in with Google / …" names two services
-            weak |= not (_is_random(value) or (is_password(value) and not found["user"][0].isupper()))
+            weak |= not (is_random(value) or (is_password(value) and not found["user"][0].isupper()))
         if is_mixed(value) and not (stands_for_another(value) or OTHER.search(value) or weak):
             yield found.start("value"), found.start("value") + len(value)
 

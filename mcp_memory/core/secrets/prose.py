@@ -10,7 +10,18 @@ from __future__ import annotations
 import re
 
 from mcp_memory.core.secrets.assignments import COVER, DICEWARE, VALUE, Name, is_drawn_for, without_sentence
-from mcp_memory.core.secrets.nearby import ACCOUNT, MARKS, OTHER, SAID, is_password, is_strong, near
+from mcp_memory.core.secrets.nearby import (
+    ABBREVIATIONS,
+    ACCOUNT,
+    BRACKETS,
+    MARKS,
+    OTHER,
+    SAID,
+    is_password,
+    is_random,
+    is_strong,
+    near,
+)
 from mcp_memory.core.secrets.values import (
     any_of,
     is_mixed,
@@ -26,9 +37,9 @@ _IS = any_of("joints of statements")
 _FOR = any_of("joints of purposes")
 _JOINT = re.compile(
     rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
-      :[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
+      (?::|[ ](?:{_IS}))[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
     | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
-    | [ ](?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
+    | [ ](?!on[ ]\S{{1,20}}[ ]is[ ])(?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
     | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
     | (?:[ ][\w-]{1, 12})?,?[ ]c['’]est[ ]
     | (?:['’]s|[ ]will[ ]be|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
@@ -39,7 +50,7 @@ _JOINT = re.compile(
 )
 _BEFORE_BARE = re.compile(
     r"(?i)(?:\b(?:with|using|and|mit|und|avec|et|con|y|e|com|met|en|med|och|og|z|с|и)[ ]"
-    r"(?:(?:the|my|dem|le|la|o|a|het)[ ])?|[,/][ ]?)\Z"
+    r"(?:(?:the|my|dem|le|la|o|a|het)[ ])?|[,/(][ ]?)\Z"
 )
 _BEFORE_USED = re.compile(
     r"(?i)\b(?:use|using|enter|try|type|with|nimm|benutze|utilise|usa|użyj"
@@ -50,6 +61,14 @@ _BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
 _PHRASE = re.compile(r"[a-z]{3,12}(?:[ -][a-z]{3,12}){3,32}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MINE = any_of("possessives")
+_STANDARD = re.compile(r"[A-Z]{2,6}-?\d{1,5}")
+_OWNED = re.compile(
+    rf"(?i)(?<![^\W_])(?!mit[ ])(?:{any_of('words of possession')})[ ](?:[^\W_][\w'’-]{{0,20}}[ ]){{0,3}}\Z"
+)
+_IN_BRACKETS = re.compile(
+    rf"[ ]?(?P<open>[(\[（])[ ]?(?:(?:(?:it['’]s|{_IS})[ ])|(?:now|currently|still|jetzt)[ ])?(?P<quote>[\"'`“„«])?"
+    r"(?P<value>[^\s\"'`<>()\[\]（）”»]{4,128})[\"'`”“»]?[ ]?(?P<close>[)\]）])(?!\()"
+)
 _AHEAD = re.compile(
     r"(?:^|(?<=[\s\"'`:(]))(?P<value>[!-~]{6,64}?)[\"'`]?"
     r"(?:,| -| –| —| is| as| als| ist| es| est| è| é| como| come| comme)"
@@ -59,7 +78,7 @@ _AHEAD = re.compile(
 _END_OF_CLAUSE = re.compile(
     r"[ \t]*(?:[.,;:!?)\n]|\Z|(?:for|of|to|on|at|für|vom|zum|para|de|del|pour|du|per|di|voor)\b)"
 )
-_PLAIN_IS = ("is", "ist", "was", "es", "est", "è", "é")
+_PLAIN_IS = ("is", "ist", "was", "es", "est", "c'est", "c’est", "è", "é")
 _CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
 _NEW = re.compile(r"\S{0,2} to [\"'`“]?(?P<value>[^\s\"'`”,;.]{6,64})")
 _ENDED = re.compile(r"[*_`\"'”»」)]{0,3}[ \t]*(?:[.,;!?)|<\n]|\Z|[^\x00-\x7f])")
@@ -72,7 +91,7 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     Without `prose` (mails and notes are results, too: "your initial password is …") the name must be said to be the
     value, or a colon stand between, and the value must be mixed.
     """
-    span = _direct(text, name) or (near(text, name) if prose or name.of_password else None)
+    span = _direct(text, name) or _bracketed(text, name) or (near(text, name) if prose or name.of_password else None)
     span = span or _ahead(text, name)
     if span and text.endswith(" from ", 0, span[0]) and (new := _NEW.match(text, span[1])) and is_mixed(new["value"]):
         span = span[0], new.end()  # the old password and the new one
@@ -89,6 +108,9 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
 def _is_said(text: str, name: Name, span: tuple[int, int]) -> bool:
     """Tell whether a name is said to be a value: "is" stands between, or a colon and nothing follows in the clause."""
     start, end = span
+    bracket = _IN_BRACKETS.match(text, name.end)
+    if bracket is not None and bracket.start("value") == start:
+        return True
     said = SAID.search(text, max(0, start - 24), start) if start > name.start else None
     if said is None:
         return start < name.start
@@ -146,6 +168,31 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
     return None
 
 
+def _bracketed(text: str, name: Name) -> tuple[int, int] | None:
+    """Return the span of a single value in brackets behind a name: "my password (…) leaked".
+
+    Brackets also contain remarks, so a word with a number is a value only after a possessive ("my", "our").
+    """
+    found = _IN_BRACKETS.match(text, name.end)
+    if found is None or (found.start("open") == name.end and name.text.isascii() and found["open"] != "（"):
+        return None  # a call or an index
+    value = found["value"]
+    if BRACKETS[found["open"]] != found["close"] or OTHER.search(value) or stands_for_another(value, in_code=True):
+        return None
+    is_owned = _OWNED.search(text, max(0, name.start - 80), name.start) is not None
+    if not name.of_password:
+        is_value = is_drawn_for(name, value)
+    elif is_owned:
+        is_value = (
+            (is_mixed(value) and not _STANDARD.fullmatch(value))
+            or is_phrase(value, 4)
+            or (value.isdigit() and len(value) >= 6)
+        )
+    else:
+        is_value = len(value) >= 8 and is_random(value)
+    return found.span("value") if is_value or COVER in value else None
+
+
 def _used(text: str, name: Name) -> tuple[int, int] | None:
     """Return a mixed value at once behind a name: "use password … for the staging box"."""
     bare = _BARE.match(text, name.end) if _BEFORE_USED.search(text, max(0, name.start - 24), name.start) else None
@@ -172,9 +219,9 @@ def _is_beside_account(text: str, name: Name) -> bool:
 
 def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
     """Tell whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
-    if name.text.lower() == "pw" and f"{joint[0].strip()}" in _PLAIN_IS:
+    if name.text in ABBREVIATIONS and joint[0].rstrip().endswith(_PLAIN_IS):
         return True
-    if not joint[0].strip().startswith((":", "=", "：")) or name.text == "PASS":
+    if not joint[0].strip().startswith((":", "=", "：")) or name.text in ("PASS", "PSW", "MDP"):
         return False
     return name.text.lower() != "pass" or ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
 

@@ -201,6 +201,19 @@ def is_cipher_key(value: str) -> bool:
     )
 
 
+_HEX_DIGEST = re.compile(r"(?:[0-9a-f]{32,128}|[0-9A-F]{32,128})")
+_BASE64_DIGEST = re.compile(r"[A-Za-z0-9+/_-]{22,88}={0,2}")
+
+
+def is_digest(value: str) -> bool:
+    """Return whether a value has the form of a hash of at least 128 bits, in hexadecimal or base64."""
+    return _HEX_DIGEST.fullmatch(value) is not None or (
+        _BASE64_DIGEST.fullmatch(value) is not None
+        and all(any(map(of, value)) for of in (str.islower, str.isupper, str.isdigit))
+        and not reads_as_words(value)
+    )
+
+
 def is_chosen(value: str) -> bool:
     """Tell whether one token is what somebody chose: mixed, or no word and no name of code."""
     return is_mixed(value) or (

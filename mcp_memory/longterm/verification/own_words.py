@@ -57,11 +57,12 @@ _PRO_DROP = frozenset(("es", "it", "pt", "pl", "tr", "cs", "fi", "hu", "sr", "sk
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a user said, when, and what the assistant said right before it."""
+    """What a user said, when, and what the assistant said right before it. `message` is the user's whole turn."""
 
     text: str
     before: str = ""
     at: datetime | None = None
+    message: str = ""
 
     def __str__(self) -> str:
         return f"{self.before} – {self.text}" if self.before else self.text

@@ -50,7 +50,7 @@ from mcp_memory.longterm.verification.comparison import (
 from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, invents_reason, is_joke, is_own_habit
 
 __all__ = [
-    "accepted_offer", "agrees", "lacks_a_number", "names_relation", "refuses", "relates", "repeats", "supports_rule",
+    "accepted_offer", "agrees", "lacks_a_number", "refuses", "relates", "repeats", "supports_rule",
     "swaps_a_value", "unknown_values", "unsupported",
 ]  # fmt: skip
 
@@ -139,10 +139,10 @@ def supports_rule(rule: str, turns: Iterable[str], *, names: Collection[str] = (
 
 def relates(relation: str, value: str, said: str) -> bool:
     """Tell whether a text names a fact's relation: by its words, or by a meaning that is near to it."""
-    return names_relation(relation, said) or nearest(f"{relation} {value}", pieces_of(said)) >= _RELATION
+    return _names_relation(relation, said) or nearest(f"{relation} {value}", pieces_of(said)) >= _RELATION
 
 
-def names_relation(relation: str, said: str) -> bool:
+def _names_relation(relation: str, said: str) -> bool:
     """Tell whether a text has the words of a fact's relation, or for each of them one of near meaning."""
     terms, words = terms_of(relation), words_in(relation)
     if terms and terms <= known_terms(said):

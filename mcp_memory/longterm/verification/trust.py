@@ -3,9 +3,10 @@
 A rule for the agent and a trait of the user need the user's own statement; a statement from a less trusted source is
 stored as an episode. Text that reads like an attack (`suspicion`) is quarantined: it is stored and found by searches,
 but not recalled until a person has reviewed it. What an agent says of the user is kept in the words of the user that
-it restates (`own_words`), and quarantined where there are none; it states a fact or ends another statement only if the
-user said just that (`support`, `traits`). Any other statement that no turn of the user supports is the agent's word and
-marked so. What a person types at a command line or into a form is their own word.
+it restates (`own_words`), and quarantined where there are none; it ends another statement only if the user said just
+that (`support`, `traits`), and states a fact only if they said nothing more (`stated_facts`). Any other statement that
+no turn of the user supports is the agent's word and marked so. What a person types at a command line or into a form is
+their own word.
 
 Whether words occur somewhere is measured by the share of a statement's terms that occur close together. Tool outputs
 that were neither recorded nor offloaded are not known here.
@@ -22,16 +23,17 @@ from typing import get_args
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
-from mcp_memory.language.sentences import FILL, is_negative, own_part
+from mcp_memory.language.sentences import FILL, own_part
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
 from mcp_memory.longterm.standing_rules import possible_rules
-from mcp_memory.longterm.verification.comparison import known_terms, pieces_of, share_of, terms_of, word_list, words_in
+from mcp_memory.longterm.verification.comparison import known_terms, share_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
 from mcp_memory.longterm.verification.own_words import Said, is_near, own_words
-from mcp_memory.longterm.verification.support import names_relation, repeats, supports_rule
+from mcp_memory.longterm.verification.stated_facts import states_fact
+from mcp_memory.longterm.verification.support import repeats, supports_rule
 from mcp_memory.longterm.verification.traits import supports_trait
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
@@ -87,7 +89,6 @@ _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rul
 _FOLLOWING = 4  # turns after one that may take it back
 _SPOKEN = 50  # turns of a session, for who speaks in it
 _CHARS = 60_000  # of a row
-_DIGITS = re.compile(r"\d+")
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 USER_NOUN = "the user"
 _PASTED_CHARS = 2_000  # of a line that the user may have pasted
@@ -252,31 +253,14 @@ def _is_exact(atom: NewAtom, rules: Sequence[str], words: Sequence[Said], name: 
         is_said = all(supports_rule(rule, [one.text for one in words]) for rule in rules)
     else:
         is_said = supports_trait(_about_the_user(atom.text, name), words, names=[name or USER_NOUN])
-    states_fact = atom.entity and atom.relation and atom.value
-    return is_said and (not states_fact or _states_fact(atom, words, name))
+    if not (is_said and atom.entity and atom.relation and atom.value):
+        return is_said
+    return states_fact(words, entity=atom.entity, relation=atom.relation, value=atom.value)
 
 
 def _about_the_user(text: str, name: str | None) -> str:
     """Return a statement with "the user" in place of the user's name."""
     return text if not name else re.sub(rf"\b{re.escape(name)}\b", USER_NOUN, text)
-
-
-def _states_fact(atom: NewAtom, words: Sequence[Said], name: str | None) -> bool:
-    """Tell whether words of the user state a fact: its value, its relation, and of whom."""
-    entity, relation, value = atom.entity or "", (atom.relation or "").replace("_", " "), atom.value or ""
-    said = " ".join(map(str, words))
-    is_user = fold(entity) in name_words("user")
-    has_value = terms_of(value) <= known_terms(said) and set(_DIGITS.findall(value)) <= set(_DIGITS.findall(said))
-    is_named = is_user or bool(terms_of(entity) & known_terms(said))
-    if is_user and relation.endswith("name"):  # "I'm Maya" has no word for it
-        return has_value
-    if not (has_value and is_named):
-        return False
-    if not is_user:  # the statement names them, and was compared with the words
-        with_value = [piece for piece in pieces_of(said) if terms_of(value) <= known_terms(piece)]
-        return not with_value or is_negative(min(with_value, key=len)) == is_negative(f"{relation} {value}")
-    fact = f"{USER_NOUN} {relation} {value}"
-    return names_relation(relation, said) and supports_trait(fact, words, names=[name or USER_NOUN])
 
 
 def _is_about_the_user(atom: NewAtom) -> bool:
@@ -330,9 +314,10 @@ def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWor
     theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
     # "since Monday" says a date: the agent writes it out
     said = [
-        Said(with_dates(typed_text(turn.content[:_CHARS]), turn.said_at), asked.get(turn.id, ""), turn.said_at)
+        Said(text, asked.get(turn.id, ""), turn.said_at, message=text)
         for turn in sorted(theirs.values(), key=lambda turn: (turn.said_at, turn.position))
         if turn.id not in aside
+        for text in (with_dates(typed_text(turn.content[:_CHARS]), turn.said_at),)
     ]
     return _UsersWords(said=said, name=names_in(store, space, read).user)
 
@@ -423,7 +408,7 @@ def _in_users_words(
     if words != atom.text:
         notes.append(f"Kept in the user's own words: {one_line(words, _WORDS_SHOWN)!r}.")
     if not basis.is_exact and (atom.entity or atom.supersedes):
-        notes.append("It states no fact and replaces nothing, because the user did not say just that.")
+        notes.append("It states no fact and replaces nothing, because the user said something else or more.")
         atom = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
     said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
     if not dated:

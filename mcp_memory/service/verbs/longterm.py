@@ -206,8 +206,8 @@ class LongtermVerbs(Verbs):
 
         `source` says who stated it. What is said of the user, or asked by them, is kept in the words of theirs that it
         restates, so record these first: without any it is quarantined (`longterm.verification.trust`). Unless they
-        say just that, it states no fact and supersedes nothing. `note` tells of each. `typed`: the user typed the
-        statement itself.
+        say just that and nothing else, it states no fact and supersedes nothing. `note` tells of each. `typed`: the
+        user typed the statement itself.
 
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.

@@ -39,7 +39,6 @@ _AT_ONCE = 2_000
 _MOST_DAYS = 36_500
 _LISTED = 200
 _ALSO = 50
-_CANVASES = 1_000
 _ALL = 2**31
 _MAX_REASON = 200
 _TRIES = 2
@@ -66,13 +65,16 @@ class PurgeReport:
     """Backups, exports and quarantine folders in the home with rows that this purge or an earlier one erased."""
     deleted: Sequence[str] = ()
     """Such copies that were deleted."""
+    repeated: Sequence[str] = ()
+    """Ids of retained results and tasks with a step, summary, goal or label that repeats erased words."""
     bucket: str | None = None
     """The bucket that results were deleted from; if it has versioning, it keeps the deleted versions."""
 
     @property
     def is_proven(self) -> bool:
-        """Whether nothing of it is left in this home, copies aside."""
-        return self.shredded and (self.proof is None or not (self.proof.found or self.proof.unread))
+        """Whether nothing of it is left in this home, copies aside, and no text of an agent repeats it."""
+        is_clean = self.proof is None or not (self.proof.found or self.proof.unread)
+        return self.shredded and is_clean and not self.repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +121,13 @@ class RetentionVerbs(Verbs):
         Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
         it is a dry run, unless `dry_run` is False. Other rows with the same content are returned in `Forgotten.also`;
         with `also=True` they are forgotten as well. The goal of a task goes with the user's turn that it was copied
-        from; the id of a task, such as `003`, names a goal that the agent wrote.
+        from. A step or summary by the agent goes with its result. The id of a task, such as `003`, stands for
+        its goal, and for titles, summaries and labels on its canvas that came from no step.
         """
         from mcp_memory.longterm import forgetting
         from mcp_memory.longterm.restatements import restatements
-        from mcp_memory.shortterm.canvas.goals import other_goals
+        from mcp_memory.shortterm.canvas.goals import agent_texts
+        from mcp_memory.store.forgetting import Reach
 
         if undo:
             if ids or query or session or since or until:
@@ -138,26 +142,25 @@ class RetentionVerbs(Verbs):
         wanted = forgetting.chosen_ids(store, self.space, ids=ids, query=query, session=session, since=begin, until=end)
         alone = bool(ids) and not (query or session or since or until)
         shows = dry_run if dry_run is not None else not alone
-        if not wanted:
+        if not wanted and not query:
             return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
-        reach = store.reach(self.space, wanted)
+        reach = store.reach(self.space, wanted) if wanted else Reach(turns=(), atoms=(), refs=())
         redrawn = self._redrawn(reach)
-        goals = other_goals(store, self.space, redrawn)
-        said = restatements(store, self.space, reach, goals)
+        said = restatements(store, self.space, reach, agent_texts(store, self.space, redrawn), query=query)
         if also and said:
             wanted = [*wanted, *said]
-            reach, said = store.reach(self.space, wanted), []
+            reach, said = store.reach(self.space, wanted), {}
             redrawn = self._redrawn(reach)
+        shows = shows or not wanted
         previews = forgetting.previews(store, self.space, reach.ids[:_LISTED])
         along = forgetting.forgotten_along(store, self.space, reach, query=query)
-        along += self._about_goals(redrawn, reach) + self._told_still(query, redrawn)
+        along += self._about_goals(redrawn, reach)
         if len(said) > _ALSO:
             along.append(
                 f"{len(said) - _ALSO:,} more rows have the same content than the {_ALSO} that are listed; also=True or"
                 " --also forgets all."
             )
-            said = said[:_ALSO]
-        also_previews = forgetting.previews(store, self.space, said)
+        also_ids = list(said)[:_ALSO]
         tombstone = None
         if not shows:
             how = forgetting.forgetting_method(query=query, session=session, timed=bool(since or until))
@@ -171,8 +174,8 @@ class RetentionVerbs(Verbs):
             undone=False,
             total=len(gone),
             along=along,
-            also=said,
-            also_previews=also_previews,
+            also=also_ids,
+            also_previews=forgetting.previews(store, self.space, also_ids, written=said),
         )
 
     @in_thread
@@ -217,20 +220,6 @@ class RetentionVerbs(Verbs):
         taken = [number for number in taken if int(number) not in named]
         what = "goal of the task" if len(taken) == 1 else "goals of the tasks"
         return [f"The {what} {', '.join(taken)} with it."] if taken else []
-
-    def _told_still(self, query: str | None, redrawn: Sequence[CanvasChange]) -> list[str]:
-        """Tell which tasks say the words of a query even then: their goals and the steps that stay are not searched."""
-        from mcp_memory.language.words import base_terms
-
-        words = set(base_terms(query or ""))
-        if not words:
-            return []
-        bare = {one.row.number: one.row for one in redrawn}
-        rows = [bare.get(row.number, row) for row in self._parts.store.canvases(self.space, limit=_CANVASES)]
-        still = [f"{row.number:03}" for row in rows if words <= set(base_terms(row.text))]
-        return (
-            [f"Tasks that stay and say it too, in their goal or in other steps: {', '.join(still)}."] if still else []
-        )
 
     def _undo(self, undo: str) -> Forgotten:
         from mcp_memory.longterm import forgetting
@@ -303,9 +292,11 @@ class RetentionVerbs(Verbs):
         chosen = list(dict.fromkeys(tombstones))
         store, home = self._parts.embedded, self.settings.home
         if store is None:
-            return _report(self._purged(chosen))(shredded=False, provable=False, bucket=self.settings.objects)
+            done, repeated = self._purged(chosen)
+            bucket = self.settings.objects
+            return _report(done)(repeated=repeated, shredded=False, provable=False, bucket=bucket)
         cut_short = store.unverified_purges()
-        done = self._purged(chosen)
+        done, repeated = self._purged(chosen)
         proof = None
         # Readers of an older state delay it.
         shredded = any(store.secure_delete() for _ in range(_TRIES)) if chosen or cut_short else True
@@ -320,6 +311,7 @@ class RetentionVerbs(Verbs):
             purged_copies.remove(path)
         named = [path.relative_to(home).as_posix() for path in copies]
         return _report(done)(
+            repeated=repeated,
             copies=() if delete_copies else named,
             deleted=named if delete_copies else (),
             shredded=shredded,
@@ -328,28 +320,32 @@ class RetentionVerbs(Verbs):
             cut_short=bool(cut_short),
         )
 
-    def _purged(self, tombstones: Sequence[str]) -> Purged:
+    def _purged(self, tombstones: Sequence[str]) -> tuple[Purged, list[str]]:
+        """Erase rows; return the counts, and the ids of results and tasks in which an agent repeats erased words."""
         from mcp_memory.longterm.forgetting import pages_without
-        from mcp_memory.shortterm.canvas.goals import without_goals
+        from mcp_memory.longterm.restatements import repeating
+        from mcp_memory.shortterm.canvas.goals import agent_texts, without_goals
         from mcp_memory.store.forgetting import Purge, Purged
 
         if not tombstones:
-            return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=())
+            return Purged(tombstones=(), turns=0, atoms=0, refs=0, texts=()), []
         store = self._parts.store
         gone = [id for one in store.tombstones(self.space) if one.id in tombstones for id in one.ids]
         personas = pages_without(store, self.space, [id for id in gone if id.startswith("a")])
         now = self._parts.now()
 
+        words = [pair for one in tombstones for pair in store.words_under(self.space, one, limit=_ALL)]
+
         def attempt() -> Purged:
             # Earlier versions did not forget a goal with the turn that it was copied from.
-            words = [pair for one in tombstones for pair in store.words_under(self.space, one, limit=_ALL)]
             said = {id: text for id, text in words if id[0] == "t"}
             redrawn = without_goals(store, self.space, said=said, now=now.astimezone())
             return store.purge(self.space, Purge(tombstones=tombstones, personas=personas, redrawn=redrawn), now=now)
 
         done = self._retried(attempt)
         self._changed()
-        return done
+        texts = (text for id, text in words if id[0] in "ta")
+        return done, repeating(texts, agent_texts(store, self.space))
 
     @in_thread
     def retention(self) -> list[OverdueRows]:

@@ -350,7 +350,7 @@ def without_words(store: Store, space: str, refs: Collection[str], *, now: datet
 
 
 def _without_words(store: Store, space: str, row: CanvasRow, refs: Collection[str], now: datetime) -> CanvasChange:
-    steps = _steps(store, space, row, refs, forgotten=True)
+    steps = _steps(store, space, row.number, refs, forgotten=True)
     all_gone = all(step.record.forgotten for step in steps)
     try:
         state = _bare(current_state(store, space, row), steps, all_gone=all_gone)
@@ -358,6 +358,16 @@ def _without_words(store: Store, space: str, row: CanvasRow, refs: Collection[st
         state = CanvasState(canvas=Canvas(row.number, FORGOTTEN, row.status, now, now))
     changed = row_of(state, replace(row, label=FORGOTTEN if all_gone else row.label))
     return CanvasChange(row=changed, kind="forgotten", detail=json.dumps(sorted(set(refs))))
+
+
+def without_patches(store: Store, space: str, state: CanvasState, *, refs: Collection[str]) -> CanvasState:
+    """Return the state with only the words of its steps, without those of `refs`, which are about to be forgotten."""
+    canvas = state.canvas
+    steps = _steps(store, space, canvas.number, refs, forgotten=True)
+    nodes = tuple(_retold(node, steps) for node in canvas.nodes)
+    edges = tuple(replace(edge, label=DEAD_END if edge.dashed else "") for edge in canvas.edges)
+    groups = {id_: Group(group.nodes) for id_, group in state.groups.items()}
+    return replace(state, canvas=replace(canvas, nodes=nodes, edges=edges), groups=groups)
 
 
 def with_words(store: Store, space: str, ids: Collection[str]) -> list[CanvasChange]:
@@ -376,7 +386,7 @@ def _with_words(store: Store, space: str, row: CanvasRow, ids: Collection[str]) 
     state = current_state(store, space, row)
     for number in reversed(wanted):
         state = _taken_back(store, space, row.number, number, state)
-    steps = _steps(store, space, row, ids, forgotten=False)
+    steps = _steps(store, space, row.number, ids, forgotten=False)
     others = _ids_in(one for one in versions if one.number not in wanted)
     again = {step.record.node_id for step in steps if step.record.ref in others}
     nodes = tuple(_retold(node, steps) if _is_bare(node) or node.id in again else node for node in state.canvas.nodes)
@@ -430,11 +440,11 @@ def _touched(store: Store, space: str, refs: Collection[str]) -> Iterator[Canvas
             continue
 
 
-def _steps(store: Store, space: str, row: CanvasRow, refs: Collection[str], *, forgotten: bool) -> list[TakenStep]:
+def _steps(store: Store, space: str, number: int, refs: Collection[str], *, forgotten: bool) -> list[TakenStep]:
     """Return the steps of a canvas, those of some refs as they are about to be."""
     return [
         replace(step, record=replace(step.record, forgotten=forgotten)) if step.record.ref in refs else step
-        for step in store.canvas_steps(space, row.number)
+        for step in store.canvas_steps(space, number)
     ]
 
 

@@ -301,8 +301,12 @@ def _is_there(tx: Transaction, id: str) -> bool:
     if id.startswith("r-"):
         return tx.one("SELECT 1 FROM ref WHERE space = :space AND id = ? AND tombstone IS NULL", id) is not None
     if _is_task(id):
-        sql = "SELECT 1 FROM canvas WHERE space = :space AND number = ? AND label <> ?"
-        return tx.one(sql, int(id), FORGOTTEN) is not None
+        # After it was forgotten, a canvas with a newer version may have new words.
+        sql = (
+            "SELECT 1 FROM canvas c LEFT JOIN canvas_version v ON v.space = c.space AND v.canvas = c.number"
+            " AND v.version = c.version WHERE c.space = :space AND c.number = ? AND (c.label <> ? OR v.kind <> ?)"
+        )
+        return tx.one(sql, int(id), FORGOTTEN, "forgotten") is not None
     if id[:1] not in ("t", "a") or not id[1:].isdecimal() or not id.isascii():
         raise InvalidInput(
             f"{one_line(id, 40)!r} is not an id. Ids look like t12, a5, r-9f2c1a7b3d4e, or 003 of a task."

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -132,6 +133,11 @@ class _Gone:
         ):
             for row in tx.among(sql, members):
                 yield from (text.encode("utf-8", "surrogatepass") for text in row if text is not None)
+        for (step,) in tx.among(
+            "SELECT step FROM record WHERE space = :space AND step IS NOT NULL AND ref IN ({})", self.refs
+        ):
+            with suppress(ValueError):  # another program wrote it
+                yield from _strings(json.loads(step))
         for path, arguments in tx.among(
             "SELECT path, arguments FROM ref WHERE space = :space AND id IN ({})", self.refs
         ):
