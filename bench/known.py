@@ -14,8 +14,8 @@ is judged by a model that was fitted to the other sets, then each memory by one 
 other folds, from which the limits are chosen; a held-out set is judged by the shipped model.
 
 `--write` fits to all sets and writes `mcp_memory/longterm/search/known.json`. Limits: `likely` passes 5 % of foreign
-questions in the median set, `unlikely` misses 10 % of own ones in the worst set, and of the rows that `close` marks,
-half are evidence in the median set (which names few of the turns that help).
+questions in the median set; 2 % of the prompts that need none reach `unlikely` in the worst set, since hooks bring what
+reaches it; of the rows that `close` marks, half are evidence in the median set, which names few of the turns that help.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ SMALL = 100  # turns
 FOLDS = 5
 PROMPTS = Path(__file__).parent.parent / "fixtures/prompts/nothing"
 HELD_OUT_PROMPTS = "author_c.jsonl"
-NOTHING = 5.0  # what prompts that need no memory count: a hook before every prompt must not get in their way
+NOTHING = 15.0  # what prompts that need no memory count: a hook before every prompt must not get in their way
 RIDGE = 3.0
 ROUNDS = 30
-FOREIGN_LIKELY, OWN_UNLIKELY, CLOSE_PRECISION = 0.05, 0.1, 0.5
+FOREIGN_LIKELY, NOTHING_SHOWN, CLOSE_PRECISION = 0.05, 0.02, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +247,7 @@ def limits(asked: Sequence[Asked], judged: dict[int, tuple[float, dict[str, floa
         pairs = [(chance, id in one.evidence) for at, one in own for id, chance in judged[at][1].items()]
         return np.array([chance for chance, _ in pairs]), np.array([right for _, right in pairs])
 
-    own, foreign = [known(name, "own") for name in sets], [known(name, "foreign") for name in sets]
+    foreign, nothing = [known(name, "foreign") for name in sets], [known(name, "nothing") for name in sets]
     found = [rows(name) for name in sets]
 
     def precision(limit: float) -> float:
@@ -261,7 +261,7 @@ def limits(asked: Sequence[Asked], judged: dict[int, tuple[float, dict[str, floa
             next(step for step in steps if np.median([(one >= step).mean() for one in foreign]) <= FOREIGN_LIKELY)
         ),
         "unlikely": float(
-            next(step for step in steps[::-1] if max((one < step).mean() for one in own) <= OWN_UNLIKELY)
+            next(step for step in steps if max((one >= step).mean() for one in nothing) <= NOTHING_SHOWN)
         ),
         "close": float(next(step for step in steps if precision(step) >= CLOSE_PRECISION)),
     }

@@ -272,7 +272,7 @@ def offload_tool_result(
 
 def expand_node(
     node: Annotated[str | None, Field(description="003-N4, group 003-F1 or canvas 003")] = None,
-    ref: Annotated[str | None, Field(description="Or a ref r-9f2c1a7b3d4e, turn t12 or statement a5")] = None,
+    ref: Annotated[str | None, Field(description="r-9f2c1a7b3d4e, t12, a5")] = None,
     view: Annotated[str | None, Field(description="records, page, lines, grep, json")] = None,
     lines: Annotated[str | None, Field(description="120-180")] = None,
     grep: Annotated[str | None, Field(description="Regular expression")] = None,

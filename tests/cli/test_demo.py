@@ -182,7 +182,7 @@ def test_a_fact_is_told_as_it_was_known_at_two_dates(played: Played) -> None:
 
 def test_recall_brings_what_was_distilled(played: Played) -> None:
     brought = played.act("Recall")
-    assert "User: name: Tamsin Okoro; works as: owner of the timetable data; allergic to: hazelnuts" in brought
+    assert "User: works as: owner of the timetable data; allergic to: hazelnuts" in brought
     assert "[scene jonas-and-eirik" in brought
 
 

@@ -72,10 +72,11 @@ async def imported(memory: Memory, folder: Path) -> list[str]:
     def silent(*_: object) -> None:
         pass
 
+    before = {info.session for info in await memory.sessions()}
     source = await anyio.to_thread.run_sync(source_of, path)
     await import_file(memory, source, ImportOptions(), now=NOON, progress=silent)
-    (name,) = [one.session for one in await memory.sessions() if one.session != "garden"]
-    return [turn.id for turn in await memory.session_turns(name)]
+    new = [info.session for info in await memory.sessions() if info.session not in before]
+    return [turn.id for name in new for turn in await memory.session_turns(name)]
 
 
 FIELDS: dict[str, Put] = {
