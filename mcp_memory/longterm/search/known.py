@@ -12,6 +12,8 @@ question are on absolute scales, so they do not depend on how its rows compare w
     sense    the largest part of a row's cosine that the multilingual encoder has
     size     logarithm of the number of turns: in a large memory the best of many rows looks good by chance
 
+Statements count as rows for `share`, `unknown` and `sense`; turns alone are called close.
+
 `python -m bench.known` fits both to questions that a memory answers, questions of other people's memories, and prompts
 that need none, and writes `known.json`. The ranking's own score, the best cosine, the question's form and its length
 brought no more. A feature that cannot be measured (rows that are not embedded yet, vectors of another model) counts as
@@ -42,7 +44,7 @@ from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
 from mcp_memory.models.embed.classifiers import leans_on_memory
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters, Vectors
+from mcp_memory.store.values import Filters, Layer, Vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,6 +61,12 @@ JUDGED = 15
 """Rows of a search that are judged, without those that only repeat the question."""
 
 _SEARCHED = 45  # rows: the first may only repeat the question
+_SEARCHES: tuple[tuple[Layer, Filters], ...] = (
+    ("turn", Filters()),
+    ("atom", Filters(unheld=True, ended=True)),
+)
+"""What is searched: as recall does, so that each is searched once."""
+_SMALLEST, _LARGEST = 80, 700  # turns, between which the memories had that it was fitted to
 _COMMON = 0.1  # what a word counts that most rows have, beside its rarity
 
 
@@ -108,18 +116,22 @@ def judge_question(context: SearchContext, question: str) -> Judgement | None:
     """
     if not question.strip():
         return None
-    hits = context.search(
-        context.space, "turn", question, embed=context.of_query, filters=Filters(), limit=_SEARCHED, at=context.now
+    turns, statements = (
+        context.search(
+            context.space, layer, question, embed=context.of_query, filters=filters, limit=_SEARCHED, at=context.now
+        )
+        for layer, filters in _SEARCHES
     )
-    return judge(context.store, context.space, question, hits, embed=context.of_query)
+    return judge(context.store, context.space, question, turns, statements, embed=context.of_query)
 
 
 def judge(
-    store: Store, space: str, question: str, hits: Sequence[Ranked], *, embed: Callable[[str], Sequence[Vectors]]
-) -> Judgement:
-    """Judge a search for turns. `hits` are its first rows, best first; `embed` gives the vectors of a question."""
+    store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
+    embed: Callable[[str], Sequence[Vectors]],
+) -> Judgement:  # fmt: skip
+    """Judge what a search found, best first. `embed` gives the vectors of a question. Only turns are called close."""
     model = _model()
-    measured = measure(store, space, question, hits, embed=embed)
+    measured = measure(store, space, question, turns, statements, embed=embed)
     log_odds = model.question.log_odds(measured.question)
     chance = probability(log_odds)
     rows = {id: row._replace(question=log_odds) for id, row in measured.rows.items()}
@@ -131,23 +143,32 @@ def judge(
 
 
 def measure(
-    store: Store, space: str, question: str, hits: Sequence[Ranked], *, embed: Callable[[str], Sequence[Vectors]]
-) -> Measured:
-    """Measure the features of a question and of its first rows."""
-    hits, echoes = _without_echoes(store, space, question, hits)
+    store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
+    embed: Callable[[str], Sequence[Vectors]],
+) -> Measured:  # fmt: skip
+    """Measure the features of a question, and of the first turns that a search for it found."""
+    hits, echoes = _without_echoes(store, space, question, turns)
     ids = [hit.id for hit in hits]
+    atoms = store.atoms(space, [hit.id for hit in statements[:JUDGED]])
+    stated = [terms_of(atom.text) for atom in atoms]
     totals = store.totals(space, "turn")
     presence = terms_with_neighbours(store, space, ids)
-    words = question_words(store, space, "turn", question, presence.values(), echoes=echoes)
+    words = question_words(store, space, "turn", question, [*presence.values(), *stated], echoes=echoes)
     worth = {word: rarity + _COMMON for word, rarity in words.rarity.items()}
     whole = sum(worth.values()) or 1.0
+
+    def share(terms: TermPresence) -> float:
+        return sum(worth[word] * terms.get(word, 0.0) for word in worth) / whole
+
     nameless = without_names(question, totals.names)
-    senses = _senses(store, space, ids, embed(nameless))
+    asked = embed(nameless)
+    senses = _senses(store, space, "turn", ids, asked)
+    stated_senses = _senses(store, space, "atom", [atom.id for atom in atoms], asked).values() if atoms else ()
     rows = {
         hit.id: RowFeatures(
             question=math.nan,
             own=sum(worth[word] for word in worth if terms.get(word) == 1.0) / whole,
-            share=sum(worth[word] * terms.get(word, 0.0) for word in worth) / whole,
+            share=share(terms),
             sense=senses.get(hit.id, math.nan),
             score=hit.score,
             behind=hits[0].score - hit.score,
@@ -159,10 +180,10 @@ def measure(
         question=QuestionFeatures(
             prompt=_leaning(question),
             named=float(nameless != question),
-            share=max((row.share for row in rows.values()), default=0.0),
+            share=max([*(row.share for row in rows.values()), *map(share, stated)], default=0.0),
             unknown=sum(worth[word] for word in words.unknown) / whole,
-            sense=max((row.sense for row in rows.values() if not math.isnan(row.sense)), default=math.nan),
-            size=math.log1p(totals.rows),
+            sense=max([*senses.values(), *stated_senses], default=math.nan),
+            size=math.log1p(min(max(totals.rows, _SMALLEST), _LARGEST)),
         ),
         rows=rows,
     )
@@ -192,13 +213,13 @@ def _leaning(question: str) -> float:
         return math.nan
 
 
-def _senses(store: Store, space: str, ids: Sequence[str], asked: Sequence[Vectors]) -> dict[str, float]:
+def _senses(store: Store, space: str, layer: Layer, ids: Sequence[str], asked: Sequence[Vectors]) -> dict[str, float]:
     """Return the encoder's part of the cosine of each row that the bundled model has embedded."""
     question = next((vectors.data for vectors in asked if vectors.identity == IDENTITY), None)
     if question is None:
         return {}
     sense = question[0, STATIC_DIMENSIONS:]
-    rows = store.vectors_of(space, "turn", ids, IDENTITY)
+    rows = store.vectors_of(space, layer, ids, IDENTITY)
     return {id: float(vector[STATIC_DIMENSIONS:] @ sense) for id, vector in rows.items()}
 
 

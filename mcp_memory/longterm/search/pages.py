@@ -115,8 +115,8 @@ def search_memories(
         wanted = max(FIRST, len(page.shown) + limit + 1)
         found = rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at, page=page)
         atoms = found.atoms
-        if found.turns:
-            judgement = judge(store, space, query, found.turns, embed=embed)
+        if of_turns(filters) is not None:
+            judgement = judge(store, space, query, found.turns, found.atoms, embed=embed)
         ranked = rerank(space, query, found.ordered, len(page.shown))
         fresh, note = [hit for hit in ranked.hits if hit.id not in page.shown], ranked.note
     return MemoryResults(
