@@ -81,15 +81,18 @@ def _main(folder: Path, command: Sequence[str]) -> int:
         except OSError as error:
             err.write(str(error).encode())
             return CANNOT_START
-    threading.Thread(target=_watch, args=(program, folder), daemon=True).start()
+    ending = threading.Lock()  # whoever has it ends this process: a kill must not end it before the folder is deleted
+    threading.Thread(target=_watch, args=(program, folder, ending), daemon=True).start()
     code = program.wait()
+    ending.acquire()
     _kill(program)  # children that it left behind
     return code
 
 
-def _watch(program: subprocess.Popen[bytes], folder: Path) -> None:
+def _watch(program: subprocess.Popen[bytes], folder: Path, ending: threading.Lock) -> None:
     while os.read(sys.stdin.fileno(), 1):
         pass
+    ending.acquire()
     _kill(program)
     shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
