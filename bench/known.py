@@ -218,13 +218,13 @@ def _fit(features: Floats, right: Floats, shares: Floats, names: Sequence[str]) 
     }
 
 
-Judge = Callable[[Asked], tuple[float, dict[str, float]]]
-"""Returns the probability that a question is known, and that of each row."""
+Judged = dict[int, tuple[float, dict[str, float]]]
+"""The probability that a question is known, and that of each of its rows, by the place of the question."""
 
 
-def left_out(asked: Sequence[Asked], part: Callable[[Asked], Any]) -> dict[int, tuple[float, dict[str, float]]]:
+def left_out(asked: Sequence[Asked], part: Callable[[Asked], Any]) -> Judged:
     """Judge each question, by its place, by a model that was fitted without its part."""
-    judged: dict[int, tuple[float, dict[str, float]]] = {}
+    judged: Judged = {}
     parts = [part(one) for one in asked]
     for name in dict.fromkeys(parts):
         fitted = fit([one for one, its in zip(asked, parts, strict=True) if its != name])
@@ -234,7 +234,7 @@ def left_out(asked: Sequence[Asked], part: Callable[[Asked], Any]) -> dict[int, 
     return judged
 
 
-def limits(asked: Sequence[Asked], judged: dict[int, tuple[float, dict[str, float]]]) -> dict[str, float]:
+def limits(asked: Sequence[Asked], judged: Judged) -> dict[str, float]:
     """Choose the three limits."""
     sets = list(dict.fromkeys(one.set for one in asked))
 
@@ -270,9 +270,7 @@ def limits(asked: Sequence[Asked], judged: dict[int, tuple[float, dict[str, floa
 # --- figures ----------------------------------------------------------------------------------------
 
 
-def report(
-    asked: Sequence[Asked], judged: dict[int, tuple[float, dict[str, float]]], limit: dict[str, float]
-) -> dict[str, Any]:
+def report(asked: Sequence[Asked], judged: Judged, limit: dict[str, float]) -> dict[str, Any]:
     """Return the figures by set, and their mean, in the shape that `--json` writes: shares in per cent."""
     sets = {name: _figures(asked, judged, limit, name) for name in dict.fromkeys(one.set for one in asked)}
     names = next(iter(sets.values())).keys()
@@ -280,9 +278,7 @@ def report(
     return {**sets, "mean": mean}
 
 
-def _figures(
-    asked: Sequence[Asked], judged: dict[int, tuple[float, dict[str, float]]], limit: dict[str, float], name: str
-) -> dict[str, float]:
+def _figures(asked: Sequence[Asked], judged: Judged, limit: dict[str, float], name: str) -> dict[str, float]:
     places = {kind: [at for at, one in enumerate(asked) if one.set == name and one.kind == kind] for kind in KINDS}
     found = {kind: np.array([judged[at][0] for at in some]) for kind, some in places.items()}
     own, foreign = found["own"], found["foreign"]

@@ -39,7 +39,7 @@ def statements_of(store: Store, space: str, ids: Sequence[str]) -> list[str]:
     """
     named: list[str] = []
     for id in ids:
-        if not re.fullmatch(r"t\d{1,12}", id):
+        if not (id.startswith("t") and ROW.fullmatch(id)):
             named.append(id)
             continue
         resting = [atom.id for atom in store.atoms_based_on(space, id) if atom.valid_to is None]

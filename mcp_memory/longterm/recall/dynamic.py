@@ -182,15 +182,14 @@ def _found(
         pages = _scenes(wanted, held)
         if wanted is question and judgement is not None:
             about = bool(pages) or judgement.known != "unlikely"
+            likely = said[:_FIRST] if judgement.known == "likely" else ()
+            sure = {*judgement.close, *(row.id for row in likely)}
         else:
             about = any(row.weight >= ABOUT for row in (*said, *held))
+            sure = {row.id for row in said if row.weight >= ABOUT}
         if about:
+            found.sure.update(sure)
             _join(found.turns, (row for place, row in enumerate(said) if row.weight >= NEAR or place < _FIRST))
-            if wanted is question and judgement is not None:
-                likely = said[:_FIRST] if judgement.known == "likely" else ()
-                found.sure.update(judgement.close, (row.id for row in likely))
-            else:
-                found.sure.update(row.id for row in said if row.weight >= ABOUT)
             _join(found.atoms, (row for row in held if row.weight >= NEAR))
             for page in pages:
                 found.scenes.setdefault(page.id, page)

@@ -69,6 +69,10 @@ class Search:
         other._kept = {}
         return other
 
+    @property
+    def is_of_one_question(self) -> bool:
+        return self._kept is not None
+
     def close(self) -> None:
         self._beside.shutdown()
 
@@ -204,4 +208,6 @@ class SearchContext(StageContext[Store]):
 
     def of_one_question(self) -> SearchContext:
         """Return this context for one question, in which each text is embedded and each search made once."""
+        if self.search.is_of_one_question:
+            return self
         return replace(self, search=self.search.of_one_question(), of_query=cache(self.of_query))

@@ -170,11 +170,12 @@ class TaskVerbs(Verbs):
         from mcp_memory.shortterm.expand_node import expand
 
         id = target.strip()
+        text = opened_text(self._parts.store, self.space, id) if ROW.fullmatch(id) else None
         opened = expand(
             self._parts.store,
             self.space,
             target=target,
-            text=opened_text(self._parts.store, self.space, id) if ROW.fullmatch(id) else None,
+            text=text,
             view=view,
             lines=lines,
             grep=grep,
@@ -183,7 +184,7 @@ class TaskVerbs(Verbs):
             cursor=cursor,
             counter=self._parts.counter,
         )
-        if not ROW.fullmatch(id):
+        if text is None:
             self._note_saving("expand", self._session_of(opened.ref, target), spent=opened.tokens)
         return opened
 
