@@ -204,18 +204,18 @@ async def test_a_question_in_other_words_than_its_answer_is_not_denied(memory: M
     assert "Tilly can't have nuts" in dynamic
 
 
-def test_turns_stand_under_their_days_the_newest_first_and_within_a_day_as_they_were_said(hand: ByHand) -> None:
-    old, answer = talk(hand, "The boiler was repaired by Otto", "Otto repaired the boiler well?", session="a")
+def test_the_best_turn_comes_first_with_its_reply_though_another_is_newer(hand: ByHand) -> None:
+    told, noted = talk(hand, "Otto repaired the boiler in the cellar", "The boiler: noted.", session="a")
     hand.now += timedelta(days=3)
-    new, *_ = talk(hand, "The boiler was repaired by Ines", session="b")
-    lines = recall(hand, "Who repaired the boiler?").dynamic.splitlines()[1:-1]
+    other, *_ = talk(hand, "The cellar is damp", session="b")
+    lines = recall(hand, "Did Otto repair the boiler in the cellar?").dynamic.splitlines()[1:-1]
     assert [line.partition("]")[0] for line in lines] == [
-        "About this, newest day first:",
-        "2026-11-23:",
-        f"- [{new}",
-        "2026-11-20:",
-        f"- [{old}",
-        f"- [{answer} · assistant",
+        "About this:",
+        "20 November 2026:",
+        f"- [{told}",
+        f"- [{noted} · assistant",
+        "23 November:",
+        f"- [{other}",
     ]
 
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import datetime
 
+from mcp_memory.core.text import MONTHS, day_in_words
 from mcp_memory.language.when.intervals import local
 from mcp_memory.language.when.phrases import Phrase, Sentence, phrases_in, sentence_of
 from mcp_memory.language.when.relative import Meant, meant
@@ -26,11 +27,7 @@ from mcp_memory.language.when.vocabulary import (
 )
 from mcp_memory.language.words import languages_of as spoken_in
 
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_NAMES = "|".join(_MONTHS)
+_NAMES = "|".join(MONTHS)
 _FULL = rf"(?:(?:\d{{1,2}} )?(?:(?:{_NAMES}) )?\d{{4}}|\d{{4}}-\d\d(?:-\d\d)?)"
 _PART = rf"(?:\d{{1,2}}(?: (?:{_NAMES}))?(?: \d{{4}})?|\d{{4}}-\d\d-\d\d)"
 ADDITION = re.compile(rf" \[(?:about |~)?(?:{_PART}(?:–| – | or | / ))?{_FULL}\]")
@@ -157,17 +154,14 @@ def _shown(days: Meant, *, english: bool) -> str:
         return f"{about}{first.year:04}"
     if days.unit == "month":
         return about + (
-            f"{_MONTHS[first.month - 1]} {first.year:04}" if english else f"{first.year:04}-{first.month:02}"
+            f"{MONTHS[first.month - 1]} {first.year:04}" if english else f"{first.year:04}-{first.month:02}"
         )
     if first == last:
-        return about + (_day(first) if english else first.isoformat())
+        return about + (day_in_words(first) if english else first.isoformat())
     if not english:
         return f"{first.isoformat()}{' / ' if days.either else ' – '}{last.isoformat()}"
     between = " or " if days.either else "–" if first.month == last.month else " – "
     if first.year != last.year:
-        return f"{_day(first)}{between}{_day(last)}"
-    return f"{first.day if first.month == last.month else _day(first)[:-5]}{between}{_day(last)}"
+        return f"{day_in_words(first)}{between}{day_in_words(last)}"
+    return f"{first.day if first.month == last.month else day_in_words(first)[:-5]}{between}{day_in_words(last)}"
 
-
-def _day(day: date) -> str:
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year:04}"

@@ -248,13 +248,12 @@ def _lines(
     about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
     replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
     about, unsure = promoted(about, unsure, {**maybe, **replaced})
-    notes = {old: f"until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
     ended = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
-    notes |= {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
+    notes = {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
     verbatim = [
         line if line.id in found.sure else replace(line, group=reach.unsure)
-        for line in of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes)
+        for line in of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes, newer=replaced)
     ]
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
@@ -263,7 +262,9 @@ def _lines(
     stated = [of_atom(atom, speakers.get(atom.id)) for atom in ranked]
 
     def of_unsure(turns: Iterable[Turn]) -> Iterator[RecallLine]:
-        return of_turns(list(turns), words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
+        return of_turns(
+            list(turns), words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes, newer=replaced
+        )
 
     def is_near(row: Turn | RecallLine) -> bool:
         return weight.get(row.id, 0.0) >= NEAR

@@ -51,8 +51,11 @@ class RecallLine:
     """The day of a turn; None for other rows."""
     is_suspect: bool = False
     """It looks like an attack and is not shown; its id is listed among those left out."""
-    place: tuple[str, int] = ("", 0)
-    """When a turn was said, and its position in its session, to sort the turns of a day."""
+    session: str = ""
+    position: int = 0
+    """Of a turn, in its session."""
+    newer: str | None = None
+    """The id of the turn that replaced the value of this one."""
 
 
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
@@ -137,17 +140,21 @@ def of_turns(
     widths: Sequence[int],
     group: Group = "turn",
     notes: Mapping[str, str] = MappingProxyType({}),
+    newer: Mapping[str, Turn] = MappingProxyType({}),
 ) -> Iterator[RecallLine]:
     """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
 
-    `notes` are remarks on turns by id, such as that a later one changed the value.
+    `notes` are remarks by the ids of turns; `newer` maps the id of a turn to the later one that replaced its value.
     """
     from mcp_memory.language.when.annotate import with_dates
 
     for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
         said = _around(turn.content, words, width)
         dated = with_dates(said, turn.said_at) if turn.role == "user" else said
-        yield _said(turn, group, f"{_head(turn.id, _speaker(turn), notes.get(turn.id))} {dated}")
+        change = newer.get(turn.id)
+        until = f"until {change.said_at:%Y-%m-%d}, see {change.id}" if change else None
+        line = _said(turn, group, f"{_head(turn.id, _speaker(turn), notes.get(turn.id) or until)} {dated}")
+        yield replace(line, newer=change.id) if change else line
 
 
 def of_rule(turn: Turn, width: int) -> RecallLine | None:
@@ -163,10 +170,10 @@ def of_rule(turn: Turn, width: int) -> RecallLine | None:
 
 
 def _said(turn: Turn, group: Group, text: str) -> RecallLine:
-    place = (turn.said_at.isoformat(), turn.position)
     return RecallLine(
-        group=group, id=turn.id, text=text, source=source_of_turn(turn), day=turn.said_at.date(), place=place
-    )
+        group=group, id=turn.id, text=text, source=source_of_turn(turn), day=turn.said_at.date(),
+        session=turn.session, position=turn.position,
+    )  # fmt: skip
 
 
 def _speaker(turn: Turn) -> str:
