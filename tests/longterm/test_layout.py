@@ -29,7 +29,7 @@ def line(
     """Return the line of the turn with this number, at this position in its session; odd ones are the assistant's."""
     return RecallLine(
         group=group, id=f"t{number}", text=f"- [t{number}] {text}", source="assistant" if number % 2 else "user",
-        day=TODAY - timedelta(days=days_ago), session=session, position=number, newer=newer and f"t{newer}",
+        day=TODAY - timedelta(days=days_ago), session=session, position=number, newer=f"t{newer}" if newer else None,
     )  # fmt: skip
 
 

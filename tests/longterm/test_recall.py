@@ -308,6 +308,41 @@ def test_a_turn_whose_value_a_later_one_changed_says_until_when_it_held_and_come
     assert dynamic.index(f"- [{new}") < dynamic.index(f"- [{old}")
 
 
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        ("Still no dairy for me, please", "Which cake without dairy could we bake?"),
+        ("乳製品はまだ食べられません", "乳製品のないケーキは？"),
+        ("Мой велосипед стоит в подвале", "Где велосипед?"),
+    ],
+)
+def test_a_sentence_that_the_user_repeats_is_shown_once_with_its_other_days(
+    hand: ByHand, said: str, question: str
+) -> None:
+    for session in "abc":
+        talk(hand, f"{said}.", session=session)
+        hand.now += timedelta(days=21)
+    dynamic = recall(hand, question).dynamic
+    assert dynamic.count(said) == 1
+    days = {"20 November", "11 December", "1 January 2027"}
+    assert sum(day in dynamic for day in days) == len(days)
+    assert " · also " in dynamic
+
+
+def test_many_days_of_a_repeated_sentence_are_counted(hand: ByHand) -> None:
+    for session in range(6):
+        talk(hand, "Please write the report in French", session=f"s{session}")
+        hand.now += timedelta(days=1)
+    assert " · also on 5 days, last " in recall(hand, "write the report").dynamic
+
+
+def test_what_only_an_assistant_repeats_or_what_differs_in_a_word_has_no_other_days(hand: ByHand) -> None:
+    for session, told in (("a", "Otto repairs the boiler of Ines"), ("b", "Ines repairs the boiler of Otto")):
+        talk(hand, told, "The boiler will be repaired soon.", session=session)
+        hand.now += timedelta(days=1)
+    assert " · also " not in recall(hand, "Who repairs the boiler?").dynamic
+
+
 def test_relative_dates_come_with_the_day_they_mean(hand: ByHand) -> None:
     talk(hand, "The dentist is tomorrow at ten")
     assert "The dentist is tomorrow [21 November 2026] at ten" in recall(hand, "When is the dentist?").dynamic
