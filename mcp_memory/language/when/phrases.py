@@ -11,10 +11,11 @@ kept, so that "the last week of May" is never read as "last week".
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, cast
 
+from mcp_memory.language import pattern_of
 from mcp_memory.language.when.vocabulary import (
     ANCHORS,
     CLASS,
@@ -38,9 +39,13 @@ _AT_THE_BEGINNING = 12
 _CUT = re.compile(r"[,;:()，、；：（）]|\s[–—-]\s")
 
 
+_words = partial(pattern_of, "mcp_memory.language", "data/time_words.txt")
+
+
 class Sentence(NamedTuple):
     """A sentence of one language: its cues in order with their places, and the characters at which a clause ends."""
 
+    text: str
     cues: list[tuple[int, Direction]]
     cuts: list[int]
 
@@ -57,6 +62,15 @@ class Sentence(NamedTuple):
         before: list[Direction] = [shown for at, shown in inside if at < start]
         return before[-1] if before else next((shown for _, shown in inside), None)
 
+    def is_aside(self, start: int, end: int) -> bool:
+        """Tell whether a date may be that of something mentioned, not of what the cue before says will happen.
+
+        "Write about our trip in July", "七月的照片": such a thing may be over.
+        """
+        cue = max((at for at, _ in self.cues if at < start), default=None)
+        is_definite = cue is not None and _words("definite").search(self.text, cue, start) is not None
+        return is_definite or _words("of_it").match(self.text, end) is not None
+
     def has(self, direction: Direction, start: int, end: int) -> bool:
         """Tell whether any cue outside the place from `start` to `end` shows this direction."""
         return any(shown == direction and not start <= at < end for at, shown in self.cues)
@@ -67,7 +81,7 @@ def sentence_of(text: str, language: str) -> Sentence:
     cues: list[tuple[int, Direction]] = [
         (match.start(), cast("Direction", match.lastgroup)) for match in _cues(language).finditer(text)
     ]
-    return Sentence(cues[:_MOST], [match.start() for match in _CUT.finditer(text)][:_MOST])
+    return Sentence(text, cues[:_MOST], [match.start() for match in _CUT.finditer(text)][:_MOST])
 
 
 @cache

@@ -338,12 +338,35 @@ def _date(year: int, month: int, day: int) -> date | None:
         return None
 
 
+_SOON = 3
+"""Months: so far ahead a month is that of this or the next year, even if it is that of something mentioned."""
+
+
+def names_day(phrase: Phrase) -> bool:
+    """Tell whether a phrase names a day of the calendar: 12 March, 2026-03-12."""
+    words = phrase.words
+    return "DATE" in words or ("MONTH" in words and not words.keys().isdisjoint(("NUM", "ORD", "NTH")))
+
+
+def is_to_come(phrase: Phrase, today: date) -> bool:
+    """Tell whether the day of the calendar that a phrase names is nearer ahead than back; not if with its weekday."""
+    words = phrase.words
+    if "DATE" in words:
+        return words["DATE"] > today
+    if "WEEKDAY" in words:
+        return False
+    number: int = next(words[name] for name in ("NUM", "ORD", "NTH") if name in words)
+    years = [words["YEAR"]] if "YEAR" in words else [today.year - 1, today.year, today.year + 1]
+    days = [day for year in years if (day := _date(year, words["MONTH"], number))]
+    return min(days, key=lambda day: abs(day - today), default=today) > today
+
+
 def _bare_month(context: Context) -> Meant | None:
     """In May, with a cue: the one before or after, or this one."""
-    month, today = context.words["MONTH"], context.today
+    phrase, month, today = context.phrase, context.words["MONTH"], context.today
     ahead = (month - today.month) % 12
     match context.direction:
-        case "future" if ahead <= 8:
+        case "future" if ahead <= _SOON or (ahead <= 8 and not context.sentence.is_aside(phrase.start, phrase.end)):
             return _in_year(today.year + (month < today.month), month)
         case "past" if ahead == 0 or ahead >= 4:
             return _in_year(today.year - (month > today.month), month)
