@@ -122,6 +122,7 @@ JANUARY = datetime(2025, 1, 14, 12)
     "expected",
     [
         "We will go to Norway in July [2025].", "I'd like to repeat the hike we did in July [2024].", "We moved in July [2024] and will paint the flat.",
+        "I'm flexible, but I'm thinking of going in July [2025] or August [2025].", "Can you tell me where I can swim as soon as in May [2025]?",
         "Wir wollen im Juli [2025] nach Norwegen.", "Im Juli [2024] waren wir in Norwegen.", "Vamos a Noruega en julio [2025].",
         "Andremo in Norvegia a luglio [2025].", "Vamos à Noruega em julho [2025].",
         "В июле [2025] поедем в Норвегию.", "我们七月 [2025]要去挪威。", "7月 [2025]にノルウェーへ行く予定です。", "7월 [2025]에 노르웨이에 갈 거예요.",

@@ -131,7 +131,7 @@ def _has_its_date(one: _Dated, named: Sequence[_Dated], now: datetime) -> bool:
 
 def _has_its_year(days: Meant, before: _Dated | None, start: int) -> bool:
     """Tell whether the year of a month or date stands right before it: "last year in November"."""
-    if before is None or before.days is None or before.days.unit != "year":
+    if before is None or before.days is None or before.days.unit != "year" or before.days.only_year:
         return False
     return days.only_year and start - before.end <= _BESIDE and days.first.year == before.days.first.year
 

@@ -46,6 +46,8 @@ class Sentence(NamedTuple):
     """A sentence of one language: its cues in order with their places, and the characters at which a clause ends."""
 
     text: str
+    definite: list[int]
+    """Where "the", "my" and the like are."""
     cues: list[tuple[int, Direction]]
     cuts: list[int]
 
@@ -67,9 +69,8 @@ class Sentence(NamedTuple):
 
         "Write about our trip in July", "七月的照片": such a thing may be over.
         """
-        cue = max((at for at, _ in self.cues if at < start), default=None)
-        is_definite = cue is not None and _words("definite").search(self.text, cue, start) is not None
-        return is_definite or _words("of_it").match(self.text, end) is not None
+        cue = max((at for at, _ in self.cues if at < start), default=start)
+        return any(cue < at < start for at in self.definite) or _words("of_it").match(self.text, end) is not None
 
     def has(self, direction: Direction, start: int, end: int) -> bool:
         """Tell whether any cue outside the place from `start` to `end` shows this direction."""
@@ -81,7 +82,8 @@ def sentence_of(text: str, language: str) -> Sentence:
     cues: list[tuple[int, Direction]] = [
         (match.start(), cast("Direction", match.lastgroup)) for match in _cues(language).finditer(text)
     ]
-    return Sentence(text, cues[:_MOST], [match.start() for match in _CUT.finditer(text)][:_MOST])
+    definite = [match.start() for match in _definite(language).finditer(text)][:_MOST]
+    return Sentence(text, definite, cues[:_MOST], [match.start() for match in _CUT.finditer(text)][:_MOST])
 
 
 @cache
@@ -90,6 +92,11 @@ def _cues(language: str) -> re.Pattern[str]:
     edge = r"\b" if words.spaced else ""
     groups = "|".join(f"(?P<{name}>{words.cues[name]})" for name in ("habit", "unsure", "future", "past"))
     return re.compile(f"{edge}(?:{groups}){edge}", re.IGNORECASE)
+
+
+@cache
+def _definite(language: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{lexicon(language).cues.get('definite', '(?!)')})\b", re.IGNORECASE)
 
 
 class Phrase(NamedTuple):
