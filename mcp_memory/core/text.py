@@ -196,7 +196,7 @@ MONTHS = (
 
 
 def day_in_words(day: date, *, after: date | None = None) -> str:
-    """Return a day as `12 March 2026`, or as `12 March` where it stands `after` another one of its year."""
+    """Format a day as `12 March 2026`, or as `12 March` if it follows a day of the same year."""
     year = "" if after and after.year == day.year else f" {day.year:04}"
     return f"{day.day} {MONTHS[day.month - 1]}{year}"
 

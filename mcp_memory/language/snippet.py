@@ -90,9 +90,10 @@ def words(text: str, wanted: AbstractSet[str]) -> list[str]:
 
 
 def snippet(text: str, width: int, found: Sequence[TermMatch]) -> tuple[str, int]:
-    """Return at most `width` characters where most different terms stand together, and how many are left out.
+    """Return at most `width` characters with most of the different terms, and the number of characters left out.
 
-    They are whole sentences where those with most of the terms fit; else whole words. `…` marks what is cut off.
+    Excerpts consist of whole sentences if the sentences with most of the terms fit, else of whole words. `…` marks
+    omitted text.
     """
     if len(text) <= width:
         return text, 0
@@ -106,7 +107,7 @@ def snippet(text: str, width: int, found: Sequence[TermMatch]) -> tuple[str, int
 
 
 def _edges(text: str, first: int, last: int, width: int) -> list[int]:
-    """Return where sentences begin and end that may be shown, in order."""
+    """Return the sentence boundaries around the window, in order."""
     start, end = max(0, last - width), min(first + width, len(text))
     ends = [start + stop for _, stop in sentences(text[start:end])]
     if ends and ends[-1] == end < len(text):
@@ -115,7 +116,7 @@ def _edges(text: str, first: int, last: int, width: int) -> list[int]:
 
 
 def _sentences_of(found: Sequence[TermMatch], edges: Sequence[int], width: int) -> tuple[int, int] | None:
-    """Return the span of the sentences with all the terms, or of one with most of them; None if it is too long."""
+    """Return the span of the sentences with all terms, else of the best sentence; None if they exceed `width`."""
     spans = [(found[0].start, found[-1].end), *((match.start, match.end) for match in found)]
     weights: dict[tuple[int, int], int] = {}
     for first, last in spans:
@@ -129,7 +130,7 @@ def _sentences_of(found: Sequence[TermMatch], edges: Sequence[int], width: int) 
 
 
 def _filled(core: tuple[int, int], edges: Sequence[int], first: int, last: int, width: int) -> tuple[int, int]:
-    """Return the span of sentences with as many more around as fit, a third of them in front if there are more."""
+    """Extend `core` by the sentences around it that fit, preferably a third of the rest in front."""
     start, end = core
     before = max(_start(first, last, width), end - width)
     start = min(edge for edge in [start, *edges] if min(before, start) <= edge <= start)
@@ -138,7 +139,7 @@ def _filled(core: tuple[int, int], edges: Sequence[int], first: int, last: int, 
 
 
 def _start(first: int, last: int, width: int) -> int:
-    """Return where a window begins with a third of what is left of its width in front."""
+    """Return the start of a window around the terms, with a third of the remaining width in front of them."""
     return first - (width - (last - first)) // 3
 
 

@@ -47,7 +47,12 @@ SENTENCES = [
 @pytest.mark.parametrize(("told", "query"), SENTENCES)
 @pytest.mark.parametrize("width", [60, 100, 240])
 def test_an_excerpt_has_whole_sentences_around_the_match(told: str, query: str, width: int) -> None:
-    others = ["We walked to the lake. ", "今天天气很好。 ", "Otto lives downstairs, he says! ", "А потом мы пили чай.\n"]
+    others = [
+        "We walked to the lake. ",
+        "今天天气很好。 ",
+        "Otto lives downstairs, he says! ",
+        "А потом мы пили чай.\n",
+    ]
     for before in range(6):
         said = [*(others * 2)[:before], f"{told} ", *others * 4]
         text = "".join(said)

@@ -79,7 +79,7 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 
 
 class _Dated(NamedTuple):
-    """A phrase, where it stands in the text, and the days that it means, None if that is not certain."""
+    """A phrase with its place in the text and the days that it means, None if uncertain."""
 
     start: int
     end: int
@@ -110,14 +110,14 @@ def _additions(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
         yield possessive.end() if possessive else one.end, f" [{_shown(days, english=one.language == 'en')}]"
 
 
-_BESIDE, _NEAR = 6, 60  # characters between two phrases: one says the other again, or both are about the same event
+_BESIDE, _NEAR = 6, 60  # characters between phrases: for an apposition, and for two dates of one event
 
 
 def _has_its_date(one: _Dated, named: Sequence[_Dated], now: datetime) -> bool:
-    """Tell whether the text itself has the date of a phrase: "last weekend, on Saturday, 12 March".
+    """Tell whether the text names the date of a phrase itself: "last weekend, on Saturday, 12 March".
 
-    Beside "yesterday" it has if nothing stands between them; beside the weekend, week or weekday of an event also near
-    by, unless the date is to come, as that of a plan may be.
+    "Yesterday" needs a date right beside it. For a weekend, week or weekday in the past, a past date near by is enough;
+    a future date may be that of a plan.
     """
     if names_day(one.phrase) or one.days is None or one.days.unit != "day":
         return False
@@ -130,14 +130,14 @@ def _has_its_date(one: _Dated, named: Sequence[_Dated], now: datetime) -> bool:
 
 
 def _has_its_year(days: Meant, before: _Dated | None, start: int) -> bool:
-    """Tell whether the year of a month or date stands right before it: "last year in November"."""
+    """Tell whether the phrase before names the year: "last year in November"."""
     if before is None or before.days is None or before.days.unit != "year" or before.days.only_year:
         return False
     return days.only_year and start - before.end <= _BESIDE and days.first.year == before.days.first.year
 
 
 def _dated(sentence: str, offset: int, now: datetime, *, japanese: bool) -> list[_Dated]:
-    """Return the phrases, in order; where they overlap, that of the language that is likelier."""
+    """Return the phrases in order; of overlapping phrases, the one of the likelier language."""
     languages = languages_of(sentence)
     if not languages:
         return []

@@ -65,9 +65,9 @@ class Sentence(NamedTuple):
         return before[-1] if before else next((shown for _, shown in inside), None)
 
     def is_aside(self, start: int, end: int) -> bool:
-        """Tell whether a date may be that of something mentioned, not of what the cue before says will happen.
+        """Tell whether a date may belong to a noun instead of the verb: "write about our trip in July", "七月的照片".
 
-        "Write about our trip in July", "七月的照片": such a thing may be over.
+        The time of such a noun may be past although the verb is in the future.
         """
         cue = max((at for at, _ in self.cues if at < start), default=start)
         return any(cue < at < start for at in self.definite) or _words("of_it").match(self.text, end) is not None

@@ -339,17 +339,17 @@ def _date(year: int, month: int, day: int) -> date | None:
 
 
 _SOON = 3
-"""Months: so far ahead a month is that of this or the next year, even if it is that of something mentioned."""
+"""Months. People who mean a month of last year say so if the same month comes this soon."""
 
 
 def names_day(phrase: Phrase) -> bool:
-    """Tell whether a phrase names a day of the calendar: 12 March, 2026-03-12."""
+    """Tell whether a phrase names a calendar day: 12 March, 2026-03-12."""
     words = phrase.words
     return "DATE" in words or ("MONTH" in words and not words.keys().isdisjoint(("NUM", "ORD", "NTH")))
 
 
 def is_to_come(phrase: Phrase, today: date) -> bool:
-    """Tell whether the day of the calendar that a phrase names is nearer ahead than back; not if with its weekday."""
+    """Tell whether the nearest such calendar day is in the future. A day with its weekday counts as past."""
     words = phrase.words
     if "DATE" in words:
         return words["DATE"] > today

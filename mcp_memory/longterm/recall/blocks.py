@@ -9,8 +9,8 @@ conversation by confidence alone.
 
 Both blocks together fit the budget, counted exactly. `left_out` lists relevant rows that did not fit. Closed or
 forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
-evidence, and a turn whose statement was replaced is marked. `recalled` explains a recall: which rows it shows for a
-question, and why it leaves others out.
+evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order. `recalled`
+explains a recall: which rows it shows for a question, and why it leaves others out.
 
 A program that puts text before every prompt must not get in the way of those that need none: where the memory is
 unlikely to know (`search.known`), `automatic` brings nothing, while an explicit recall shows the closest there is. A
