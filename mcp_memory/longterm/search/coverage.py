@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mcp_memory.core.text import spoken
 from mcp_memory.core.types import Turn
@@ -84,18 +85,23 @@ def question_words(
 
 
 def terms_of(text: str) -> TermPresence:
-    return dict.fromkeys(index_terms(text[:_READ]), 1.0)
+    return dict.fromkeys(_terms(text[:_READ]), 1.0)
+
+
+@lru_cache(maxsize=256)  # the turns around the first rows of a question, which are read to judge it and to order them
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(index_terms(text))
 
 
 def terms_with_neighbours(store: Store, space: str, ids: Sequence[str]) -> dict[str, TermPresence]:
     """Return the terms of turns; those of the turns one and two places away count by half and by a third."""
     near = store.context_windows(space, ids, around=_REACH)
-    terms = {turn.id: set(index_terms(spoken(turn.content[:_READ], turn.name))) for turn in near}
+    terms = {turn.id: _terms(spoken(turn.content[:_READ], turn.name)) for turn in near}
     turns = {turn.id: turn for turn in near}
     return {id: _with_neighbours(turns[id], near, terms) for id in ids if id in turns}
 
 
-def _with_neighbours(turn: Turn, near: Sequence[Turn], terms: Mapping[str, set[str]]) -> TermPresence:
+def _with_neighbours(turn: Turn, near: Sequence[Turn], terms: Mapping[str, frozenset[str]]) -> TermPresence:
     present: dict[str, float] = {}
     for other in near:
         away = abs(other.position - turn.position)
