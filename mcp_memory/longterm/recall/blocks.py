@@ -59,6 +59,7 @@ _HEADINGS: dict[Group, str] = {
     "fact": "",
     "atom": "",
     "rule": "Rules the user stated; follow those that apply:",
+    "overview": "Over time, oldest first:",
     "turn": "About this, newest day first:",
     "output": "",
     "end": "",
@@ -224,6 +225,7 @@ def _fitted(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> 
     """
     taken: list[RecallLine] = []
     left_out: list[str] = []
+    omitted = 0  # lines of an overview that did not fit: too many to list
     headings: set[str] = set()
     room = budget - counter.count(recall_block("", part="dynamic"))
     for line in lines:
@@ -239,11 +241,17 @@ def _fitted(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> 
             taken.append(line)
             headings.update(above)
             room -= cost
+        elif line.group == "overview":
+            omitted += 1
         elif is_sure:
             left_out.append(line.id)
-    while taken and not counter.fits(_dynamic(taken), budget):
-        left_out.append(taken.pop().id)  # lines may count a token more together than apart
-    return _dynamic(taken), list(dict.fromkeys(left_out))
+    while taken and not counter.fits(_dynamic(taken, omitted), budget):
+        last = taken.pop()  # lines may count a token more together than apart
+        if last.group == "overview":
+            omitted += 1
+        else:
+            left_out.append(last.id)
+    return _dynamic(taken, omitted), list(dict.fromkeys(left_out))
 
 
 def _above(line: RecallLine) -> list[str]:
@@ -252,13 +260,18 @@ def _above(line: RecallLine) -> list[str]:
     return [*([heading] if heading else []), *([f"{line.day:%Y-%m-%d}:"] if line.group in _SAID else [])]
 
 
-def _dynamic(lines: Sequence[RecallLine]) -> str:
+def _dynamic(lines: Sequence[RecallLine], omitted: int = 0) -> str:
+    """Return the block of the lines; `omitted` is how many lines of an overview are left out."""
     shown: list[str] = []
     for group, heading in _HEADINGS.items():
         part = [line for line in lines if line.group == group]
         if part and heading:
             shown.append(heading)
+        if group == "overview":
+            part.sort(key=lambda line: line.place)
         shown += _by_day(part) if group in _SAID else [line.text for line in part]
+        if group == "overview" and part and omitted:
+            shown.append(f"{omitted} more about this were left out.")
     return recall_block("\n".join(shown), part="dynamic") if shown else ""
 
 
@@ -376,6 +389,7 @@ _REACH = RecallLimits(
     certain="maybe",
     unsure="maybe",
     outputs=False,
+    overview=False,
 )
 
 

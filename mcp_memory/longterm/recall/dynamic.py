@@ -32,6 +32,7 @@ from mcp_memory.longterm.recall.lines import (
     of_turns,
     sound,
 )
+from mcp_memory.longterm.recall.overview import CANDIDATES, asks_for_overview, candidates, choose, of_candidates
 from mcp_memory.longterm.recall.relevance import (
     ABOUT,
     NEAR,
@@ -43,7 +44,7 @@ from mcp_memory.longterm.recall.relevance import (
     weigh_rows,
     weights_of,
 )
-from mcp_memory.longterm.search.coverage import terms_of
+from mcp_memory.longterm.search.coverage import is_echo, terms_of
 from mcp_memory.longterm.search.known import Judgement
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.query import question_pattern, speaker_intent
@@ -98,6 +99,8 @@ class RecallLimits:
     unsure: Group = "unsure"
     outputs: bool = True
     """Whether to show lines of tool results: numbers match by chance."""
+    overview: bool = True
+    """Whether to answer questions about many things with an overview."""
 
 
 TRUST: dict[Source, float] = {
@@ -143,6 +146,10 @@ def dynamic_lines(
     ending = last_conversation(desk, apart) if asks_to_continue(question) else []
     shown = {line.id for line in ending}
     made = _lines(desk, question, wanted, found, words, rules, outputs, known=known, there=there, reach=reach)
+    if wanted and (found.turns or found.unsure) and reach.overview and asks_for_overview(question):
+        lines = _overview(wanted, apart, words, known)
+        first, further = lines[: reach.before_rules], lines[reach.before_rules :]
+        made = chain(first, rules, list(found.scenes.values())[:_SCENES], further, outputs)
     return sound(desk, chain(ending, (line for line in made if line.id not in shown)))
 
 
@@ -284,6 +291,35 @@ def _lines(
     told = {*ruled, *(line.id for line in by_weight)}
     rest = of_unsure(turn for turn in unsure if turn.id not in told)
     yield from _alternately((line for line in stated if line.id not in told), rest)
+
+
+def _overview(
+    wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str
+) -> list[RecallLine]:
+    """Return lines for a question about many things, from turns and statements, the first to be shown first."""
+    desk = wanted.desk
+
+    def hits(layer: Layer, filters: Filters) -> list[Ranked]:
+        found = desk.search(
+            desk.space, layer, wanted.text, embed=desk.of_query, filters=filters, limit=CANDIDATES, at=desk.now
+        )
+        return _unheld(desk, found)
+
+    said = [hit for hit in hits("turn", Filters()) if hit.id not in there]
+    (distinct,) = _distinct(desk, [hit.id for hit in said])
+    turns = {turn.id: turn for turn in distinct if not any(is_echo(turn.content, text) for text in wanted.texts)}
+    stated = hits("atom", Filters(unheld=True, ended=True)) if desk.store.totals(desk.space, "atom").rows else []
+    atoms = {
+        atom.id: atom
+        for atom in desk.store.atoms(desk.space, [hit.id for hit in stated])
+        if atom.evidence not in there and not atom.held and not is_shown_in(atom, known)
+    }
+    rows = [
+        *candidates(said, {id: id for id in turns}),
+        *candidates(stated, {atom.id: atom.evidence for atom in atoms.values()}),
+    ]
+    speakers = speakers_of(desk.store, desk.space, list(atoms.values()))
+    return list(of_candidates(choose(wanted, rows), turns, atoms, words=words, speakers=speakers))
 
 
 def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:

@@ -31,8 +31,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure"]
-"""The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
+Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
+"""The part of the block that a line belongs to. `overview` lines answer a question about many things. `unsure` turns are the closest ones, and may be irrelevant.
 
 Automatic recall has one part for all turns, `maybe`.
 """

@@ -181,6 +181,28 @@ class _Network:
         return np.maximum(rows @ self.hidden + self.shift, 0) @ self.out + rows @ self.direct + self.constant
 
 
+MANY_THINGS_FILE = "many_things.safetensors"
+
+
+def asks_for_many_things(question: str) -> bool:
+    """Return whether a question asks for an order, a count, a list, a sum or a summary rather than for one fact.
+
+    EmbeddingFailed where the files of the package cannot be read.
+    """
+    features = shared_encoder().features([question])
+    if not features.any():
+        return False
+    weights, constant = _many_things_model()
+    return float(features[0] @ weights + constant) > 0
+
+
+@cache
+def _many_things_model() -> tuple[NDArray[np.float32], float]:
+    with reading("The model of questions about many things"):
+        tensors = mapped_tensors(MODEL / MANY_THINGS_FILE)
+        return tensors["weights"], float(tensors["constant"][0])
+
+
 RULES_FILE = "rules.safetensors"
 
 
