@@ -67,7 +67,8 @@ _HEADINGS: dict[Group, str] = {
     "unsure": "Closest, unsure, newest day first:",
 }
 """The parts of the dynamic block in their order, each with the line above it."""
-_SAID: tuple[Group, ...] = ("turn", "maybe", "unsure")
+_SAID: tuple[Group, ...] = ("overview", "turn", "maybe", "unsure")
+_OLDEST_FIRST: tuple[Group, ...] = ("overview",)
 _UNSURE: tuple[Group, ...] = ("maybe", "unsure")
 _LEAST_TOKENS = 30  # with fewer left, no further line is tried
 
@@ -267,17 +268,16 @@ def _dynamic(lines: Sequence[RecallLine], omitted: int = 0) -> str:
         part = [line for line in lines if line.group == group]
         if part and heading:
             shown.append(heading)
-        if group == "overview":
-            part.sort(key=lambda line: line.place)
-        shown += _by_day(part) if group in _SAID else [line.text for line in part]
+        said = _by_day(part, oldest_first=group in _OLDEST_FIRST)
+        shown += said if group in _SAID else [line.text for line in part]
         if group == "overview" and part and omitted:
             shown.append(f"{omitted} more about this were left out.")
     return recall_block("\n".join(shown), part="dynamic") if shown else ""
 
 
-def _by_day(lines: Sequence[RecallLine]) -> Iterator[str]:
-    """Yield the turns by day, the newest day first; within a day the oldest first."""
-    days = sorted({line.day for line in lines if line.day}, reverse=True)
+def _by_day(lines: Sequence[RecallLine], *, oldest_first: bool) -> Iterator[str]:
+    """Yield the lines by day, with the newest or the oldest day first; within a day the oldest first."""
+    days = sorted({line.day for line in lines if line.day}, reverse=not oldest_first)
     for day in days:
         yield f"{day:%Y-%m-%d}:"
         yield from (line.text for line in sorted((one for one in lines if one.day == day), key=lambda one: one.place))

@@ -32,7 +32,15 @@ from mcp_memory.longterm.recall.lines import (
     of_turns,
     sound,
 )
-from mcp_memory.longterm.recall.overview import CANDIDATES, asks_for_overview, candidates, choose, of_candidates
+from mcp_memory.longterm.recall.overview import (
+    CANDIDATES,
+    Candidate,
+    asks_for_overview,
+    choose,
+    lines_of,
+    relevance,
+    without_replies,
+)
 from mcp_memory.longterm.recall.relevance import (
     ABOUT,
     NEAR,
@@ -293,11 +301,10 @@ def _lines(
     yield from _alternately((line for line in stated if line.id not in told), rest)
 
 
-def _overview(
-    wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str
-) -> list[RecallLine]:
+def _overview(wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str) -> list[RecallLine]:
     """Return lines for a question about many things, from turns and statements, the first to be shown first."""
     desk = wanted.desk
+    asks_assistant = speaker_intent(wanted.text) == "assistant"
 
     def hits(layer: Layer, filters: Filters) -> list[Ranked]:
         found = desk.search(
@@ -305,21 +312,23 @@ def _overview(
         )
         return _unheld(desk, found)
 
-    said = [hit for hit in hits("turn", Filters()) if hit.id not in there]
-    (distinct,) = _distinct(desk, [hit.id for hit in said])
-    turns = {turn.id: turn for turn in distinct if not any(is_echo(turn.content, text) for text in wanted.texts)}
-    stated = hits("atom", Filters(unheld=True, ended=True)) if desk.store.totals(desk.space, "atom").rows else []
+    said = relevance([hit for hit in hits("turn", Filters()) if hit.id not in there])
+    (distinct,) = _distinct(desk, list(said))
+    fresh = [turn for turn in distinct if not any(is_echo(turn.content, text) for text in wanted.texts)]
+    turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
+    has_atoms = desk.store.totals(desk.space, "atom").rows > 0
+    stated = relevance(hits("atom", Filters(unheld=True, ended=True))) if has_atoms else {}
     atoms = {
         atom.id: atom
-        for atom in desk.store.atoms(desk.space, [hit.id for hit in stated])
+        for atom in desk.store.atoms(desk.space, stated)
         if atom.evidence not in there and not atom.held and not is_shown_in(atom, known)
     }
     rows = [
-        *candidates(said, {id: id for id in turns}),
-        *candidates(stated, {atom.id: atom.evidence for atom in atoms.values()}),
+        *(Candidate(id=id, turn=id, relevance=said.get(id, 0.0)) for id in turns),
+        *(Candidate(id=atom.id, turn=atom.evidence, relevance=stated[atom.id]) for atom in atoms.values()),
     ]
     speakers = speakers_of(desk.store, desk.space, list(atoms.values()))
-    return list(of_candidates(choose(wanted, rows), turns, atoms, words=words, speakers=speakers))
+    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers))
 
 
 def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:
