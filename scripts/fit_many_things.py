@@ -2,8 +2,8 @@
 
 A logistic regression on the features of the bundled encoder (`Encoder.features`) tells questions that ask for an
 order, a count, a list, a sum, places, a summary or a development from other prompts. It learns from
-`fixtures/prompts/many/train.jsonl` and, as further other prompts, from `fixtures/prompts/train.jsonl` without its lists,
-and prints precision and recall for `fixtures/prompts/many/test.jsonl`, by group of languages.
+`fixtures/prompts/many/train.jsonl` and, as more prompts of other kinds, from `fixtures/prompts/train.jsonl` without its
+lists. Prints precision and recall for `fixtures/prompts/many/test.jsonl`, by group of languages.
 `mcp_memory/models/embed/classifiers.py` reads it.
 """
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 PROMPTS = ROOT / "fixtures/prompts"
 OUT = ROOT / "mcp_memory/models/embed/model/many_things.safetensors"
 STEPS, RATE, DECAY = 300, 0.05, 3e-4
-OTHER_WEIGHT = 0.15
+OTHER_WEIGHT = 0.05
 """Weight of a prompt that was written for another purpose."""
 GROUPS = {"en": ("en",), "European": ("de", "es", "fr", "it", "nl", "pl", "pt", "ru", "tr")}
 
@@ -57,7 +57,7 @@ def fit(features: Floats, right: Floats, weight: Floats) -> tuple[Floats, float]
         change = first / (1 - 0.9**step) / (np.sqrt(second / (1 - 0.99**step)) + 1e-8)
         values -= RATE * (1 - step / (STEPS + 20)) * change
     inner = values[:-1] / scale
-    return inner, float(values[-1] - mean @ inner)
+    return inner, float(values[-1]) - float(mean @ inner)
 
 
 def report(rows: Sequence[Row], asked: NDArray[np.bool_]) -> None:
@@ -83,7 +83,7 @@ def main() -> None:
     weights, constant = fit(features_of([*own, *other]), right, weight)
     test = read("many/test.jsonl")
     report(test, features_of(test) @ weights + constant > 0)
-    options.out.write_bytes(save({"weights": weights.astype(np.float32), "constant": np.float32([constant])}))
+    options.out.write_bytes(save({"weights": weights.astype(np.float32), "constant": np.array([constant], np.float32)}))
 
 
 if __name__ == "__main__":

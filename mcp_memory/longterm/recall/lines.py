@@ -32,9 +32,9 @@ __all__ = [
 
 
 Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
-"""The part of the block that a line belongs to. `overview` lines answer a question about many things. `unsure` turns are the closest ones, and may be irrelevant.
+"""The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
 
-Automatic recall has one part for all turns, `maybe`.
+`overview` lines answer a question about many things. Automatic recall has one part for all turns, `maybe`.
 """
 
 

@@ -1,8 +1,8 @@
 """Recall for questions about many things: the order of events, counts, lists, sums, summaries.
 
 One fact is answered by the best row; these questions need many rows, each of which may be short. Every exchange gets
-one line: the user's turn stands for the reply as well, and a statement for the turn that it was extracted from. `blocks`
-cuts the least relevant lines, shows the rest oldest first, and counts what it cut.
+one line: the user's turn stands for the reply as well, and a statement for the turn that it was extracted from.
+`blocks` cuts the least relevant lines, shows the rest oldest first, and counts what it cut.
 
 The first hits of the search keep more of their text, so a question that is taken for one about many things by mistake
 still gets its answer.
