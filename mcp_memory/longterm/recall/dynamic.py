@@ -157,7 +157,8 @@ def dynamic_lines(
     if wanted and (found.turns or found.unsure) and reach.overview and asks_for_overview(question):
         lines = _overview(wanted, apart, words, known)
         first, further = lines[: reach.before_rules], lines[reach.before_rules :]
-        made = chain(first, rules, list(found.scenes.values())[:_SCENES], further, outputs)
+        pages = list(found.scenes.values())[:_SCENES]
+        made = _each_once(chain(first, rules, pages, further, outputs, made))
     return sound(desk, chain(ending, (line for line in made if line.id not in shown)))
 
 
@@ -299,6 +300,15 @@ def _lines(
     told = {*ruled, *(line.id for line in by_weight)}
     rest = of_unsure(turn for turn in unsure if turn.id not in told)
     yield from _alternately((line for line in stated if line.id not in told), rest)
+
+
+def _each_once(lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
+    """Yield the lines without further ones of the same row."""
+    shown: set[str] = set()
+    for line in lines:
+        if line.id not in shown:
+            shown.add(line.id)
+            yield line
 
 
 def _overview(wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str) -> list[RecallLine]:

@@ -4,8 +4,8 @@ One fact is answered by the best row; these questions need many rows, each of wh
 one line: the user's turn stands for the reply as well, and a statement for the turn that it was extracted from.
 `blocks` cuts the least relevant lines, shows the rest oldest first, and counts what it cut.
 
-The first hits of the search keep more of their text, so a question that is taken for one about many things by mistake
-still gets its answer.
+The first hits of the search keep more of their text, and the lines of an ordinary recall follow if there is room, so a
+question that is taken for one about many things by mistake still gets its answer.
 
 Choosing by maximal marginal relevance (each next row unlike those before, by stored vectors) was tried: it loses 3 to 9
 points of the evidence of BEAM's questions about the order of events. Their events are alike, and short lines leave
@@ -14,7 +14,7 @@ room for nearly all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -57,11 +57,17 @@ def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
     return {hit.id: hit.score / best for hit in hits if hit.score >= _SHARE * best}
 
 
-def without_replies(turns: Iterable[Turn]) -> list[Turn]:
-    """Return the turns without the assistant's replies to a user's turn that is among them."""
-    turns = list(turns)
+def without_replies(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns, best first, without the assistant's replies to a user's turn that is among them.
+
+    The first few turns remain whatever they are.
+    """
     asked = {(turn.session, turn.position) for turn in turns if turn.role == "user"}
-    return [turn for turn in turns if turn.role != "assistant" or (turn.session, turn.position - 1) not in asked]
+    return [
+        turn
+        for place, turn in enumerate(turns)
+        if place < _BEST or turn.role != "assistant" or (turn.session, turn.position - 1) not in asked
+    ]
 
 
 def choose(rows: Collection[Candidate]) -> list[str]:
