@@ -61,7 +61,7 @@ def fit(features: Floats, right: Floats, weight: Floats) -> tuple[Floats, float]
 
 
 def report(rows: Sequence[Row], asked: NDArray[np.bool_]) -> None:
-    """Print precision and recall by group of languages, and what is recognised of each kind."""
+    """Print precision and recall by group of languages, and the share of each kind that is recognised."""
     many = np.array([row["many"] for row in rows])
     groups = {language: name for name, languages in GROUPS.items() for language in languages}
     group = np.array([groups.get(row["language"], "Asian and Arabic") for row in rows])

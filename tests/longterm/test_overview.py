@@ -160,14 +160,12 @@ def test_automatic_recall_has_no_overview(hand: ByHand) -> None:
     assert all(line.group != "overview" for line in automatic_lines(hand.desk(), TRIPS, known="", there=()))
 
 
-CANDIDATES = st.builds(
-    lambda turn, statement, relevance: Candidate(
-        id=f"t{turn}" if statement is None else f"a{turn}{statement}", turn=f"t{turn}", relevance=relevance
-    ),
-    st.integers(0, 9),
-    st.none() | st.integers(0, 2),
-    st.floats(0, 1),
-)
+def candidate(turn: int, statement: int | None, relevance: float) -> Candidate:
+    id = f"t{turn}" if statement is None else f"a{turn}{statement}"
+    return Candidate(id=id, turn=f"t{turn}", relevance=relevance)
+
+
+CANDIDATES = st.builds(candidate, st.integers(0, 9), st.none() | st.integers(0, 2), st.floats(0, 1))
 
 
 @given(st.lists(CANDIDATES, unique_by=lambda row: row.id))

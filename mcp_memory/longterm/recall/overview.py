@@ -1,8 +1,8 @@
 """Recall for questions about many things: the order of events, counts, lists, sums, summaries.
 
 One fact is answered by the best row; these questions need many rows, each of which may be short. Every exchange gets
-one line: the user's turn stands for the reply as well, and a statement for the turn that it was extracted from.
-`blocks` cuts the least relevant lines, shows the rest oldest first, and counts what it cut.
+one line: a user's turn represents the reply as well, and a statement the turn that it was extracted from. `blocks`
+drops the least relevant lines if the budget is exceeded, sorts the others by time and counts the dropped ones.
 
 The first hits of the search keep more of their text, and the lines of an ordinary recall follow if there is room, so a
 question that is taken for one about many things by mistake still gets its answer.
@@ -31,7 +31,7 @@ CANDIDATES = 100
 _LONGEST_QUESTION = 400  # characters; a longer text is a passage
 _SHARE = 0.4  # of the best hit's score: rows below it are not about the question
 _BEST, _BEST_WIDTH = 4, 240  # the first hits, and characters of each
-_ALL_CHARS, _LEAST_WIDTH = 3_600, 90  # characters of all lines together, where each has at least so many
+_ALL_CHARS, _LEAST_WIDTH = 3_600, 90  # characters: of all lines together, and at least of each line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def asks_for_overview(question: str) -> bool:
 
 
 def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
-    """Return the relevance of the hits of one layer by id, as a share of the best score, without those far below it."""
+    """Return score / best score of the hits of one layer, by id; hits below a threshold are left out."""
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.id: hit.score / best for hit in hits if hit.score >= _SHARE * best}
 
@@ -71,10 +71,7 @@ def without_replies(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def choose(rows: Collection[Candidate]) -> list[str]:
-    """Return the ids of the rows, most relevant first: of a turn and its statements only what came first.
-
-    Several statements of one turn differ, but each repeats the turn.
-    """
+    """Return the ids of the rows, most relevant first: either a turn or its statements, whichever is more relevant."""
     chosen: list[str] = []
     turns: set[str] = set()
     with_statement: set[str] = set()
