@@ -135,6 +135,17 @@ def test_a_user_turn_stands_for_the_reply_to_it(hand: ByHand) -> None:
     assert reply not in listed
 
 
+def test_a_line_of_a_long_turn_is_its_sentence_about_the_question_and_no_code(hand: ByHand) -> None:
+    code = "```\ncanoe = Trip(canoe, river, order)\n```"
+    aside = "Nothing else happened that week and we all slept rather well. " * 5
+    said = f"{aside}Our canoe trip to Lake Orta was cold. {aside}{code}"
+    trips(hand, 30)
+    (long,) = say(hand, "long", ("user", said))
+    (line,) = [line for line in overview(recall(hand, TRIPS)).splitlines() if line.startswith(f"- [{long}")]
+    assert "Our canoe trip to Lake Orta was cold." in line
+    assert "Trip(" not in line
+
+
 def test_a_statement_and_its_turn_are_one_event(hand: ByHand) -> None:
     atom = hand.draw("The canoe trip to Lake Orta took three days.")
     trips(hand, 3)

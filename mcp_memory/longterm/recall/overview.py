@@ -14,11 +14,14 @@ room for nearly all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from mcp_memory.core.types import Atom, Turn
+from mcp_memory.language.sentences import sentences
+from mcp_memory.language.snippet import matches
 from mcp_memory.longterm.recall.lines import RecallLine, of_atom, of_turns
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.models.embed.classifiers import asks_for_many_things
@@ -31,6 +34,8 @@ CANDIDATES = 100
 _LONGEST_QUESTION = 400  # characters; a longer text is a passage
 _SHARE = 0.4  # of the best hit's score: rows below it are not about the question
 _BEST, _BEST_WIDTH = 4, 240  # the first hits, and characters of each
+_SENTENCE = 600  # characters looked at of a long sentence
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _ALL_CHARS, _LEAST_WIDTH = 3_600, 90  # characters: of all lines together, and at least of each line
 
 
@@ -98,8 +103,20 @@ def lines_of(
         if id in atoms:
             yield _of_statement(atoms[id], speakers.get(id))
         elif id in turns:
-            widths = (_BEST_WIDTH if place < _BEST else width,)
-            yield from of_turns([turns[id]], words=words, widths=widths, group="overview")
+            chars = _BEST_WIDTH if place < _BEST else width
+            turn = _shortened(turns[id], words, chars)
+            yield from of_turns([turn], words=words, widths=(chars,), group="overview")
+
+
+def _shortened(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
+    """Return the turn from the beginning of the sentence with most of the words, without code, if it is a long one."""
+    if len(turn.content) <= width:
+        return turn
+    text = _CODE.sub(" ", turn.content).strip() or turn.content
+    found = matches(text, words)
+    spans = list(sentences(text)) or [(0, len(text))]
+    start, end = max(spans, key=lambda span: len({match.term for match in found if span[0] <= match.start < span[1]}))
+    return replace(turn, content=text[start : max(end, start + width)][:_SENTENCE])
 
 
 def _of_statement(atom: Atom, speaker: str | None) -> RecallLine:
