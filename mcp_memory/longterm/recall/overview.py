@@ -57,7 +57,7 @@ def asks_for_overview(question: str) -> bool:
 
 
 def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
-    """Return score / best score of the hits of one layer, by id; hits below a threshold are left out."""
+    """Return the relevance of the hits of one layer by id: score / best score, only where it is 0.4 or more."""
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.id: hit.score / best for hit in hits if hit.score >= _SHARE * best}
 
