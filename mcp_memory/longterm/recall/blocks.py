@@ -7,6 +7,9 @@ the closest other turns follow under "unsure" and fill the budget, because a cli
 ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without a question and a
 conversation by confidence alone.
 
+A question about many things ("in what order ...?", "how many different ...?") gets an `overview` first: a short line
+for each event, oldest first, and how many more there are.
+
 Both blocks together fit the budget, counted exactly. `left_out` lists relevant rows that did not fit. Closed or
 forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
 evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order. `recalled`
@@ -308,6 +311,7 @@ _REACH = RecallLimits(
     certain="maybe",
     unsure="maybe",
     outputs=False,
+    overview=False,
 )
 
 

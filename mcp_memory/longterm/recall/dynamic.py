@@ -33,6 +33,15 @@ from mcp_memory.longterm.recall.lines import (
     of_turns,
     sound,
 )
+from mcp_memory.longterm.recall.overview import (
+    CANDIDATES,
+    Candidate,
+    asks_for_overview,
+    choose,
+    lines_of,
+    relevance,
+    without_replies,
+)
 from mcp_memory.longterm.recall.relevance import (
     ABOUT,
     NEAR,
@@ -44,7 +53,7 @@ from mcp_memory.longterm.recall.relevance import (
     weigh_rows,
     weights_of,
 )
-from mcp_memory.longterm.search.coverage import terms_of
+from mcp_memory.longterm.search.coverage import is_echo, terms_of
 from mcp_memory.longterm.search.known import Judgement
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.query import question_pattern, speaker_intent
@@ -99,6 +108,8 @@ class RecallLimits:
     unsure: Group = "unsure"
     outputs: bool = True
     """Whether to show lines of tool results: numbers match by chance."""
+    overview: bool = True
+    """Whether to answer questions about many things with an overview."""
 
 
 TRUST: dict[Source, float] = {
@@ -144,6 +155,11 @@ def dynamic_lines(
     ending = last_conversation(desk, apart) if asks_to_continue(question) else []
     shown = {line.id for line in ending}
     made = _lines(desk, question, wanted, found, words, rules, outputs, known=known, there=there, reach=reach)
+    if wanted and (found.turns or found.unsure) and reach.overview and asks_for_overview(question):
+        lines = _overview(wanted, apart, words, known)
+        first, further = lines[: reach.before_rules], lines[reach.before_rules :]
+        pages = list(found.scenes.values())[:_SCENES]
+        made = _each_once(chain(first, rules, pages, further, outputs, made))
     return sound(desk, chain(ending, (line for line in made if line.id not in shown)))
 
 
@@ -289,6 +305,45 @@ def _lines(
     told = {*ruled, *(line.id for line in by_weight)}
     rest = of_unsure(turn for turn in unsure if turn.id not in told)
     yield from _alternately((line for line in stated if line.id not in told), rest)
+
+
+def _each_once(lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
+    """Yield the lines without further ones of the same row."""
+    shown: set[str] = set()
+    for line in lines:
+        if line.id not in shown:
+            shown.add(line.id)
+            yield line
+
+
+def _overview(wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str) -> list[RecallLine]:
+    """Return lines for a question about many things, from turns and statements, the first to be shown first."""
+    desk = wanted.desk
+    asks_assistant = speaker_intent(wanted.text) == "assistant"
+
+    def hits(layer: Layer, filters: Filters) -> list[Ranked]:
+        found = desk.search(
+            desk.space, layer, wanted.text, embed=desk.of_query, filters=filters, limit=CANDIDATES, at=desk.now
+        )
+        return _unheld(desk, found)
+
+    said = relevance([hit for hit in hits("turn", Filters()) if hit.id not in there])
+    (distinct,) = _distinct(desk, list(said))
+    fresh = [turn for turn in distinct if not any(is_echo(turn.content, text) for text in wanted.texts)]
+    turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
+    has_atoms = desk.store.totals(desk.space, "atom").rows > 0
+    stated = relevance(hits("atom", Filters(unheld=True, ended=True))) if has_atoms else {}
+    atoms = {
+        atom.id: atom
+        for atom in desk.store.atoms(desk.space, stated)
+        if atom.evidence not in there and not atom.held and not is_shown_in(atom, known)
+    }
+    rows = [
+        *(Candidate(id=id, turn=id, relevance=said.get(id, 0.0)) for id in turns),
+        *(Candidate(id=atom.id, turn=atom.evidence, relevance=stated[atom.id]) for atom in atoms.values()),
+    ]
+    speakers = speakers_of(desk.store, desk.space, list(atoms.values()))
+    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers))
 
 
 def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:

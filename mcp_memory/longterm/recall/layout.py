@@ -4,6 +4,8 @@ Lines come in order of priority. Verbatim turns keep it, the best one first, eac
 before its answer and a reply after what it replies to, if both are shown. A turn whose value a later one replaced
 follows that one, so that a reader never meets the old value first.
 
+The lines of an overview are sorted by time, oldest first; those that do not fit are counted.
+
 Dates stand above the turns of one day that follow each other, the year where it changes: `12 March 2026:`, then
 `10 March:`. A full date on each line, or above each exchange, costs so many tokens that less of the evidence fits.
 """
@@ -25,6 +27,7 @@ _HEADINGS: dict[Group, str] = {
     "end": "",
     "scene": "",
     "fact": "",
+    "overview": "Over time, oldest first:",
     "atom": "",
     "turn": "About this:",
     "output": "",
@@ -34,6 +37,7 @@ _HEADINGS: dict[Group, str] = {
 }
 """The parts of the dynamic block in their order, each with the line above it."""
 _VERBATIM: tuple[Group, ...] = ("turn", "maybe", "unsure")
+_DATED: tuple[Group, ...] = ("overview", *_VERBATIM)
 _UNSURE: tuple[Group, ...] = ("maybe", "unsure")
 _LEAST_TOKENS = 30  # with fewer left, no further line is tried
 
@@ -46,7 +50,7 @@ def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tupl
     """
     taken: list[RecallLine] = []
     shown: set[str | None] = {None}
-    left_out: list[str] = []
+    left_out: list[RecallLine] = []
     costs: dict[str, int] = {}
 
     def cost(text: str) -> int:
@@ -58,7 +62,7 @@ def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tupl
     for line in _newer_first(lines):
         is_sure = line.group not in _UNSURE
         if line.is_suspect:
-            left_out += [line.id] * is_sure
+            left_out += [line] * is_sure
             continue
         if not is_sure and left < _LEAST_TOKENS:
             break
@@ -68,10 +72,10 @@ def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tupl
             shown.add(line.id)
             left = room - total
         elif is_sure:
-            left_out.append(line.id)
-    while taken and not counter.fits(_block(taken), budget):
-        left_out.append(taken.pop().id)  # lines may count a token more together than apart
-    return _block(taken), list(dict.fromkeys(left_out))
+            left_out.append(line)
+    while taken and not counter.fits(_block(taken, left_out), budget):
+        left_out.append(taken.pop())  # lines may count a token more together than apart
+    return _block(taken, left_out), list(dict.fromkeys(line.id for line in left_out if line.group != "overview"))
 
 
 def _newer_first(lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
@@ -90,24 +94,29 @@ def _newer_first(lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
     yield from chain.from_iterable(waiting.values())
 
 
-def _block(lines: Sequence[RecallLine]) -> str:
-    return recall_block("\n".join(layout(lines)), part="dynamic") if lines else ""
+def _block(lines: Sequence[RecallLine], left_out: Sequence[RecallLine]) -> str:
+    more = sum(line.group == "overview" for line in left_out)
+    return recall_block("\n".join(layout(lines, more=more)), part="dynamic") if lines else ""
 
 
-def layout(lines: Sequence[RecallLine]) -> Iterator[str]:
-    """Yield the texts of the lines, part by part, with headings and dates."""
+def layout(lines: Sequence[RecallLine], *, more: int = 0) -> Iterator[str]:
+    """Yield the texts of the lines, part by part, with headings and dates. An overview says how many `more` it has."""
     verbatim = _by_exchange([line for line in lines if line.group in _VERBATIM])
     last: date | None = None
     for group, heading in _HEADINGS.items():
         part = verbatim.get(group, []) if group in _VERBATIM else [line for line in lines if line.group == group]
+        if group == "overview":
+            part.sort(key=lambda line: (line.day or date.min, line.session, line.position))
         if part and heading:
             yield heading
         is_first = True
         for line in part:
-            if group in _VERBATIM and line.day and (is_first or line.day != last):
+            if group in _DATED and line.day and (is_first or line.day != last):
                 yield f"{day_in_words(line.day, after=last)}:"
                 last, is_first = line.day, False
             yield line.text
+        if group == "overview" and part and more:
+            yield f"{more} more about this were left out."
 
 
 # --- the order of turns -----------------------------------------------------------------------------

@@ -31,10 +31,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure"]
+Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
 """The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
 
-Automatic recall has one part for all turns, `maybe`.
+`overview` lines answer a question about many things. Automatic recall has one part for all turns, `maybe`.
 """
 
 

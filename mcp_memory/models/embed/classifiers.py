@@ -1,4 +1,6 @@
-"""Small classifiers on the bundled model: injected orders, prompts that need memory, standing rules, related words.
+"""Small classifiers on the bundled model.
+
+Injected orders, prompts that need memory, questions about many things, standing rules, related words.
 
 Injected instructions: two linear models, added. One uses hashed word beginnings and pairs of them, in any language
 and cheap; the other the encoder's features (1 to 5 ms a sentence) and traits given by the caller, alone and in pairs.
@@ -8,6 +10,9 @@ several texts together.
 
 Prompts: a network with a hidden layer on the encoder's features predicts whether an answer needs earlier
 conversations. `scripts/fit_prompt_gate.py` fits it to prompts in fifteen languages. It takes 2 ms and reads no memory.
+
+Questions about many things: a logistic regression on the encoder's features recognises questions for an order, a count,
+a list, a sum, places, a summary or a development. `scripts/fit_many_things.py` fits it to prompts in sixteen languages.
 
 Standing rules: two models, added, give the log-odds that a sentence of a user states a rule. One is a network with a
 hidden layer on the encoder's features and the cues of `language.rule_cues`; the other, `language.rule_words`, weighs
@@ -179,6 +184,28 @@ class _Network:
         import numpy as np
 
         return np.maximum(rows @ self.hidden + self.shift, 0) @ self.out + rows @ self.direct + self.constant
+
+
+MANY_THINGS_FILE = "many_things.safetensors"
+
+
+def asks_for_many_things(question: str) -> bool:
+    """Return whether a question asks for an order, a count, a list, a sum or a summary rather than for one fact.
+
+    EmbeddingFailed where the files of the package cannot be read.
+    """
+    features = shared_encoder().features([question])
+    if not features.any():
+        return False
+    weights, constant = _many_things_model()
+    return float(features[0] @ weights + constant) > 0
+
+
+@cache
+def _many_things_model() -> tuple[NDArray[np.float32], float]:
+    with reading("The model of questions about many things"):
+        tensors = mapped_tensors(MODEL / MANY_THINGS_FILE)
+        return tensors["weights"], float(tensors["constant"][0])
 
 
 RULES_FILE = "rules.safetensors"

@@ -1,0 +1,125 @@
+"""Recall for questions about many things: the order of events, counts, lists, sums, summaries.
+
+One fact is answered by the best row; these questions need many rows, each of which may be short. Every exchange gets
+one line: a user's turn represents the reply as well, and a statement the turn that it was extracted from. `layout`
+drops the least relevant lines if the budget is exceeded, sorts the others by time and counts the dropped ones.
+
+The first hits of the search keep more of their text, and the lines of an ordinary recall follow if there is room, so a
+question that is taken for one about many things by mistake still gets its answer.
+
+Choosing by maximal marginal relevance (each next row unlike those before, by stored vectors) was tried: it loses 3 to 9
+points of the evidence of BEAM's questions about the order of events. Their events are alike, and short lines leave
+room for nearly all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from mcp_memory.core.types import Atom, Turn
+from mcp_memory.language.sentences import sentences
+from mcp_memory.language.snippet import matches
+from mcp_memory.longterm.recall.lines import RecallLine, of_atom, of_turns
+from mcp_memory.longterm.search.search import Ranked
+from mcp_memory.models.embed.classifiers import asks_for_many_things
+
+__all__ = ["CANDIDATES", "Candidate", "asks_for_overview", "choose", "lines_of", "relevance", "without_replies"]
+
+CANDIDATES = 100
+"""Hits of each layer to choose from."""
+
+_LONGEST_QUESTION = 400  # characters; a longer text is a passage
+_SHARE = 0.4  # of the best hit's score: rows below it are not about the question
+_BEST, _BEST_WIDTH = 4, 240  # the first hits, and characters of each
+_SENTENCE = 600  # characters looked at of a long sentence
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_ALL_CHARS, _LEAST_WIDTH = 3_600, 90  # characters: of all lines together, and at least of each line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A row that may be shown: its id, the turn that it is or was extracted from, and its relevance from 0 to 1."""
+
+    id: str
+    turn: str
+    relevance: float
+
+
+def asks_for_overview(question: str) -> bool:
+    """Return whether a question asks about many things rather than for one fact.
+
+    EmbeddingFailed where the files of the package cannot be read.
+    """
+    return 0 < len(question.strip()) <= _LONGEST_QUESTION and asks_for_many_things(question)
+
+
+def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
+    """Return the relevance of the hits of one layer by id: score / best score, only where it is 0.4 or more."""
+    best = max((hit.score for hit in hits), default=0.0)
+    return {hit.id: hit.score / best for hit in hits if hit.score >= _SHARE * best}
+
+
+def without_replies(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns, best first, without the assistant's replies to a user's turn that is among them.
+
+    The first few turns remain whatever they are.
+    """
+    asked = {(turn.session, turn.position) for turn in turns if turn.role == "user"}
+    return [
+        turn
+        for place, turn in enumerate(turns)
+        if place < _BEST or turn.role != "assistant" or (turn.session, turn.position - 1) not in asked
+    ]
+
+
+def choose(rows: Collection[Candidate]) -> list[str]:
+    """Return the ids of the rows, most relevant first: either a turn or its statements, whichever is more relevant."""
+    chosen: list[str] = []
+    turns: set[str] = set()
+    with_statement: set[str] = set()
+    for row in sorted(rows, key=lambda row: -row.relevance):
+        is_turn = row.id == row.turn
+        if row.turn in turns or (is_turn and row.turn in with_statement):
+            continue
+        (turns if is_turn else with_statement).add(row.turn)
+        chosen.append(row.id)
+    return chosen
+
+
+def lines_of(
+    chosen: Sequence[str],
+    turns: Mapping[str, Turn],
+    atoms: Mapping[str, Atom],
+    *,
+    words: AbstractSet[str],
+    speakers: Mapping[str, str | None],
+) -> Iterator[RecallLine]:
+    """Yield a short line for each chosen row: the more rows, the shorter."""
+    width = min(_BEST_WIDTH, max(_LEAST_WIDTH, _ALL_CHARS // max(1, len(chosen))))
+    for place, id in enumerate(chosen):
+        if id in atoms:
+            yield _of_statement(atoms[id], speakers.get(id))
+        elif id in turns:
+            chars = _BEST_WIDTH if place < _BEST else width
+            turn = _shortened(turns[id], words, chars)
+            yield from of_turns([turn], words=words, widths=(chars,), group="overview")
+
+
+def _shortened(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
+    """Return the turn from the beginning of the sentence with most of the words, without code, if it is a long one."""
+    if len(turn.content) <= width:
+        return turn
+    text = _CODE.sub(" ", turn.content).strip() or turn.content
+    found = matches(text, words)
+    spans = list(sentences(text)) or [(0, len(text))]
+    start, end = max(spans, key=lambda span: len({match.term for match in found if span[0] <= match.start < span[1]}))
+    return replace(turn, content=text[start : max(end, start + width)][:_SENTENCE])
+
+
+def _of_statement(atom: Atom, speaker: str | None) -> RecallLine:
+    line = of_atom(atom, speaker)
+    until = f" (until {atom.valid_to:%Y-%m-%d})" if atom.valid_to is not None else ""
+    return replace(line, group="overview", text=f"{line.text}{until}", day=atom.valid_from.date())
