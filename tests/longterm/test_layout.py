@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ from mcp_memory.longterm.recall.layout import fit, layout
 from mcp_memory.longterm.recall.lines import Group, RecallLine
 
 COUNTER = token_counter("o200k_base")
-TODAY = date(2026, 3, 12)
+TODAY = datetime(2026, 3, 12, tzinfo=UTC)
 
 
 def line(
@@ -29,7 +29,7 @@ def line(
     """Return the line of the turn with this number, at this position in its session; odd ones are the assistant's."""
     return RecallLine(
         group=group, id=f"t{number}", text=f"- [t{number}] {text}", source="assistant" if number % 2 else "user",
-        day=TODAY - timedelta(days=days_ago), session=session, position=number, newer=f"t{newer}" if newer else None,
+        said_at=TODAY - timedelta(days=days_ago), session=session, position=number, newer=f"t{newer}" if newer else None,
     )  # fmt: skip
 
 

@@ -328,7 +328,7 @@ def _overview(wanted: RecallQuery, there: Collection[str], words: AbstractSet[st
         return _unheld(desk, found)
 
     said = relevance([hit for hit in hits("turn", Filters()) if hit.id not in there])
-    (distinct,) = _distinct(desk, list(said))
+    (distinct,), _ = _distinct(desk, list(said))
     fresh = [turn for turn in distinct if not any(is_echo(turn.content, text) for text in wanted.texts)]
     turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
     has_atoms = desk.store.totals(desk.space, "atom").rows > 0

@@ -106,17 +106,23 @@ def layout(lines: Sequence[RecallLine], *, more: int = 0) -> Iterator[str]:
     for group, heading in _HEADINGS.items():
         part = verbatim.get(group, []) if group in _VERBATIM else [line for line in lines if line.group == group]
         if group == "overview":
-            part.sort(key=lambda line: (line.day or date.min, line.session, line.position))
+            part.sort(key=_time)
         if part and heading:
             yield heading
         is_first = True
         for line in part:
-            if group in _DATED and line.day and (is_first or line.day != last):
-                yield f"{day_in_words(line.day, after=last)}:"
-                last, is_first = line.day, False
+            day = line.said_at.date() if group in _DATED and line.said_at else None
+            if day and (is_first or day != last):
+                yield f"{day_in_words(day, after=last)}:"
+                last, is_first = day, False
             yield line.text
         if group == "overview" and part and more:
             yield f"{more} more about this were left out."
+
+
+def _time(line: RecallLine) -> tuple[float, int]:
+    """Return when a line was said and its place among the turns that were recorded together."""
+    return line.said_at.timestamp() if line.said_at else 0.0, line.position
 
 
 # --- the order of turns -----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -47,8 +47,8 @@ class RecallLine:
     text: str
     source: Source = "assistant"
     """The source of its text; `assistant` for pages that a model wrote."""
-    day: date | None = None
-    """The day of a turn; None for other rows."""
+    said_at: datetime | None = None
+    """When a turn was said, or since when a statement in an overview holds; None for other rows."""
     is_suspect: bool = False
     """It looks like an attack and is not shown; its id is listed among those left out."""
     session: str = ""
@@ -187,7 +187,7 @@ def of_rule(turn: Turn, width: int) -> RecallLine | None:
 
 def _said(turn: Turn, group: Group, text: str) -> RecallLine:
     return RecallLine(
-        group=group, id=turn.id, text=text, source=source_of_turn(turn), day=turn.said_at.date(),
+        group=group, id=turn.id, text=text, source=source_of_turn(turn), said_at=turn.said_at,
         session=turn.session, position=turn.position,
     )  # fmt: skip
 

@@ -122,4 +122,4 @@ def _shortened(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
 def _of_statement(atom: Atom, speaker: str | None) -> RecallLine:
     line = of_atom(atom, speaker)
     until = f" (until {atom.valid_to:%Y-%m-%d})" if atom.valid_to is not None else ""
-    return replace(line, group="overview", text=f"{line.text}{until}", day=atom.valid_from.date())
+    return replace(line, group="overview", text=f"{line.text}{until}", said_at=atom.valid_from)
