@@ -1,0 +1,204 @@
+"""The standing rules that govern a prompt, for recall.
+
+A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`); none is
+shown just because it is the nearest. A rule that a later message replaced or took back is not shown: that message is
+shown in its place. Without the encoder's files no rule is judged, and none is shown.
+
+Rules are statements of the user that a model has noted, and sentences of turns that no model has read yet. Only the
+latter are checked for later messages here, and statements against turns that were not read: the model that read a turn
+has ended the statements that it replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.types import Turn
+from mcp_memory.language.rule_cues import CUES, cues_of
+from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_stated_rule, of_turns
+from mcp_memory.longterm.recall.relevance import RecallQuery
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.standing_rules import standing_rules
+from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
+from mcp_memory.models.embed.rule_relevance import Governing, ending, governing
+from mcp_memory.store.values import Filters, Layer
+
+if TYPE_CHECKING:
+    from mcp_memory.longterm.recall.dynamic import RecallLimits
+
+__all__ = ["RulesForPrompt", "rules_for", "tells_change"]
+
+GOVERNS = 0.15
+"""Probability from which a rule about some work is shown: one that is missing costs more than one too many."""
+GENERAL = 0.5
+"""Probability from which a rule counts as one about every answer."""
+ENDS = 0.5
+"""Probability from which a later message is shown instead of a rule."""
+
+_STATEMENTS, _TURNS = 50, 24  # nearest to the prompt, that are judged
+_LATER = 8  # turns nearest to a rule, that may end it
+_READ = 600  # characters of a message
+_CHANGE_CUES = [CUES.index(name) for name in ("withdraw", "henceforth")]
+
+
+@dataclass(frozen=True, slots=True)
+class RulesForPrompt:
+    """The lines of rules for a prompt, and notes for the turns of rules that have ended, by id."""
+
+    lines: tuple[RecallLine, ...] = ()
+    notes: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    line: RecallLine
+    sentences: tuple[str, ...]
+    turn: Turn | None
+    """The turn that states it; None if that is gone."""
+
+
+def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits, known: str) -> RulesForPrompt:
+    """Return the rules that govern a prompt, likeliest first, without those in `known` or of the turns `there`.
+
+    Rules about the prompt's work come before those about every answer; of each kind there are at most
+    `limits.rules_for_question`, together at most `limits.rules`.
+    """
+    rules = list(_candidates(wanted, there, limits, known))
+    try:
+        judged = [(rule, _likeliest(wanted.text, rule.sentences)) for rule in rules]
+        return _in_place(wanted.desk, _chosen(judged, limits), there, limits)
+    except EmbeddingFailed:
+        return RulesForPrompt()
+
+
+def tells_change(text: str) -> bool:
+    """Tell whether a message has words that change or take back something: "from now on", "no longer", "instead"."""
+    from mcp_memory.longterm.changes import announces_change
+
+    cues = cues_of(text)
+    return any(cues[place] for place in _CHANGE_CUES) or announces_change(text)
+
+
+# --- candidates -------------------------------------------------------------------------------------
+
+
+def _candidates(wanted: RecallQuery, there: Collection[str], limits: RecallLimits, known: str) -> Iterator[_Rule]:
+    """Yield rules that the user stated, the nearest to the prompt first: statements, then unread turns."""
+    desk = wanted.desk
+    ids = _nearest(desk, "atom", wanted.text, Filters(kind="instruction", unheld=True), _STATEMENTS, there)
+    atoms = [
+        atom
+        for atom in desk.store.atoms(desk.space, ids)
+        if atom.source == "user" and atom.evidence not in there and not is_shown_in(atom, known)
+    ]
+    evidence = {turn.id: turn for turn in desk.store.turns(desk.space, [atom.evidence for atom in atoms])}
+    for atom in atoms:
+        yield _Rule(of_stated_rule(atom), (atom.text,), evidence.get(atom.evidence))
+    ids = _nearest(desk, "turn", wanted.text, Filters(role="user", states_rule=True), _TURNS, there)
+    for turn in _by_user(desk, _unread(desk, desk.store.turns(desk.space, ids))):
+        line = of_rule(turn, limits.rule_width)
+        if line is not None:
+            rules = standing_rules(turn.content)
+            yield _Rule(line, tuple(turn.content[rule.start : rule.end] for rule in rules), turn)
+
+
+def _nearest(
+    desk: SearchContext, layer: Layer, text: str, filters: Filters, limit: int, there: Collection[str]
+) -> list[str]:
+    hits = desk.search(desk.space, layer, text, embed=desk.of_query, filters=filters, limit=limit, at=desk.now)
+    aside = quarantined_ids(desk.store, desk.space, [hit.id for hit in hits])
+    return [hit.id for hit in hits if hit.id not in aside and hit.id not in there]
+
+
+def _by_user(desk: SearchContext, turns: Sequence[Turn]) -> list[Turn]:
+    others = turns_of_others(desk.store, desk.space, turns)
+    return [turn for turn in turns if turn.id not in others]
+
+
+def _unread(desk: SearchContext, turns: Sequence[Turn]) -> list[Turn]:
+    """Return the turns that no model has read yet."""
+    waiting = [
+        part for session in {turn.session for turn in turns} for part in desk.store.backlog(desk.space, session=session)
+    ]
+    start = {part.session: part.start for part in waiting}
+    return [turn for turn in turns if turn.session in start and turn.position >= start[turn.session]]
+
+
+# --- relevance --------------------------------------------------------------------------------------
+
+
+def _likeliest(prompt: str, sentences: Sequence[str]) -> Governing:
+    found = governing(prompt, sentences)
+    return Governing(max(one.general for one in found), max(one.scoped for one in found))
+
+
+def _chosen(judged: Sequence[tuple[_Rule, Governing]], limits: RecallLimits) -> list[_Rule]:
+    general = [(rule, found.general) for rule, found in judged if found.general >= GENERAL]
+    scoped = [(rule, found.scoped) for rule, found in judged if found.general < GENERAL and found.scoped >= GOVERNS]
+    most = limits.rules_for_question
+    ranked = [sorted(some, key=lambda pair: -pair[1])[:most] for some in (scoped, general)]
+    return [rule for some in ranked for rule, _ in some][: limits.rules]
+
+
+# --- rules that have ended --------------------------------------------------------------------------
+
+
+def _in_place(
+    desk: SearchContext, rules: Sequence[_Rule], there: Collection[str], limits: RecallLimits
+) -> RulesForPrompt:
+    """Return the lines of the rules, with the message that ended a rule in its place."""
+    lines: dict[str, RecallLine] = {}
+    notes: dict[str, str] = {}
+    for rule in rules:
+        newer = _ended_by(desk, rule)
+        if newer is None:
+            lines.setdefault(rule.line.id, rule.line)
+            continue
+        if rule.turn is not None:
+            notes[rule.turn.id] = f"until {newer.said_at:%Y-%m-%d}, see {newer.id}"
+        if newer.id not in there:
+            lines.setdefault(newer.id, _line_of(newer, limits))
+    return RulesForPrompt(tuple(line for id, line in lines.items() if id not in notes), notes)
+
+
+def _line_of(turn: Turn, limits: RecallLimits) -> RecallLine:
+    """Return the line of a message that ended a rule; it need not state one itself."""
+    notes = {turn.id: f"{turn.said_at:%Y-%m-%d}"}
+    (line,) = of_turns([turn], words=frozenset(), widths=(limits.rule_width,), group="rule", notes=notes)
+    return of_rule(turn, limits.rule_width) or line
+
+
+def _ended_by(desk: SearchContext, rule: _Rule) -> Turn | None:
+    """Return the latest message of the user that replaces a rule or takes it back, among the nearest to it."""
+    if rule.turn is None:
+        return None
+    text = " ".join(rule.sentences)
+    ids = _nearest(desk, "turn", text, Filters(role="user", since=rule.turn.said_at), _LATER, {rule.turn.id})
+    later = [turn for turn in desk.store.turns(desk.space, ids) if _is_after(turn, rule.turn)]
+    found = [turn for turn in later if any(_ends(turn.content, sentence) for sentence in rule.sentences)]
+    return max(_by_user(desk, found), key=lambda turn: (turn.said_at, turn.position), default=None)
+
+
+def _is_after(turn: Turn, older: Turn) -> bool:
+    if turn.session == older.session:
+        return turn.position > older.position
+    return turn.said_at > older.said_at
+
+
+@lru_cache(maxsize=2_048)
+def _ends(newer: str, older: str) -> bool:
+    return any(
+        ending(older, sentence, tells_change=True) >= ENDS
+        for sentence in _sentences(newer[:_READ])
+        if tells_change(sentence)
+    )
+
+
+def _sentences(text: str) -> list[str]:
+    from mcp_memory.longterm.verification.comparison import sentences_of
+
+    return list(dict.fromkeys([text, *sentences_of(text)]))

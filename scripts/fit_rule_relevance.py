@@ -1,0 +1,178 @@
+"""Fit the models of the relevance of rules: `python scripts/fit_rule_relevance.py`.
+
+They tell which standing rules govern a prompt and whether a later message ends a rule; the parameters are described in
+`mcp_memory/models/embed/rule_relevance.py`. Sources, all below `fixtures/rules`:
+
+    relevance/parts/topics.jsonl  rules, tasks and questions of 32 kinds of work, in English: the projection, and what
+                                  tells a task from a question
+    relevance/*.jsonl             twelve memories in six languages: the weights of both features of `scoped`
+    relevance/parts/ended.jsonl   pairs of messages, with those of the memories: `ends`
+    author_*.jsonl                rules whose kind says that they hold for every answer, or for some: `general`
+
+It prints precision and recall on each memory by regressions that were fitted without it (the projection sees no
+memory).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from fit_rules import fit_logistic
+from numpy.typing import NDArray
+from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
+
+from bench.rule_relevance import MEMORIES, RuleMemory, read_memories
+from mcp_memory.longterm.recall.rules import tells_change
+from mcp_memory.models.embed.bundled import MODEL, shared_encoder
+from mcp_memory.models.embed.rule_relevance import RELEVANCE_FILE, RelevanceModel
+
+FIXTURES = MEMORIES.parent
+GENERAL = (
+    "language", "tone", "length", "emoji", "form of address", "address", "honesty", "units", "accessibility", "gender",
+    "register", "options", "traditional zh", "stop", "dates", "spelling", "polite_question", "sloppy",
+)  # fmt: skip
+"""Kinds of labelled rules that hold for every answer."""
+SCOPED = (
+    "scoped rule", "scoped", "scoped project", "coding", "cooking", "travel", "music", "git", "code", "office",
+    "schedule", "diet", "medical", "games", "finance", "law", "tests", "shell", "school", "refactor", "kids", "domain",
+    "codigo", "conditional", "parenting", "learning", "coding agent", "workflow",
+)  # fmt: skip
+DIMENSIONS, SHRINKAGE = 30, 0.8
+LIMITS = (0.1, 0.15, 0.2, 0.3, 0.5)
+
+Floats = NDArray[np.floating[Any]]
+
+
+class Pairs(NamedTuple):
+    """Rows of features, whether each is right, and the memory that it is of."""
+
+    rows: Floats
+    right: Floats
+    memory: NDArray[np.str_]
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def embed(texts: Sequence[str]) -> Floats:
+    return shared_encoder().embed(texts)
+
+
+def fitted_projection(topics: Sequence[dict[str, Any]]) -> dict[str, Floats]:
+    """Return the projection that tells topics apart (discriminant analysis with a shrunken scatter), and both means.
+
+    Rules and tasks are centred apart: that one is a rule and the other a task is no difference of topic.
+    """
+    rules, tasks = ([embed(topic[side]) for topic in topics] for side in ("rules", "tasks"))
+    rule_mean, task_mean = np.vstack(rules).mean(axis=0), np.vstack(tasks).mean(axis=0)
+    centres: list[Floats] = []
+    scatter = np.zeros((len(rule_mean), len(rule_mean)))
+    for some, others in zip(rules, tasks, strict=True):
+        rows = np.vstack([some - rule_mean, others - task_mean])
+        share = np.repeat([0.5 / len(some), 0.5 / len(others)], [len(some), len(others)])
+        centre = share @ rows
+        centres.append(centre)
+        scatter += ((rows - centre).T * share) @ (rows - centre) / len(topics)
+    even = np.eye(len(scatter)) * np.trace(scatter) / len(scatter)
+    whitening = np.linalg.cholesky(np.linalg.inv((1 - SHRINKAGE) * scatter + SHRINKAGE * even))
+    apart = np.array(centres) @ whitening
+    _, _, axes = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
+    projection = whitening @ axes[:DIMENSIONS].T
+    projection /= np.abs(projection).max()
+    return {"projection": projection, "prompt_mean": task_mean @ projection, "rule_mean": rule_mean @ projection}
+
+
+def fitted_task(topics: Sequence[dict[str, Any]]) -> Floats:
+    tasks, questions = ([text for topic in topics for text in topic[side]] for side in ("tasks", "questions"))
+    right = np.repeat([1.0, 0.0], [len(tasks), len(questions)])
+    return _probe(embed([*tasks, *questions]), right)
+
+
+def fitted_general(memories: Sequence[RuleMemory]) -> Floats:
+    rows = [row for path in sorted(FIXTURES.glob("*.jsonl")) for row in json_lines(path)]
+    chosen = [row for row in rows if row["rule"] and row.get("kind") in (*GENERAL, *SCOPED)]
+    own = [said for memory in memories for said in memory.said if said.is_rule]
+    texts = [*(row["text"] for row in chosen), *(said.text for said in own)]
+    return _probe(
+        embed(texts), np.array([*(row["kind"] in GENERAL for row in chosen), *(said.general for said in own)])
+    )
+
+
+def _probe(vectors: Floats, right: Floats) -> Floats:
+    """Return a regression on vectors, the constant last; the penalty counts as for features of equal spread."""
+    return fit_logistic(vectors.astype(np.float64), right.astype(np.float64), ridge=PROBE_RIDGE)
+
+
+PROBE_RIDGE = 300.0
+
+
+def scoped_pairs(memories: Sequence[RuleMemory], model: RelevanceModel) -> Pairs:
+    found: list[tuple[Floats, bool, str]] = []
+    for memory in memories:
+        rules = [said for said in memory.current if not said.general]
+        vectors = dict(zip([rule.id for rule in rules], embed([rule.text for rule in rules]), strict=True))
+        for prompt, asked in zip(memory.prompts, embed([one.text for one in memory.prompts]), strict=True):
+            found += [(model.features(asked, vectors[rule.id]), rule.id in prompt.rules, memory.name) for rule in rules]
+    return _pairs(found)
+
+
+def ending_pairs(memories: Sequence[RuleMemory]) -> Pairs:
+    told = [(older, newer, ends, memory.name) for memory in memories for older, newer, ends in memory.pairs()]
+    others = json_lines(MEMORIES / "parts/ended.jsonl")
+    told += [(row["older"], row["newer"], row["ends"], "pairs") for row in others]
+    older, newer = (embed([one[place] for one in told]) for place in (0, 1))
+    cosines = (older * newer).sum(axis=1)
+    return _pairs(
+        [(np.array([cosine, tells_change(one[1])]), one[2], one[3]) for cosine, one in zip(cosines, told, strict=True)]
+    )
+
+
+def _pairs(found: Sequence[tuple[Floats, bool, str]]) -> Pairs:
+    rows, right, names = zip(*found, strict=True)
+    return Pairs(np.array(rows, np.float64), np.array(right, np.float64), np.array(names))
+
+
+def left_out(pairs: Pairs, *, ridge: float) -> Iterator[str]:
+    """Yield precision and recall at some limits, of each memory by a regression that was fitted without it."""
+    chances = np.zeros(len(pairs.right))
+    for name in sorted(set(pairs.memory.tolist())):
+        own = pairs.memory == name
+        weights = fit_logistic(pairs.rows[~own], pairs.right[~own], ridge=ridge)
+        chances[own] = 1 / (1 + np.exp(-(pairs.rows[own] @ weights[:-1] + weights[-1])))
+    for limit in LIMITS:
+        shown = chances >= limit
+        precision, recall = pairs.right[shown].mean(), pairs.right[shown].sum() / pairs.right.sum()
+        yield f"p >= {limit:<5} precision {precision:6.1%} recall {recall:6.1%}"
+
+
+def main() -> None:
+    topics, memories = json_lines(MEMORIES / "parts/topics.jsonl"), read_memories()
+    parts: dict[str, Floats] = {
+        **fitted_projection(topics),
+        "task": fitted_task(topics),
+        "general": fitted_general(memories),
+        "scoped": np.zeros(3),
+        "ends": np.zeros(3),
+    }
+    model = RelevanceModel(**{name: part.astype(np.float32) for name, part in parts.items()})
+    for name, pairs in (("scoped", scoped_pairs(memories, model)), ("ends", ending_pairs(memories))):
+        parts[name] = fit_logistic(pairs.rows, pairs.right, ridge=0.5)
+        print(f"{name}: {len(pairs.right)} pairs, weights {parts[name].round(2).tolist()}")
+        print("\n".join(left_out(pairs, ridge=0.5)))
+    projection = parts.pop("projection")
+    scale = np.abs(projection).max(axis=0) / 127
+    stored = {name: part.astype(np.float32) for name, part in parts.items()}
+    stored |= {
+        "projection": np.round(projection / scale).astype(np.int8),  # pyright: ignore[reportArgumentType]
+        "projection_scale": scale.astype(np.float32),
+    }
+    (MODEL / RELEVANCE_FILE).write_bytes(save(stored))
+
+
+if __name__ == "__main__":
+    main()
