@@ -8,7 +8,7 @@ turn of a day of its own, and each prompt is recalled. Printed are, for the near
     shown       rules for a prompt
     precision   of these, the share that governs the prompt
     recall      of the rules that govern it, the share that is shown
-    outdated    prompts for which a rule is shown that had ended
+    outdated    prompts for which a rule is shown that had ended, without the message that ended it
     none        of the prompts that no rule governs but those about every answer, the share that is shown no other
 
 A message that took a rule back counts as neither right nor wrong. Rules that are not recognised as rules
@@ -188,7 +188,7 @@ def _row(title: str, found: Sequence[Shown], side: str) -> str:
         wanted += len(one.right)
         recognised += len(known)
         rightly_recognised += len(known.intersection(rules))
-        outdated += bool(one.memory.ended.intersection(ids))
+        outdated += _is_outdated(one.memory, ids)
         if not one.prompt.rules:
             without.append(not any(not messages[id].general for id in rules))
     shares = (
@@ -196,6 +196,11 @@ def _row(title: str, found: Sequence[Shown], side: str) -> str:
         sum(without) / len(without),
     )  # fmt: skip
     return f"{title:<20}{len(found):12}{shown / len(found):12.1f}" + "".join(f"{share:12.1%}" for share in shares)
+
+
+def _is_outdated(memory: RuleMemory, ids: Sequence[str]) -> bool:
+    marked = {id for message in memory.said if message.id in ids for id in message.ends}
+    return not memory.ended.intersection(ids) <= marked
 
 
 async def measure() -> list[Shown]:

@@ -7,7 +7,8 @@ They tell which standing rules govern a prompt and whether a later message ends 
                                   tells a task from a question
     relevance/*.jsonl             twelve memories in six languages: the weights of both features of `scoped`
     relevance/parts/ended.jsonl   pairs of messages, with those of the memories: `ends`
-    author_*.jsonl                rules whose kind says that they hold for every answer, or for some: `general`
+    relevance/parts/general.jsonl rules that hold for every answer, and others like them that do not: `general`, with
+                                  the rules of the memories, the topics and those of `*.jsonl` whose kind says it
 
 It prints precision and recall on each memory by regressions that were fitted without it (the projection sees no
 memory).
@@ -42,6 +43,7 @@ SCOPED = (
     "codigo", "conditional", "parenting", "learning", "coding agent", "workflow",
 )  # fmt: skip
 DIMENSIONS, SHRINKAGE = 30, 0.8
+PROBE_RIDGE = 100.0
 LIMITS = (0.1, 0.15, 0.2, 0.3, 0.5)
 
 Floats = NDArray[np.floating[Any]]
@@ -93,22 +95,23 @@ def fitted_task(topics: Sequence[dict[str, Any]]) -> Floats:
     return _probe(embed([*tasks, *questions]), right)
 
 
-def fitted_general(memories: Sequence[RuleMemory]) -> Floats:
+def fitted_general(topics: Sequence[dict[str, Any]], memories: Sequence[RuleMemory]) -> Floats:
     rows = [row for path in sorted(FIXTURES.glob("*.jsonl")) for row in json_lines(path)]
-    chosen = [row for row in rows if row["rule"] and row.get("kind") in (*GENERAL, *SCOPED)]
-    own = [said for memory in memories for said in memory.said if said.is_rule]
-    texts = [*(row["text"] for row in chosen), *(said.text for said in own)]
-    return _probe(
-        embed(texts), np.array([*(row["kind"] in GENERAL for row in chosen), *(said.general for said in own)])
-    )
+    labelled = [(row["text"], row["kind"] in GENERAL) for row in rows if _is_of_kind(row)]
+    labelled += [(row["rule"], row["general"]) for row in json_lines(MEMORIES / "parts/general.jsonl")]
+    labelled += [(rule, False) for topic in topics for rule in topic["rules"]]
+    labelled += [(said.text, said.general) for memory in memories for said in memory.said if said.is_rule]
+    texts, right = zip(*labelled, strict=True)
+    return _probe(embed(texts), np.array(right))
+
+
+def _is_of_kind(row: dict[str, Any]) -> bool:
+    return row["rule"] and row.get("kind") in (*GENERAL, *SCOPED)
 
 
 def _probe(vectors: Floats, right: Floats) -> Floats:
-    """Return a regression on vectors, the constant last; the penalty counts as for features of equal spread."""
+    """Return a regression on vectors, the constant last."""
     return fit_logistic(vectors.astype(np.float64), right.astype(np.float64), ridge=PROBE_RIDGE)
-
-
-PROBE_RIDGE = 300.0
 
 
 def scoped_pairs(memories: Sequence[RuleMemory], model: RelevanceModel) -> Pairs:
@@ -155,7 +158,7 @@ def main() -> None:
     parts: dict[str, Floats] = {
         **fitted_projection(topics),
         "task": fitted_task(topics),
-        "general": fitted_general(memories),
+        "general": fitted_general(topics, memories),
         "scoped": np.zeros(3),
         "ends": np.zeros(3),
     }

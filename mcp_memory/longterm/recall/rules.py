@@ -2,11 +2,11 @@
 
 A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`); none is
 shown just because it is the nearest. A rule that a later message replaced or took back is not shown: that message is
-shown in its place. Without the encoder's files no rule is judged, and none is shown.
+shown in its place; one that only may have ended it is shown in front of it. Without the encoder's files no rule is
+judged, and none is shown.
 
-Rules are statements of the user that a model has noted, and sentences of turns that no model has read yet. Only the
-latter are checked for later messages here, and statements against turns that were not read: the model that read a turn
-has ended the statements that it replaced.
+Rules are statements of the user that a model has noted, and sentences of turns that no model has read yet. Of a rule,
+the user's later turns that are nearest to it are read for what ended it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from mcp_memory.core.types import Turn
 from mcp_memory.language.rule_cues import CUES, cues_of
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_stated_rule, of_turns
 from mcp_memory.longterm.recall.relevance import RecallQuery
-from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
-from mcp_memory.models.embed.rule_relevance import Governing, ending, governing
-from mcp_memory.store.values import Filters, Layer
+from mcp_memory.models.embed.bundled import IDENTITY
+from mcp_memory.models.embed.rule_relevance import Governing, ending, general_query, governing
+from mcp_memory.store.values import Filters, Layer, Scored, Vectors
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.recall.dynamic import RecallLimits
@@ -34,12 +35,12 @@ __all__ = ["RulesForPrompt", "rules_for", "tells_change"]
 
 GOVERNS = 0.15
 """Probability from which a rule about some work is shown: one that is missing costs more than one too many."""
-GENERAL = 0.5
+GENERAL = 0.4
 """Probability from which a rule counts as one about every answer."""
-ENDS = 0.5
-"""Probability from which a later message is shown instead of a rule."""
+ENDS, MAY_END = 0.5, 0.25
+"""Probabilities from which a later message is shown instead of a rule, and in front of it."""
 
-_STATEMENTS, _TURNS = 50, 24  # nearest to the prompt, that are judged
+_STATEMENTS, _TURNS, _GENERAL_TURNS = 50, 24, 12  # that are judged: nearest to the prompt, most about every answer
 _LATER = 8  # turns nearest to a rule, that may end it
 _READ = 600  # characters of a message
 _CHANGE_CUES = [CUES.index(name) for name in ("withdraw", "henceforth")]
@@ -67,8 +68,8 @@ def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits,
     Rules about the prompt's work come before those about every answer; of each kind there are at most
     `limits.rules_for_question`, together at most `limits.rules`.
     """
-    rules = list(_candidates(wanted, there, limits, known))
     try:
+        rules = list(_candidates(wanted, there, limits, known))
         judged = [(rule, _likeliest(wanted.text, rule.sentences)) for rule in rules]
         return _in_place(wanted.desk, _chosen(judged, limits), there, limits)
     except EmbeddingFailed:
@@ -87,7 +88,7 @@ def tells_change(text: str) -> bool:
 
 
 def _candidates(wanted: RecallQuery, there: Collection[str], limits: RecallLimits, known: str) -> Iterator[_Rule]:
-    """Yield rules that the user stated, the nearest to the prompt first: statements, then unread turns."""
+    """Yield rules that the user stated: statements, then unread turns."""
     desk = wanted.desk
     ids = _nearest(desk, "atom", wanted.text, Filters(kind="instruction", unheld=True), _STATEMENTS, there)
     atoms = [
@@ -98,7 +99,11 @@ def _candidates(wanted: RecallQuery, there: Collection[str], limits: RecallLimit
     evidence = {turn.id: turn for turn in desk.store.turns(desk.space, [atom.evidence for atom in atoms])}
     for atom in atoms:
         yield _Rule(of_stated_rule(atom), (atom.text,), evidence.get(atom.evidence))
-    ids = _nearest(desk, "turn", wanted.text, Filters(role="user", states_rule=True), _TURNS, there)
+    filters = Filters(role="user", states_rule=True)
+    ids = _nearest(desk, "turn", wanted.text, filters, _TURNS, there)
+    general = Vectors(identity=IDENTITY, data=general_query())
+    hits = desk.store.nearest(desk.space, "turn", general, filters=filters, limit=_GENERAL_TURNS)
+    ids = list(dict.fromkeys([*ids, *_unheld(desk, hits, there)]))
     for turn in _by_user(desk, _unread(desk, desk.store.turns(desk.space, ids))):
         line = of_rule(turn, limits.rule_width)
         if line is not None:
@@ -110,6 +115,11 @@ def _nearest(
     desk: SearchContext, layer: Layer, text: str, filters: Filters, limit: int, there: Collection[str]
 ) -> list[str]:
     hits = desk.search(desk.space, layer, text, embed=desk.of_query, filters=filters, limit=limit, at=desk.now)
+    return _unheld(desk, hits, there)
+
+
+def _unheld(desk: SearchContext, hits: Sequence[Ranked] | Sequence[Scored], there: Collection[str]) -> list[str]:
+    """Return the ids of hits that are neither quarantined nor `there`."""
     aside = quarantined_ids(desk.store, desk.space, [hit.id for hit in hits])
     return [hit.id for hit in hits if hit.id not in aside and hit.id not in there]
 
@@ -154,15 +164,14 @@ def _in_place(
     lines: dict[str, RecallLine] = {}
     notes: dict[str, str] = {}
     for rule in rules:
-        newer = _ended_by(desk, rule)
-        if newer is None:
-            lines.setdefault(rule.line.id, rule.line)
-            continue
-        if rule.turn is not None:
-            notes[rule.turn.id] = f"until {newer.said_at:%Y-%m-%d}, see {newer.id}"
-        if newer.id not in there:
+        newer, chance = _ended_by(desk, rule)
+        if newer is not None and newer.id not in there:
             lines.setdefault(newer.id, _line_of(newer, limits))
-    return RulesForPrompt(tuple(line for id, line in lines.items() if id not in notes), notes)
+        if newer is not None and rule.turn is not None and chance >= ENDS:
+            notes[rule.turn.id] = f"until {newer.said_at:%Y-%m-%d}, see {newer.id}"
+        else:
+            lines.setdefault(rule.line.id, rule.line)
+    return RulesForPrompt(tuple(line for id, line in lines.items() if id not in notes)[: limits.rules], notes)
 
 
 def _line_of(turn: Turn, limits: RecallLimits) -> RecallLine:
@@ -172,15 +181,22 @@ def _line_of(turn: Turn, limits: RecallLimits) -> RecallLine:
     return of_rule(turn, limits.rule_width) or line
 
 
-def _ended_by(desk: SearchContext, rule: _Rule) -> Turn | None:
-    """Return the latest message of the user that replaces a rule or takes it back, among the nearest to it."""
+def _ended_by(desk: SearchContext, rule: _Rule) -> tuple[Turn | None, float]:
+    """Return the message of the user that replaced a rule or took it back, among the nearest to it, and its chance.
+
+    Of several it is the latest; of those that only may have, the likeliest.
+    """
     if rule.turn is None:
-        return None
+        return None, 0.0
     text = " ".join(rule.sentences)
     ids = _nearest(desk, "turn", text, Filters(role="user", since=rule.turn.said_at), _LATER, {rule.turn.id})
     later = [turn for turn in desk.store.turns(desk.space, ids) if _is_after(turn, rule.turn)]
-    found = [turn for turn in later if any(_ends(turn.content, sentence) for sentence in rule.sentences)]
-    return max(_by_user(desk, found), key=lambda turn: (turn.said_at, turn.position), default=None)
+    chances = {turn.id: max(_ends(turn.content, sentence) for sentence in rule.sentences) for turn in later}
+    found = _by_user(desk, [turn for turn in later if chances[turn.id] >= MAY_END])
+    surely = [turn for turn in found if chances[turn.id] >= ENDS]
+    newer = max(surely, key=lambda turn: (turn.said_at, turn.position), default=None)
+    newer = newer or max(found, key=lambda turn: chances[turn.id], default=None)
+    return newer, chances[newer.id] if newer else 0.0
 
 
 def _is_after(turn: Turn, older: Turn) -> bool:
@@ -190,12 +206,10 @@ def _is_after(turn: Turn, older: Turn) -> bool:
 
 
 @lru_cache(maxsize=2_048)
-def _ends(newer: str, older: str) -> bool:
-    return any(
-        ending(older, sentence, tells_change=True) >= ENDS
-        for sentence in _sentences(newer[:_READ])
-        if tells_change(sentence)
-    )
+def _ends(newer: str, older: str) -> float:
+    """Return how likely a message ends a rule; 0 where no sentence has words of change."""
+    changing = [sentence for sentence in _sentences(newer[:_READ]) if tells_change(sentence)]
+    return max((ending(older, sentence, tells_change=True) for sentence in changing), default=0.0)
 
 
 def _sentences(text: str) -> list[str]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
+from mcp_memory.models.embed.bundled import MODEL, STATIC_DIMENSIONS, reading, shared_encoder
 from mcp_memory.models.embed.protocol import unit_rows
 from mcp_memory.models.embed.tensors import mapped_tensors
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["RELEVANCE_FILE", "Governing", "RelevanceModel", "ending", "governing"]
+__all__ = ["RELEVANCE_FILE", "Governing", "RelevanceModel", "ending", "general_query", "governing"]
 
 RELEVANCE_FILE = "rule_relevance.safetensors"
 
@@ -63,6 +63,17 @@ def ending(older: str, newer: str, *, tells_change: bool) -> float:
     EmbeddingFailed where the files of the package cannot be read.
     """
     return _model().ending(float(_vector(older) @ _vector(newer)), tells_change=tells_change)
+
+
+def general_query() -> Floats:
+    """Return the bundled model's vector of a query, shape (1, dimensions), for rules about every answer.
+
+    Its cosine with a rule's vector grows with the rule's `general`, so that a search for it needs no prompt.
+    """
+    import numpy as np
+
+    weights = _model().general[:-1]
+    return unit_rows(np.concatenate([np.zeros(STATIC_DIMENSIONS, np.float32), weights])[None, :])
 
 
 @lru_cache(maxsize=2_048)
