@@ -46,7 +46,11 @@ DIMENSIONS, SHRINKAGE = 30, 0.8
 PROBE_RIDGE = 100.0
 LIMITS = (0.1, 0.15, 0.2, 0.3, 0.5)
 
-Floats = NDArray[np.floating[Any]]
+Floats = NDArray[np.float64]
+
+
+_Pair = tuple[Floats, bool, str]
+"""The features of a pair, whether it is right, and the memory that it is of."""
 
 
 class Pairs(NamedTuple):
@@ -62,7 +66,7 @@ def json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def embed(texts: Sequence[str]) -> Floats:
-    return shared_encoder().embed(texts)
+    return shared_encoder().embed(texts).astype(np.float64)
 
 
 def fitted_projection(topics: Sequence[dict[str, Any]]) -> dict[str, Floats]:
@@ -81,10 +85,10 @@ def fitted_projection(topics: Sequence[dict[str, Any]]) -> dict[str, Floats]:
         centres.append(centre)
         scatter += ((rows - centre).T * share) @ (rows - centre) / len(topics)
     even = np.eye(len(scatter)) * np.trace(scatter) / len(scatter)
-    whitening = np.linalg.cholesky(np.linalg.inv((1 - SHRINKAGE) * scatter + SHRINKAGE * even))
-    apart = np.array(centres) @ whitening
+    whitening: Floats = np.linalg.cholesky(np.linalg.inv((1 - SHRINKAGE) * scatter + SHRINKAGE * even))
+    apart: Floats = np.array(centres) @ whitening
     _, _, axes = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
-    projection = whitening @ axes[:DIMENSIONS].T
+    projection: Floats = whitening @ axes[:DIMENSIONS].T
     projection /= np.abs(projection).max()
     return {"projection": projection, "prompt_mean": task_mean @ projection, "rule_mean": rule_mean @ projection}
 
@@ -109,33 +113,39 @@ def _is_of_kind(row: dict[str, Any]) -> bool:
     return row["rule"] and row.get("kind") in (*GENERAL, *SCOPED)
 
 
-def _probe(vectors: Floats, right: Floats) -> Floats:
+def _probe(vectors: Floats, right: NDArray[Any]) -> Floats:
     """Return a regression on vectors, the constant last."""
-    return fit_logistic(vectors.astype(np.float64), right.astype(np.float64), ridge=PROBE_RIDGE)
+    return fit_logistic(vectors, right.astype(np.float64), ridge=PROBE_RIDGE)
 
 
 def scoped_pairs(memories: Sequence[RuleMemory], model: RelevanceModel) -> Pairs:
-    found: list[tuple[Floats, bool, str]] = []
+    found: list[_Pair] = []
     for memory in memories:
         rules = [said for said in memory.current if not said.general]
         vectors = dict(zip([rule.id for rule in rules], embed([rule.text for rule in rules]), strict=True))
         for prompt, asked in zip(memory.prompts, embed([one.text for one in memory.prompts]), strict=True):
-            found += [(model.features(asked, vectors[rule.id]), rule.id in prompt.rules, memory.name) for rule in rules]
+            for rule in rules:
+                features = model.features(asked.astype(np.float32), vectors[rule.id].astype(np.float32)).astype(
+                    np.float64
+                )
+                found.append((features, rule.id in prompt.rules, memory.name))
     return _pairs(found)
 
 
 def ending_pairs(memories: Sequence[RuleMemory]) -> Pairs:
-    told = [(older, newer, ends, memory.name) for memory in memories for older, newer, ends in memory.pairs()]
-    others = json_lines(MEMORIES / "parts/ended.jsonl")
-    told += [(row["older"], row["newer"], row["ends"], "pairs") for row in others]
-    older, newer = (embed([one[place] for one in told]) for place in (0, 1))
-    cosines = (older * newer).sum(axis=1)
+    told = [(*pair, memory.name) for memory in memories for pair in memory.pairs()]
+    told += [(row["older"], row["newer"], row["ends"], "pairs") for row in json_lines(MEMORIES / "parts/ended.jsonl")]
+    older, newer = embed([one[0] for one in told]), embed([one[1] for one in told])
+    cosines = (older * newer).sum(axis=1).tolist()
     return _pairs(
-        [(np.array([cosine, tells_change(one[1])]), one[2], one[3]) for cosine, one in zip(cosines, told, strict=True)]
+        [
+            (np.array([cosine, tells_change(text)]), ends, name)
+            for cosine, (_, text, ends, name) in zip(cosines, told, strict=True)
+        ]
     )
 
 
-def _pairs(found: Sequence[tuple[Floats, bool, str]]) -> Pairs:
+def _pairs(found: Sequence[_Pair]) -> Pairs:
     rows, right, names = zip(*found, strict=True)
     return Pairs(np.array(rows, np.float64), np.array(right, np.float64), np.array(names))
 
@@ -168,12 +178,10 @@ def main() -> None:
         print(f"{name}: {len(pairs.right)} pairs, weights {parts[name].round(2).tolist()}")
         print("\n".join(left_out(pairs, ridge=0.5)))
     projection = parts.pop("projection")
-    scale = np.abs(projection).max(axis=0) / 127
-    stored = {name: part.astype(np.float32) for name, part in parts.items()}
-    stored |= {
-        "projection": np.round(projection / scale).astype(np.int8),  # pyright: ignore[reportArgumentType]
-        "projection_scale": scale.astype(np.float32),
-    }
+    scale: Floats = np.abs(projection).max(axis=0) / 127
+    stored: dict[str, NDArray[Any]] = {name: part.astype(np.float32) for name, part in parts.items()}
+    stored["projection"] = np.round(projection / scale).astype(np.int8)
+    stored["projection_scale"] = scale.astype(np.float32)
     (MODEL / RELEVANCE_FILE).write_bytes(save(stored))
 
 

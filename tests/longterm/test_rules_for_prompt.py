@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 
 from bench.ours import until_indexed
 from bench.rule_relevance import Message, Prompt, RuleMemory, Shown, read_memories, table
@@ -23,12 +24,13 @@ from mcp_memory.service.memory import Memory, open_memory
 RULES = [
     "For orders above 500 euros ask Petra before you place them.",
     "Always answer in German.",
-    "Commit messages must always be in the imperative mood.",
+    "Always write commit messages in the imperative mood.",
     "When you write SQL, put the keywords in capitals.",
     "Never schedule meetings before ten in the morning.",
     "Recipes always in grams, never in cups.",
 ]
 ORDERS, GERMAN, COMMITS, SQL, MEETINGS, RECIPES = RULES
+_LIMITS = RecallLimits()
 
 
 @dataclass
@@ -38,16 +40,19 @@ class Said:
     memory: Memory
     ids: dict[str, str]
 
-    def rules(self, prompt: str, *, there: Sequence[str] = (), limits: RecallLimits = RecallLimits()) -> RulesForPrompt:
+    async def rules(self, prompt: str, *, there: Sequence[str] = (), limits: RecallLimits = _LIMITS) -> RulesForPrompt:
+        return await to_thread.run_sync(self._rules, prompt, there, limits)
+
+    def _rules(self, prompt: str, there: Sequence[str], limits: RecallLimits) -> RulesForPrompt:
         desk = self.memory._parts.scheduler.context().of_one_question()  # pyright: ignore[reportPrivateUsage]
         wanted = recall_query(desk, [prompt])
         assert wanted is not None
         return rules_for(wanted, [self.ids[text] for text in there], limits, "")
 
-    def shown(self, prompt: str, *, there: Sequence[str] = (), limits: RecallLimits = RecallLimits()) -> list[str]:
+    async def shown(self, prompt: str, *, there: Sequence[str] = (), limits: RecallLimits = _LIMITS) -> list[str]:
         """Return the texts of the turns that are shown as rules."""
         texts = {id: text for text, id in self.ids.items()}
-        return [texts[line.id] for line in self.rules(prompt, there=there, limits=limits).lines]
+        return [texts[line.id] for line in (await self.rules(prompt, there=there, limits=limits)).lines]
 
 
 @asynccontextmanager
@@ -71,23 +76,24 @@ async def test_the_rule_that_governs_a_task_is_shown_with_those_about_every_answ
     }
     async with said(home, *RULES) as memory:
         for prompt, rule in governed.items():
-            shown = memory.shown(prompt)
+            shown = await memory.shown(prompt)
             assert {rule, GERMAN} <= set(shown)
             assert len(shown) <= 4
-        assert memory.shown("Commit the changes in the parser", there=[COMMITS, GERMAN]) == []
+        beside = await memory.shown("Commit the changes in the parser", there=[COMMITS, GERMAN])
+        assert {COMMITS, GERMAN}.isdisjoint(beside)
 
 
 async def test_a_question_that_no_rule_is_about_gets_only_those_about_every_answer(home: Path) -> None:
     async with said(home, *RULES) as memory:
-        assert memory.shown("Why is the sky blue?") == [GERMAN]
-        assert memory.shown("What is the name of my dog?") == [GERMAN]
+        assert await memory.shown("Why is the sky blue?") == [GERMAN]
+        assert await memory.shown("What is the name of my dog?") == [GERMAN]
 
 
 async def test_rules_are_limited_of_each_kind_and_together(home: Path) -> None:
     prompt = "Order a cake, schedule a meeting, commit the changes and write an SQL query"
     async with said(home, *RULES, "Never use emojis in your answers.", "Always keep your answers short.") as memory:
-        assert len(memory.shown(prompt, limits=RecallLimits(rules_for_question=1))) <= 2
-        assert len(memory.shown(prompt, limits=RecallLimits(rules=2))) <= 2
+        assert len(await memory.shown(prompt, limits=RecallLimits(rules_for_question=1))) <= 2
+        assert len(await memory.shown(prompt, limits=RecallLimits(rules=2))) <= 2
 
 
 @pytest.mark.parametrize(
@@ -102,9 +108,9 @@ async def test_a_message_that_ended_a_rule_is_shown_in_its_place(
     home: Path, older: str, newer: str, prompt: str
 ) -> None:
     async with said(home, *dict.fromkeys([SQL, older]), newer) as memory:
-        found = memory.rules(prompt)
-        assert newer in memory.shown(prompt)
-        assert older not in memory.shown(prompt)
+        found = await memory.rules(prompt)
+        assert newer in await memory.shown(prompt)
+        assert older not in await memory.shown(prompt)
         assert memory.ids[newer] in found.notes[memory.ids[older]]
         dynamic = (await memory.memory.recall(prompt)).dynamic
         assert f"[{memory.ids[older]}]" not in dynamic
@@ -112,7 +118,7 @@ async def test_a_message_that_ended_a_rule_is_shown_in_its_place(
 
 async def test_a_message_of_change_about_something_else_ends_no_rule(home: Path) -> None:
     async with said(home, SQL, "From now on commit messages have to name the ticket, always.") as memory:
-        found = memory.rules("Write the SQL query for the report")
+        found = await memory.rules("Write the SQL query for the report")
         assert memory.ids[SQL] in {line.id for line in found.lines}
         assert found.notes == {}
 
