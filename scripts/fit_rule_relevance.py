@@ -84,7 +84,7 @@ def fitted_projection(topics: Sequence[dict[str, Any]]) -> dict[str, Floats]:
         centre = share @ rows
         centres.append(centre)
         scatter += ((rows - centre).T * share) @ (rows - centre) / len(topics)
-    even = np.eye(len(scatter)) * np.trace(scatter) / len(scatter)
+    even = np.eye(len(scatter)) * float(np.trace(scatter)) / len(scatter)
     whitening: Floats = np.linalg.cholesky(np.linalg.inv((1 - SHRINKAGE) * scatter + SHRINKAGE * even))
     apart: Floats = np.array(centres) @ whitening
     _, _, axes = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
