@@ -77,15 +77,16 @@ def fitted_projection(topics: Sequence[dict[str, Any]]) -> dict[str, Floats]:
     rules, tasks = ([embed(topic[side]) for topic in topics] for side in ("rules", "tasks"))
     rule_mean, task_mean = np.vstack(rules).mean(axis=0), np.vstack(tasks).mean(axis=0)
     centres: list[Floats] = []
-    scatter = np.zeros((len(rule_mean), len(rule_mean)))
+    scatter: Floats = np.zeros((len(rule_mean), len(rule_mean)))
     for some, others in zip(rules, tasks, strict=True):
         rows = np.vstack([some - rule_mean, others - task_mean])
         share = np.repeat([0.5 / len(some), 0.5 / len(others)], [len(some), len(others)])
         centre = share @ rows
         centres.append(centre)
         scatter += ((rows - centre).T * share) @ (rows - centre) / len(topics)
-    even = np.eye(len(scatter)) * float(np.trace(scatter)) / len(scatter)
-    whitening: Floats = np.linalg.cholesky(np.linalg.inv((1 - SHRINKAGE) * scatter + SHRINKAGE * even))
+    even: Floats = np.eye(len(scatter)) * float(np.trace(scatter)) / len(scatter)
+    shrunken: Any = (1 - SHRINKAGE) * scatter + SHRINKAGE * even
+    whitening: Floats = np.asarray(np.linalg.cholesky(np.linalg.inv(shrunken)), np.float64)
     apart: Floats = np.array(centres) @ whitening
     _, _, axes = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
     projection: Floats = whitening @ axes[:DIMENSIONS].T
