@@ -86,7 +86,7 @@ def fitted_projection(topics: Sequence[dict[str, Any]]) -> dict[str, Floats]:
         scatter += ((rows - centre).T * share) @ (rows - centre) / len(topics)
     even: Floats = np.eye(len(scatter)) * float(np.trace(scatter)) / len(scatter)
     shrunken: Any = (1 - SHRINKAGE) * scatter + SHRINKAGE * even
-    whitening: Floats = np.asarray(np.linalg.cholesky(np.linalg.inv(shrunken)), np.float64)
+    whitening: Floats = np.asarray(np.linalg.cholesky(np.linalg.inv(shrunken)), np.float64)  # pyright: ignore[reportUnknownArgumentType]  numpy types inv of Any so
     apart: Floats = np.array(centres) @ whitening
     _, _, axes = np.linalg.svd(apart - apart.mean(axis=0), full_matrices=False)
     projection: Floats = whitening @ axes[:DIMENSIONS].T
