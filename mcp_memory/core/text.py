@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Literal
 
@@ -187,6 +187,18 @@ def without_bullet(text: str) -> str:
 def iso(moment: datetime) -> str:
     """Return ISO-8601 with milliseconds and offset: `2026-04-16T22:19:53.895+08:00`."""
     return moment.isoformat(timespec="milliseconds")
+
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def day_in_words(day: date, *, after: date | None = None) -> str:
+    """Format a day as `12 March 2026`, or as `12 March` if it follows a day of the same year."""
+    year = "" if after and after.year == day.year else f" {day.year:04}"
+    return f"{day.day} {MONTHS[day.month - 1]}{year}"
 
 
 def zoned(moment: datetime) -> datetime:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from mcp_memory.language.sentences import sentences
 from mcp_memory.language.words import base_terms_of_word
 
 _READ = 60_000  # characters looked through
@@ -89,18 +90,67 @@ def words(text: str, wanted: AbstractSet[str]) -> list[str]:
 
 
 def snippet(text: str, width: int, found: Sequence[TermMatch]) -> tuple[str, int]:
-    """Return about `width` characters where most different terms stand together, and how many are left out.
+    """Return at most `width` characters with most of the different terms, and the number of characters left out.
 
-    `…` stands where something is cut off.
+    Excerpts consist of whole sentences if the sentences with most of the terms fit, else of whole words. `…` marks
+    omitted text.
     """
+    if len(text) <= width:
+        return text, 0
     first, last = _closest(found, width)
-    start = max(0, min(first - (width - (last - first)) // 3, len(text) - width))
+    edges = _edges(text, first, last, width)
+    inside = [match for match in found if first <= match.start and match.end <= last]
+    core = _sentences_of(inside or [TermMatch(0, 1, "")], edges, width)
+    start, end = _filled(core, edges, first, last, width) if core else _whole_words(text, first, last, width)
+    shown = text[start:end].strip()
+    return f"{'…' if start else ''}{shown}{'…' if end < len(text) else ''}", len(text) - len(shown)
+
+
+def _edges(text: str, first: int, last: int, width: int) -> list[int]:
+    """Return the sentence boundaries around the window, in order."""
+    start, end = max(0, last - width), min(first + width, len(text))
+    ends = [start + stop for _, stop in sentences(text[start:end])]
+    if ends and ends[-1] == end < len(text):
+        ends.pop()  # cut off, perhaps not ended
+    return [0, *ends] if start == 0 else ends
+
+
+def _sentences_of(found: Sequence[TermMatch], edges: Sequence[int], width: int) -> tuple[int, int] | None:
+    """Return the span of the sentences with all terms, else of the best sentence; None if they exceed `width`."""
+    spans = [(found[0].start, found[-1].end), *((match.start, match.end) for match in found)]
+    weights: dict[tuple[int, int], int] = {}
+    for first, last in spans:
+        start = max((edge for edge in edges if edge <= first), default=-1)
+        end = min((edge for edge in edges if edge >= last), default=-1)
+        if 0 <= start < end <= start + width and (start, end) not in weights:
+            weights[start, end] = sum(map(_weight, {match.term for match in found if start <= match.start < end}))
+    best = max(weights, key=weights.__getitem__, default=None)
+    enough = sum(map(_weight, {match.term for match in found})) / 2
+    return best if best and weights[best] >= enough else None
+
+
+def _filled(core: tuple[int, int], edges: Sequence[int], first: int, last: int, width: int) -> tuple[int, int]:
+    """Extend `core` by the sentences around it that fit, preferably a third of the rest in front."""
+    start, end = core
+    before = max(_start(first, last, width), end - width)
+    start = min(edge for edge in [start, *edges] if min(before, start) <= edge <= start)
+    end = max(edge for edge in edges if edge <= start + width)
+    return min(edge for edge in edges if edge >= end - width), end
+
+
+def _start(first: int, last: int, width: int) -> int:
+    """Return the start of a window around the terms, with a third of the remaining width in front of them."""
+    return first - (width - (last - first)) // 3
+
+
+def _whole_words(text: str, first: int, last: int, width: int) -> tuple[int, int]:
+    start = max(0, min(_start(first, last, width), len(text) - width))
     end = min(len(text), start + width)
     if start:
         start = next((i + 1 for i in range(start, min(start + _WORD_END, first)) if text[i].isspace()), start)
     if end < len(text):
         end = next((i for i in range(end, max(end - _WORD_END, last), -1) if text[i].isspace()), end)
-    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}", len(text) - (end - start)
+    return start, end
 
 
 def _closest(found: Sequence[TermMatch], width: int) -> tuple[int, int]:

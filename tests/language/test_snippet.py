@@ -30,6 +30,43 @@ def test_the_part_that_matches_is_shown_wherever_it_stands(filler: str, told: st
         assert told.strip(" 。") in around(text, query, 80)
 
 
+SENTENCES = [
+    ("The rent of the flat is 940 euros since May.", "how high is the rent?"),
+    ("Die Miete beträgt z.B. im Mai 940 Euro!", "Miete"),
+    ("El alquiler del piso sube a 940 euros.", "alquiler"),
+    ("Le loyer est de 940 euros depuis mai ?", "loyer"),
+    ("Плата за квартиру теперь 940 евро.", "квартира"),
+    ("房租从五月起是九百四十元。", "房租"),
+    ("家賃は五月から九万円です。", "家賃"),
+    ("집세는 오월부터 구십만 원이에요.", "집세"),
+    ("किराया मई से 940 यूरो है.", "किराया"),
+    ("الإيجار منذ مايو 940 يورو.", "الإيجار"),
+]
+
+
+@pytest.mark.parametrize(("told", "query"), SENTENCES)
+@pytest.mark.parametrize("width", [60, 100, 240])
+def test_an_excerpt_has_whole_sentences_around_the_match(told: str, query: str, width: int) -> None:
+    others = [
+        "We walked to the lake. ",
+        "今天天气很好。 ",
+        "Otto lives downstairs, he says! ",
+        "А потом мы пили чай.\n",
+    ]
+    for before in range(6):
+        said = [*(others * 2)[:before], f"{told} ", *others * 4]
+        text = "".join(said)
+        shown = around(text, query, width).strip("…")
+        assert told in shown
+        in_front, _, behind = text.partition(shown)
+        assert in_front.strip() in {"".join(said[:count]).strip() for count in range(len(said))}
+        assert behind.strip() in {"".join(said[count:]).strip() for count in range(len(said) + 1)}
+
+
+def test_a_sentence_that_is_longer_than_an_excerpt_is_cut_around_the_match() -> None:
+    assert "the rent is 940" in around(f"It rains. {'so ' * 60}the rent is 940 {'and ' * 60}.", "rent", 60)
+
+
 def test_where_most_words_stand_together_wins_over_where_one_stands_often() -> None:
     text = "kettle " * 50 + "x " * 200 + "the blue kettle leaks at night " + "y " * 200
     assert "blue kettle leaks" in around(text, "blue kettle leaking", 60)

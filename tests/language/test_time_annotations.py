@@ -115,6 +115,60 @@ def test_what_is_not_certain_or_needs_no_date_is_left_alone(text: str) -> None:
     assert with_dates(text, MONDAY) == text
 
 
+JANUARY = datetime(2025, 1, 14, 12)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "We will go to Norway in July [2025].", "I'd like to repeat the hike we did in July [2024].", "We moved in July [2024] and will paint the flat.",
+        "I'm flexible, but I'm thinking of going in July [2025] or August [2025].", "Can you tell me where I can swim as soon as in May [2025]?",
+        "Wir wollen im Juli [2025] nach Norwegen.", "Im Juli [2024] waren wir in Norwegen.", "Vamos a Noruega en julio [2025].",
+        "Andremo in Norvegia a luglio [2025].", "Vamos à Noruega em julho [2025].",
+        "В июле [2025] поедем в Норвегию.", "我们七月 [2025]要去挪威。", "7月 [2025]にノルウェーへ行く予定です。", "7월 [2025]에 노르웨이에 갈 거예요.",
+    ],
+)  # fmt: skip
+def test_a_month_alone_is_the_last_one_of_what_is_over_and_the_next_one_of_what_is_to_come(expected: str) -> None:
+    assert with_dates(ADDITION.sub("", expected), JANUARY) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I want to write about our trip to Norway in July.", "We should look at the sales in July.", "I must thank Otto for the help in July.",
+        "Ich werde über die Reise im Juli schreiben.", "Im Juli sind wir nach Norwegen gefahren.", "Quiero escribir sobre mi viaje en julio.",
+        "Je dois payer la facture en juillet.", "Devo descrivere il viaggio a luglio.", "Preciso falar da nossa viagem em julho.",
+        "Хочу написать про нашу поездку в июле.", "我要打印七月的照片。", "7月の写真を印刷してください。", "7월의 사진을 인쇄해 주세요.",
+    ],
+)  # fmt: skip
+def test_a_month_of_something_that_is_only_mentioned_has_no_year(text: str) -> None:
+    assert with_dates(text, JANUARY) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Last weekend I ran a race on Saturday, 12 March.", "I ran last weekend. It was on Saturday, 12 March.", "last week (3 January 2025)",
+        "Letztes Wochenende, am Samstag, dem 12. März, lief ich.", "El fin de semana pasado, el sábado 12 de marzo, corrí.",
+        "Yesterday, 2025-01-13, it rained.", "The weekend before last, on 4 January 2025, it snowed.",
+    ],
+)  # fmt: skip
+def test_a_phrase_beside_its_date_gets_no_other(text: str) -> None:
+    assert with_dates(text, JANUARY) == text
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        "Yesterday [13 January 2025] I booked flights for 2 February.",
+        "Last week [6–12 January 2025] I booked flights for 2 February.",
+        "I went to a retreat last year [2024] in November.",
+    ],
+)
+def test_a_date_of_something_else_near_by_takes_no_date_away(expected: str) -> None:
+    assert with_dates(ADDITION.sub("", expected), JANUARY) == expected
+
+
 def test_a_weekday_of_the_same_week_that_has_passed_has_two_readings() -> None:
     assert with_dates("last Tuesday it rained", THURSDAY) == "last Tuesday [10 or 17 March 2026] it rained"
     assert with_dates("next Tuesday", THURSDAY) == "next Tuesday [24 March 2026]"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.ours import until_indexed
 from mcp_memory.core.types import NewTurn, Role, TurnHit
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS
 from mcp_memory.service.memory import Memory, open_memory
@@ -54,6 +55,19 @@ async def test_context_counts_more_for_a_short_turn_than_for_a_long_one(memory: 
     await say(memory, "c", "Nothing of it", "Nor here.")
     found = [hit.turn for hit in await hits(memory, "ferry") if hit.turn.role == "assistant"]
     assert [turn.session for turn in found] == ["a", "b"]
+
+
+@pytest.mark.parametrize("embedder", ["none", "bundled"])
+async def test_a_word_that_only_a_long_turn_has_finds_it(tmp_path: Path, embedder: str) -> None:
+    things = ["kettle", "bicycle", "curtain", "violin", "cellar", "orchard", "harbour", "lantern", "ladder", "blanket"]
+    long = " ".join(f"They showed us the {thing} of the {other}." for thing in things[:7] for other in things)
+    long = f"{long[:1500]} Then came the Zwölferhorn. {long[1500:]}"
+    async with open_memory(home=tmp_path, embedder=embedder, now=lambda: NOW) as memory:
+        await say(memory, "a", *(f"I said something about the {a} and the {b}." for a in things for b in things))
+        await say(memory, "b", "And the trip?", long)
+        await until_indexed(memory)
+        found = [hit.turn.content for hit in await hits(memory, "What did I say about the Zwölferhorn?")]
+    assert long in found
 
 
 async def test_context_ends_where_the_session_does(memory: Memory) -> None:

@@ -204,18 +204,18 @@ async def test_a_question_in_other_words_than_its_answer_is_not_denied(memory: M
     assert "Tilly can't have nuts" in dynamic
 
 
-def test_turns_stand_under_their_days_the_newest_first_and_within_a_day_as_they_were_said(hand: ByHand) -> None:
-    old, answer = talk(hand, "The boiler was repaired by Otto", "Otto repaired the boiler well?", session="a")
+def test_the_best_turn_comes_first_with_its_reply_though_another_is_newer(hand: ByHand) -> None:
+    told, noted = talk(hand, "Otto repaired the boiler in the cellar", "The boiler: noted.", session="a")
     hand.now += timedelta(days=3)
-    new, *_ = talk(hand, "The boiler was repaired by Ines", session="b")
-    lines = recall(hand, "Who repaired the boiler?").dynamic.splitlines()[1:-1]
+    other, *_ = talk(hand, "The cellar is damp", session="b")
+    lines = recall(hand, "Did Otto repair the boiler in the cellar?").dynamic.splitlines()[1:-1]
     assert [line.partition("]")[0] for line in lines] == [
-        "About this, newest day first:",
-        "2026-11-23:",
-        f"- [{new}",
-        "2026-11-20:",
-        f"- [{old}",
-        f"- [{answer} · assistant",
+        "About this:",
+        "20 November 2026:",
+        f"- [{told}",
+        f"- [{noted} · assistant",
+        "23 November:",
+        f"- [{other}",
     ]
 
 
@@ -306,6 +306,41 @@ def test_a_turn_whose_value_a_later_one_changed_says_until_when_it_held_and_come
     dynamic = recall(hand, "When does the shop open?").dynamic
     assert f"- [{old} · until 2026-11-29, see {new}] The opening" in dynamic
     assert dynamic.index(f"- [{new}") < dynamic.index(f"- [{old}")
+
+
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        ("Still no dairy for me, please", "Which cake without dairy could we bake?"),
+        ("乳製品はまだ食べられません", "乳製品のないケーキは？"),
+        ("Мой велосипед стоит в подвале", "Где велосипед?"),
+    ],
+)
+def test_a_sentence_that_the_user_repeats_is_shown_once_with_its_other_days(
+    hand: ByHand, said: str, question: str
+) -> None:
+    for session in "abc":
+        talk(hand, f"{said}.", session=session)
+        hand.now += timedelta(days=21)
+    dynamic = recall(hand, question).dynamic
+    assert dynamic.count(said) == 1
+    days = {"20 November", "11 December", "1 January 2027"}
+    assert sum(day in dynamic for day in days) == len(days)
+    assert " · also " in dynamic
+
+
+def test_many_days_of_a_repeated_sentence_are_counted(hand: ByHand) -> None:
+    for session in range(6):
+        talk(hand, "Please write the report in French", session=f"s{session}")
+        hand.now += timedelta(days=1)
+    assert " · also on 5 days, last " in recall(hand, "write the report").dynamic
+
+
+def test_what_only_an_assistant_repeats_or_what_differs_in_a_word_has_no_other_days(hand: ByHand) -> None:
+    for session, told in (("a", "Otto repairs the boiler of Ines"), ("b", "Ines repairs the boiler of Otto")):
+        talk(hand, told, "The boiler will be repaired soon.", session=session)
+        hand.now += timedelta(days=1)
+    assert " · also " not in recall(hand, "Who repairs the boiler?").dynamic
 
 
 def test_relative_dates_come_with_the_day_they_mean(hand: ByHand) -> None:

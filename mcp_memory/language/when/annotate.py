@@ -6,31 +6,30 @@
 
 Guarantees: the text is unchanged but for the additions (`ADDITION` removes them), and a second run adds nothing. A
 wrong date is worse than none, so ambiguous phrases get none: a weekday or month whose sentence does not show its
-direction, seasons, feasts, "a few weeks ago", "the last three months", times of the clock. Quotations, code, addresses
-and paths are left alone. Not supported: time zones of speakers, reported speech without quotation marks, a story in the
-present tense.
+direction, seasons, feasts, "a few weeks ago", "the last three months", times of the clock. Neither does a phrase whose
+date stands beside it ("last weekend, on Saturday, 12 March"), which may not be the date counted here. Quotations, code,
+addresses and paths are left alone. Not supported: time zones of speakers, reported speech without quotation marks, a
+story in the present tense.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from datetime import date, datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
+from mcp_memory.core.text import MONTHS, day_in_words
 from mcp_memory.language.when.intervals import local
 from mcp_memory.language.when.phrases import Phrase, Sentence, phrases_in, sentence_of
-from mcp_memory.language.when.relative import Meant, meant
+from mcp_memory.language.when.relative import Meant, is_to_come, meant, names_day
 from mcp_memory.language.when.vocabulary import (
     languages_of,
     without_overlaps,
 )
 from mcp_memory.language.words import languages_of as spoken_in
 
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_NAMES = "|".join(_MONTHS)
+_NAMES = "|".join(MONTHS)
 _FULL = rf"(?:(?:\d{{1,2}} )?(?:(?:{_NAMES}) )?\d{{4}}|\d{{4}}-\d\d(?:-\d\d)?)"
 _PART = rf"(?:\d{{1,2}}(?: (?:{_NAMES}))?(?: \d{{4}})?|\d{{4}}-\d\d-\d\d)"
 ADDITION = re.compile(rf" \[(?:about |~)?(?:{_PART}(?:–| – | or | / ))?{_FULL}\]")
@@ -79,46 +78,82 @@ _YEAR = re.compile(r"(?<!\d)(?:1[89]|2[01])\d\d(?!\d)")
 _POSSESSIVE = re.compile(r"['’]s\b")
 
 
+class _Dated(NamedTuple):
+    """A phrase with its place in the text and the days that it means, None if uncertain."""
+
+    start: int
+    end: int
+    phrase: Phrase
+    language: str
+    days: Meant | None
+
+
 def _additions(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
     """Yield where something is added, in order, and what."""
     readable = _LEFT_ALONE.sub(lambda match: "`" + " " * (len(match[0]) - 1), text)
     now = local(said_at)
     years = {int(year) for year in _YEAR.findall(readable)}
     japanese = "ja" in languages_of(readable)
+    found: list[_Dated] = []
     start = 0
     for end in (*(match.end() for match in _SENTENCE.finditer(readable)), len(readable)):
-        sentence, offset, start = readable[start:end], start, end
-        for phrase, language, days in _dated(sentence, now, japanese=japanese):
-            if days.only_year and years and days.first.year not in years:
-                continue  # it may tell of that year
-            place = offset + phrase.end
-            if possessive := _POSSESSIVE.match(text, place):
-                place = possessive.end()
-            yield place, f" [{_shown(days, english=language == 'en')}]"
+        found.extend(_dated(readable[start:end], start, now, japanese=japanese))
+        start = end
+    named = [one for one in found if names_day(one.phrase)]
+    for before, one in zip((None, *found), found, strict=False):
+        days = one.days
+        if days is None or _has_its_date(one, named, now) or _has_its_year(days, before, one.start):
+            continue
+        if days.only_year and years and days.first.year not in years:
+            continue  # it may tell of that year
+        possessive = _POSSESSIVE.match(text, one.end)
+        yield possessive.end() if possessive else one.end, f" [{_shown(days, english=one.language == 'en')}]"
 
 
-def _dated(sentence: str, now: datetime, *, japanese: bool) -> list[tuple[Phrase, str, Meant]]:
-    """Return what has a meaning, in order; where phrases overlap, that of the language that is likelier."""
+_BESIDE, _NEAR = 6, 60  # characters between phrases: for an apposition, and for two dates of one event
+
+
+def _has_its_date(one: _Dated, named: Sequence[_Dated], now: datetime) -> bool:
+    """Tell whether the text names the date of a phrase itself: "last weekend, on Saturday, 12 March".
+
+    "Yesterday" needs a date right beside it. For a weekend, week or weekday in the past, a past date near by is enough;
+    a future date may be that of a plan.
+    """
+    if names_day(one.phrase) or one.days is None or one.days.unit != "day":
+        return False
+    for other in named:
+        gap = max(other.start - one.end, one.start - other.end)
+        is_vague = one.days.first <= now.date() and "DAY" not in one.phrase.words and "AGO" not in one.phrase.words
+        if gap <= _BESIDE or (gap <= _NEAR and is_vague and not is_to_come(other.phrase, now.date())):
+            return True
+    return False
+
+
+def _has_its_year(days: Meant, before: _Dated | None, start: int) -> bool:
+    """Tell whether the phrase before names the year: "last year in November"."""
+    if before is None or before.days is None or before.days.unit != "year" or before.days.only_year:
+        return False
+    return days.only_year and start - before.end <= _BESIDE and days.first.year == before.days.first.year
+
+
+def _dated(sentence: str, offset: int, now: datetime, *, japanese: bool) -> list[_Dated]:
+    """Return the phrases in order; of overlapping phrases, the one of the likelier language."""
     languages = languages_of(sentence)
     if not languages:
         return []
     if japanese:
         languages = ["ja" if language == "zh" else language for language in languages]
     spoken = spoken_in(_WORD.findall(sentence))
-    found: list[tuple[Phrase, str, Meant | None]] = []
+    found: list[_Dated] = []
     for language in sorted(languages, key=lambda language: language not in spoken):
         phrases = phrases_in(sentence, language)
         cues = sentence_of(sentence, language) if phrases else None
         found.extend(
-            (phrase, language, _meant(phrase, cues, now))
+            _Dated(offset + phrase.start, offset + phrase.end, phrase, language, _meant(phrase, cues, now))
             for phrase in phrases
             if cues and (not spoken or language in spoken or _is_telling(phrase, language))
         )
-    return [
-        (phrase, language, days)
-        for phrase, language, days in without_overlaps(found, lambda one: (one[0].start, one[0].end))
-        if days
-    ]
+    return without_overlaps(found, lambda one: (one.start, one.end))
 
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -157,17 +192,13 @@ def _shown(days: Meant, *, english: bool) -> str:
         return f"{about}{first.year:04}"
     if days.unit == "month":
         return about + (
-            f"{_MONTHS[first.month - 1]} {first.year:04}" if english else f"{first.year:04}-{first.month:02}"
+            f"{MONTHS[first.month - 1]} {first.year:04}" if english else f"{first.year:04}-{first.month:02}"
         )
     if first == last:
-        return about + (_day(first) if english else first.isoformat())
+        return about + (day_in_words(first) if english else first.isoformat())
     if not english:
         return f"{first.isoformat()}{' / ' if days.either else ' – '}{last.isoformat()}"
     between = " or " if days.either else "–" if first.month == last.month else " – "
     if first.year != last.year:
-        return f"{_day(first)}{between}{_day(last)}"
-    return f"{first.day if first.month == last.month else _day(first)[:-5]}{between}{_day(last)}"
-
-
-def _day(day: date) -> str:
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year:04}"
+        return f"{day_in_words(first)}{between}{day_in_words(last)}"
+    return f"{first.day if first.month == last.month else day_in_words(first)[:-5]}{between}{day_in_words(last)}"

@@ -11,10 +11,11 @@ kept, so that "the last week of May" is never read as "last week".
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, cast
 
+from mcp_memory.language import pattern_of
 from mcp_memory.language.when.vocabulary import (
     ANCHORS,
     CLASS,
@@ -38,9 +39,15 @@ _AT_THE_BEGINNING = 12
 _CUT = re.compile(r"[,;:()，、；：（）]|\s[–—-]\s")
 
 
+_words = partial(pattern_of, "mcp_memory.language", "data/time_words.txt")
+
+
 class Sentence(NamedTuple):
     """A sentence of one language: its cues in order with their places, and the characters at which a clause ends."""
 
+    text: str
+    definite: list[int]
+    """Where "the", "my" and the like are."""
     cues: list[tuple[int, Direction]]
     cuts: list[int]
 
@@ -57,6 +64,14 @@ class Sentence(NamedTuple):
         before: list[Direction] = [shown for at, shown in inside if at < start]
         return before[-1] if before else next((shown for _, shown in inside), None)
 
+    def is_aside(self, start: int, end: int) -> bool:
+        """Tell whether a date may belong to a noun instead of the verb: "write about our trip in July", "七月的照片".
+
+        The time of such a noun may be past although the verb is in the future.
+        """
+        cue = max((at for at, _ in self.cues if at < start), default=start)
+        return any(cue < at < start for at in self.definite) or _words("of_it").match(self.text, end) is not None
+
     def has(self, direction: Direction, start: int, end: int) -> bool:
         """Tell whether any cue outside the place from `start` to `end` shows this direction."""
         return any(shown == direction and not start <= at < end for at, shown in self.cues)
@@ -67,7 +82,8 @@ def sentence_of(text: str, language: str) -> Sentence:
     cues: list[tuple[int, Direction]] = [
         (match.start(), cast("Direction", match.lastgroup)) for match in _cues(language).finditer(text)
     ]
-    return Sentence(cues[:_MOST], [match.start() for match in _CUT.finditer(text)][:_MOST])
+    definite = [match.start() for match in _definite(language).finditer(text)][:_MOST]
+    return Sentence(text, definite, cues[:_MOST], [match.start() for match in _CUT.finditer(text)][:_MOST])
 
 
 @cache
@@ -76,6 +92,11 @@ def _cues(language: str) -> re.Pattern[str]:
     edge = r"\b" if words.spaced else ""
     groups = "|".join(f"(?P<{name}>{words.cues[name]})" for name in ("habit", "unsure", "future", "past"))
     return re.compile(f"{edge}(?:{groups}){edge}", re.IGNORECASE)
+
+
+@cache
+def _definite(language: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{lexicon(language).cues.get('definite', '(?!)')})\b", re.IGNORECASE)
 
 
 class Phrase(NamedTuple):

@@ -338,12 +338,35 @@ def _date(year: int, month: int, day: int) -> date | None:
         return None
 
 
+_SOON = 3
+"""Months. People who mean a month of last year say so if the same month comes this soon."""
+
+
+def names_day(phrase: Phrase) -> bool:
+    """Tell whether a phrase names a calendar day: 12 March, 2026-03-12."""
+    words = phrase.words
+    return "DATE" in words or ("MONTH" in words and not words.keys().isdisjoint(("NUM", "ORD", "NTH")))
+
+
+def is_to_come(phrase: Phrase, today: date) -> bool:
+    """Tell whether the nearest such calendar day is in the future. A day with its weekday counts as past."""
+    words = phrase.words
+    if "DATE" in words:
+        return words["DATE"] > today
+    if "WEEKDAY" in words:
+        return False
+    number: int = next(words[name] for name in ("NUM", "ORD", "NTH") if name in words)
+    years = [words["YEAR"]] if "YEAR" in words else [today.year - 1, today.year, today.year + 1]
+    days = [day for year in years if (day := _date(year, words["MONTH"], number))]
+    return min(days, key=lambda day: abs(day - today), default=today) > today
+
+
 def _bare_month(context: Context) -> Meant | None:
     """In May, with a cue: the one before or after, or this one."""
-    month, today = context.words["MONTH"], context.today
+    phrase, month, today = context.phrase, context.words["MONTH"], context.today
     ahead = (month - today.month) % 12
     match context.direction:
-        case "future" if ahead <= 8:
+        case "future" if ahead <= _SOON or (ahead <= 8 and not context.sentence.is_aside(phrase.start, phrase.end)):
             return _in_year(today.year + (month < today.month), month)
         case "past" if ahead == 0 or ahead >= 4:
             return _in_year(today.year - (month > today.month), month)

@@ -8,6 +8,7 @@ is one file:
     EDGE 0 1/3: early, beginning of     a value of several parts; `-` is none
     shape: EDGE DASH? MAY               a pattern of this language alone (see below)
     cue past: was|were|had              a regular expression; several lines are alternatives
+    cue definite: the|my                words that make a noun one that is known already
     ordinals: st, nd                    endings of numbers in digits
     spaced: no                          words are not separated by spaces
     form MONTH: (\d{1,2})月             without spaces: the pattern of a number with its mark

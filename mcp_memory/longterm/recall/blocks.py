@@ -9,8 +9,8 @@ conversation by confidence alone.
 
 Both blocks together fit the budget, counted exactly. `left_out` lists relevant rows that did not fit. Closed or
 forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
-evidence, and a turn whose statement was replaced is marked. `recalled` explains a recall: which rows it shows for a
-question, and why it leaves others out.
+evidence, and a turn whose statement was replaced is marked. `layout` decides what fits and in which order. `recalled`
+explains a recall: which rows it shows for a question, and why it leaves others out.
 
 A program that puts text before every prompt must not get in the way of those that need none: where the memory is
 unlikely to know (`search.known`), `automatic` brings nothing, while an explicit recall shows the closest there is. A
@@ -35,7 +35,8 @@ from mcp_memory.longterm.recall.dynamic import (
     last_conversation,
     top_by_confidence,
 )
-from mcp_memory.longterm.recall.lines import Group, RecallLine, is_shown_in, statement_line
+from mcp_memory.longterm.recall.layout import fit
+from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.recall.relevance import NEAR, WeighedRow, recall_query, weigh_rows
 from mcp_memory.longterm.search.known import judge_question
 from mcp_memory.longterm.search.pages import current
@@ -54,21 +55,6 @@ _STABLE_SHARE = 0.25  # of the budget: with 0.4 recall of 600 tokens brings 2 po
 _EXCHANGES = 3
 _LAST_TURNS = 60  # searched for them: an agent may say a lot between two turns of the user
 _IN_CONTEXT = 1_000  # turns of a session that its context may hold
-_HEADINGS: dict[Group, str] = {
-    "scene": "",
-    "fact": "",
-    "atom": "",
-    "rule": "Rules the user stated; follow those that apply:",
-    "turn": "About this, newest day first:",
-    "output": "",
-    "end": "",
-    "maybe": "Said earlier, may matter here; newest day first:",
-    "unsure": "Closest, unsure, newest day first:",
-}
-"""The parts of the dynamic block in their order, each with the line above it."""
-_SAID: tuple[Group, ...] = ("turn", "maybe", "unsure")
-_UNSURE: tuple[Group, ...] = ("maybe", "unsure")
-_LEAST_TOKENS = 30  # with fewer left, no further line is tried
 
 
 def bundle(desk: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
@@ -80,9 +66,9 @@ def bundle(desk: SearchContext, question: str, *, session: str | None, counter: 
     judgement = judge_question(desk, question)
     if question.strip() or context:
         lines = dynamic_lines(desk, question, context, known=stable, judgement=judgement)
-        dynamic, left_out = _fitted(lines, counter, left)
+        dynamic, left_out = fit(lines, counter, left)
     else:
-        dynamic, _ = _fitted(top_by_confidence(desk, known=stable), counter, left)
+        dynamic, _ = fit(top_by_confidence(desk, known=stable), counter, left)
         left_out = []  # nothing was asked, so nothing is missing
     tokens = sum(counter.count(block) for block in (stable, dynamic) if block)
     known = judgement.known if judgement else None
@@ -104,7 +90,7 @@ def automatic(
     """
     lines = automatic_lines(desk, question, known=known, there=_in_context(desk, session))
     told_before = set(known.splitlines())
-    dynamic, left_out = _fitted((line for line in lines if line.text not in told_before), counter, budget)
+    dynamic, left_out = fit((line for line in lines if line.text not in told_before), counter, budget)
     return Bundle(stable="", dynamic=dynamic, tokens=counter.count(dynamic) if dynamic else 0, left_out=left_out)
 
 
@@ -214,61 +200,7 @@ def _most(count: int, fits: Callable[[int], bool]) -> int:
     return few
 
 
-# --- the dynamic block ------------------------------------------------------------------------------
-
-
-def _fitted(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
-    """Return the block of the lines that fit, in their order, and the ids of relevant lines that did not.
-
-    Unsure lines are read until the budget is used up.
-    """
-    taken: list[RecallLine] = []
-    left_out: list[str] = []
-    headings: set[str] = set()
-    room = budget - counter.count(recall_block("", part="dynamic"))
-    for line in lines:
-        is_sure = line.group not in _UNSURE
-        if line.is_suspect:
-            left_out += [line.id] * is_sure
-            continue
-        if not is_sure and room < _LEAST_TOKENS:
-            break
-        above = [heading for heading in _above(line) if heading not in headings]
-        cost = counter.count("".join(f"{text}\n" for text in [*above, line.text]))
-        if cost <= room:
-            taken.append(line)
-            headings.update(above)
-            room -= cost
-        elif is_sure:
-            left_out.append(line.id)
-    while taken and not counter.fits(_dynamic(taken), budget):
-        left_out.append(taken.pop().id)  # lines may count a token more together than apart
-    return _dynamic(taken), list(dict.fromkeys(left_out))
-
-
-def _above(line: RecallLine) -> list[str]:
-    """Return the headings above a line: that of its part, and its day."""
-    heading = _HEADINGS[line.group]
-    return [*([heading] if heading else []), *([f"{line.day:%Y-%m-%d}:"] if line.group in _SAID else [])]
-
-
-def _dynamic(lines: Sequence[RecallLine]) -> str:
-    shown: list[str] = []
-    for group, heading in _HEADINGS.items():
-        part = [line for line in lines if line.group == group]
-        if part and heading:
-            shown.append(heading)
-        shown += _by_day(part) if group in _SAID else [line.text for line in part]
-    return recall_block("\n".join(shown), part="dynamic") if shown else ""
-
-
-def _by_day(lines: Sequence[RecallLine]) -> Iterator[str]:
-    """Yield the turns by day, the newest day first; within a day the oldest first."""
-    days = sorted({line.day for line in lines if line.day}, reverse=True)
-    for day in days:
-        yield f"{day:%Y-%m-%d}:"
-        yield from (line.text for line in sorted((one for one in lines if one.day == day), key=lambda one: one.place))
-
+# --- explained ----------------------------------------------------------------------------------------
 
 _LOOKED_AT = 15
 _TEXT = 160

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from datetime import date
 from heapq import merge
 from itertools import chain, zip_longest
 from typing import TypeVar
@@ -242,17 +243,18 @@ def _lines(
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not is_shown_in(atom, known)]
     speakers = speakers_of(desk.store, desk.space, ranked)
-    about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
+    (about, unsure), repeated = _distinct(desk, list(found.turns), list(found.unsure))
     replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
     about, unsure = promoted(about, unsure, {**maybe, **replaced})
-    notes = {old: f"until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
     ended = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
-    notes |= {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
+    notes = {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
     notes |= rules.notes
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
     verbatim = [
         line if line.id in found.sure else replace(line, group=reach.unsure)
-        for line in of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes)
+        for line in of_turns(
+            about, words=words, widths=widths, group=reach.certain, notes=notes, newer=replaced, repeated=repeated
+        )
     ]
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
@@ -261,7 +263,10 @@ def _lines(
     stated = [of_atom(atom, speakers.get(atom.id)) for atom in ranked]
 
     def of_unsure(turns: Iterable[Turn]) -> Iterator[RecallLine]:
-        return of_turns(list(turns), words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
+        return of_turns(
+            list(turns), words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes, newer=replaced,
+            repeated=repeated,
+        )  # fmt: skip
 
     def is_near(row: Turn | RecallLine) -> bool:
         return weight.get(row.id, 0.0) >= NEAR
@@ -296,12 +301,14 @@ def _rank(desk: SearchContext, atom: Atom, row: WeighedRow) -> float:
 
 _WORD = re.compile(r"\w+")
 _COMPARED = 1_500  # characters
+_SENTENCE = 10  # characters; a shorter turn such as "Tuesday." may answer different questions
 
 
-def _distinct(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[Turn], ...]:
+def _distinct(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[list[Turn]], dict[str, set[date]]]:
     """Return the turns of the groups without small talk and near-duplicates of earlier ones.
 
-    Of a user's turn and the assistant's echo of it, the user's is kept, whichever was found first.
+    Of a user's turn and the assistant's echo of it, the user's is kept, whichever was found first. The second value
+    maps the id of a user's turn to the other days on which they said the same words.
     """
     ids = [id for group in groups for id in group]
     turns = {turn.id: turn for turn in desk.store.turns(desk.space, ids)}
@@ -317,7 +324,21 @@ def _distinct(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[Turn], 
         if turn.role == "assistant" and before is not None and turns[before].role == "user":
             id = before if _says_no_more(words[id], words[before]) else id
         kept.setdefault(id)
-    return tuple([turns[id] for id in group if id in kept] for group in groups)
+    return [[turns[id] for id in group if id in kept] for group in groups], _repeated(turns.values())
+
+
+def _repeated(turns: Collection[Turn]) -> dict[str, set[date]]:
+    """Return the other days on which the user said the same words, in the same order, by the ids of the turns."""
+    words = {
+        turn.id: " ".join(_WORD.findall(fold(turn.content)))
+        for turn in turns
+        if turn.role == "user" and not turn.name and len(turn.content) <= _COMPARED
+    }
+    days: dict[str, set[date]] = {}
+    for turn in turns:
+        if len(words.get(turn.id, "")) >= _SENTENCE:
+            days.setdefault(words[turn.id], set()).add(turn.said_at.date())
+    return {turn.id: days.get(words.get(turn.id, ""), set()) - {turn.said_at.date()} for turn in turns}
 
 
 def _small_talk(desk: SearchContext, turns: Sequence[Turn]) -> set[str]:

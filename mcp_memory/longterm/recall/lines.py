@@ -5,7 +5,7 @@ Secrets are masked and relative dates resolved. `sound` marks the lines that rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import date
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from mcp_memory.core.secrets.masking import mask
-from mcp_memory.core.text import one_line, without_bullet
+from mcp_memory.core.text import day_in_words, one_line, without_bullet
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import fold
@@ -51,11 +51,15 @@ class RecallLine:
     """The day of a turn; None for other rows."""
     is_suspect: bool = False
     """It looks like an attack and is not shown; its id is listed among those left out."""
-    place: tuple[str, int] = ("", 0)
-    """When a turn was said, and its position in its session, to sort the turns of a day."""
+    session: str = ""
+    position: int = 0
+    """Of a turn, in its session."""
+    newer: str | None = None
+    """The id of the turn that replaced the value of this one."""
 
 
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
+_DAYS = 3  # on which a user said the same, that are named
 
 
 def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
@@ -137,17 +141,36 @@ def of_turns(
     widths: Sequence[int],
     group: Group = "turn",
     notes: Mapping[str, str] = MappingProxyType({}),
+    newer: Mapping[str, Turn] = MappingProxyType({}),
+    repeated: Mapping[str, Collection[date]] = MappingProxyType({}),
 ) -> Iterator[RecallLine]:
     """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
 
-    `notes` are remarks on turns by id, such as that a later one changed the value.
+    All mappings are by the ids of turns: `notes` are remarks, `newer` the later turns that replaced a value, `repeated`
+    the other days on which the user said the same.
     """
     from mcp_memory.language.when.annotate import with_dates
 
     for turn, width in zip(turns, chain(widths, repeat(widths[-1])), strict=False):
         said = _around(turn.content, words, width)
         dated = with_dates(said, turn.said_at) if turn.role == "user" else said
-        yield _said(turn, group, f"{_head(turn.id, _speaker(turn), notes.get(turn.id))} {dated}")
+        change = newer.get(turn.id)
+        until = f"until {change.said_at:%Y-%m-%d}, see {change.id}" if change else None
+        also = _also(turn.said_at.date(), repeated.get(turn.id, ()))
+        head = _head(turn.id, _speaker(turn), notes.get(turn.id) or until, also)
+        line = _said(turn, group, f"{head} {dated}")
+        yield replace(line, newer=change.id) if change else line
+
+
+def _also(day: date, others: Collection[date]) -> str:
+    """Return a note on other days, such as `also 3 May, 9 May`; years are shown where they differ from that of `day`.
+
+    Of many days it counts all and names the last.
+    """
+    if not others:
+        return ""
+    last = [day_in_words(other, after=day) for other in sorted(others)[-_DAYS:]]
+    return f"also {', '.join(last)}" if len(others) <= _DAYS else f"also on {len(others)} days, last {last[-1]}"
 
 
 def of_rule(turn: Turn, width: int) -> RecallLine | None:
@@ -163,10 +186,10 @@ def of_rule(turn: Turn, width: int) -> RecallLine | None:
 
 
 def _said(turn: Turn, group: Group, text: str) -> RecallLine:
-    place = (turn.said_at.isoformat(), turn.position)
     return RecallLine(
-        group=group, id=turn.id, text=text, source=source_of_turn(turn), day=turn.said_at.date(), place=place
-    )
+        group=group, id=turn.id, text=text, source=source_of_turn(turn), day=turn.said_at.date(),
+        session=turn.session, position=turn.position,
+    )  # fmt: skip
 
 
 def _speaker(turn: Turn) -> str:

@@ -5,8 +5,9 @@
               sessions have them. It counts more for shorter turns: a short turn depends on its context,
               a long one is obscured by it
     related   the same as `words` for related words, weighted by the square of their similarity
-    meaning   the cosine, scaled between those of the last and the first of the nearest rows. The fewer of the
-              question's words any turn has, the more the cosine by the encoder alone counts instead
+    meaning   the cosine, scaled between those of the last and the first of the nearest rows, and less if even the
+              first is low: noise is no meaning. The fewer of the question's words any turn has, the more the cosine
+              by the encoder alone counts instead
     beside    the meaning of the turn before or after, whichever is nearer
     reply     the turn before ends with a question that matches, so this one is the answer
     tells     it does not end with a question
@@ -75,8 +76,8 @@ WEIGHTS = Weights(
 )
 
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
-_FULL_MATCH = 1.4  # BM25's factor of a word in a row of a quarter of the mean length; of atoms, all as long, 1
-_COVERAGE = 0.7
+_LONGEST = 2.5  # times the mean length
+_FULL_MEANING = 0.6  # cosine of a row that surely means the same
 _LACKING = 0.5  # least weight of the encoder alone for which it is asked
 _REACH = 5  # turns before and after that are context
 _SHORT = 300  # bytes
@@ -108,8 +109,8 @@ def of_atoms(question: ParsedQuery, postings: Sequence[Posting], near: Near, *, 
     rows = _all_of([*(hit.at for hit in hits.values()), *(ids for ids, _ in near)])
     signals = np.zeros((len(rows), len(SIGNALS)))
     norms = _norms(np.ones(len(rows)), 1.0)
-    words = _words(question, hits, rows, norms)
-    for name, scores in _alone(question, hits, near, rows, norms, words, full=_rarity_of_all(question, hits)).items():
+    words, share = _words(question, hits, rows, norms)
+    for name, scores in _alone(question, hits, near, rows, norms, words * share).items():
         signals[:, SIGNALS.index(name)] = scores
     return ScoredRows(rows=rows, signals=signals)
 
@@ -140,20 +141,19 @@ def of_turns(
     found = _found(read, rows)
     hits = _hits(postings, found, totals)
     said = _all_of([hit.at for hit in hits.values()])
-    words = _words(question, hits, said, _norms(found.sizes[said], totals.mean_size))
-    full = _FULL_MATCH * _rarity_of_all(question, hits)
-    lacking = (1 - _covered(words, full=full)) ** 2
+    words, share = _words(question, hits, said, _norms(found.sizes[said], totals.mean_size))
+    lacking = 1 - share
     sense = by_encoder() if lacking >= _LACKING else ()
     more = _all_of([rows, *(nearest for nearest, _ in sense)])
     if len(more) > len(rows):
         rows, found = more, _found(read, more)
         hits = _hits(postings, found, totals)
         said = _all_of([hit.at for hit in hits.values()])
-        words = _words(question, hits, said, _norms(found.sizes[said], totals.mean_size))  # read again as well
+        words, share = _words(question, hits, said, _norms(found.sizes[said], totals.mean_size))  # read again as well
     near, sense = ([_known(found, *one) for one in some] for some in (near, sense))
     met = _all_of([said, *(at for at, _ in (*near, *sense))])
     norms = _norms(found.sizes[met], totals.mean_size)
-    alone = _alone(question, hits, near, met, norms, _spread(words, said, met), full=full)
+    alone = _alone(question, hits, near, met, norms, _spread(words * share, said, met))
     for at, cosines in sense:
         index = np.searchsorted(met, at)
         before = alone["meaning"][index]
@@ -194,10 +194,8 @@ def _alone(
     at: NDArray[np.int64],
     norms: NDArray[np.float64],
     words: NDArray[np.float64],
-    *,
-    full: float,
 ) -> dict[str, NDArray[np.float64]]:
-    """Return words, related and meaning of the rows `at`. `norms` are of their lengths, `words` their BM25."""
+    """Return words, related and meaning of the rows `at`. `norms` are of their lengths."""
     import numpy as np
 
     related, meaning = (np.zeros(len(at)) for _ in range(2))
@@ -212,25 +210,28 @@ def _alone(
     for rows, cosines in near:
         index = np.searchsorted(at, rows)
         meaning[index] = np.maximum(meaning[index], _standing(cosines))
-    return {
-        "words": _relative(words, full=full),
-        "related": _relative(related),
-        "meaning": meaning,
-    }
+    return {"words": words, "related": _relative(related), "meaning": meaning}
 
 
 def _words(
     question: ParsedQuery, hits: Mapping[str, _TermHit], at: NDArray[np.int64], norms: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return BM25 of the question's words in the rows `at`."""
+) -> tuple[NDArray[np.float64], float]:
+    """Return BM25 of the question's words in the rows `at`, as shares of the best, and the share of the question's
+    words that the best row has, a rare word counting more.
+
+    If a question shares no rare word with its answer, the best row by words has only a common one: as the best it would
+    count as much as a row that has them all, and hide the rows that are near by meaning. So callers multiply the two.
+    """
     import numpy as np
 
-    words = np.zeros(len(at))
-    for word in question.words:
-        if word in hits:
-            index, scores = _bm25(hits[word], at, norms)
-            words[index] += scores
-    return words
+    words, rarities = np.zeros(len(at)), np.zeros(len(at))
+    known = [hits[word] for word in question.words if word in hits]
+    for hit in known:
+        index, scores = _bm25(hit, at, norms)
+        words[index] += scores
+        rarities[index] += hit.rarity
+    full = _of_all([hit.rarity for hit in known], question)
+    return _relative(words), float(rarities[np.argmax(words)]) / full if full > 0 else 0.0
 
 
 def _bm25(
@@ -248,18 +249,21 @@ def rarity(documents: int, total: int) -> float:
 
 
 def _norms(sizes: NDArray[Any], mean: float) -> NDArray[np.float64]:
-    """BM25's measure of length: how often a term must stand in a row to count by half."""
-    return _K1 * (1 - _B + _B * sizes / max(mean, 1.0))
+    """BM25's measure of length: how often a term must occur in a row to count by half.
+
+    A row much longer than the mean counts as its best passage would, or a word that only it has would not find it.
+    """
+    import numpy as np
+
+    return _K1 * (1 - _B + _B * np.minimum(sizes / max(mean, 1.0), _LONGEST))
 
 
 def _standing(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 1 for the first and 0 for the last of descending cosines; all are first where they are one."""
-    spread = cosines[0] - cosines[-1] if len(cosines) else 0.0
-    return (cosines - cosines[-1]) / spread if spread > 0 else cosines * 0 + 1
-
-
-def _rarity_of_all(question: ParsedQuery, hits: Mapping[str, _TermHit]) -> float:
-    return _of_all([hits[word].rarity for word in question.words if word in hits], question)
+    """Scale descending cosines: 0 for the last, 1 for the first, less if even the first is far from a full match."""
+    if not len(cosines):
+        return cosines
+    spread, best = cosines[0] - cosines[-1], max(0.0, min(1.0, cosines[0] / _FULL_MEANING))
+    return best * ((cosines - cosines[-1]) / spread if spread > 0 else cosines * 0 + 1)
 
 
 def _of_all(rarities: Sequence[float], question: ParsedQuery) -> float:
@@ -267,21 +271,10 @@ def _of_all(rarities: Sequence[float], question: ParsedQuery) -> float:
     return sum(rarities) / len(rarities) * max(len(rarities), question.length) if rarities else 0.0
 
 
-def _relative(scores: NDArray[np.float64], *, full: float = 0.0) -> NDArray[np.float64]:
-    """Return the scores as shares of the best one, less where even that is far from a `full` match.
-
-    If a question shares no rare word with its answer, the best row by words has only a common one: as the best it would
-    count as much as a row that has them all, and hide the rows that are near by meaning.
-    """
+def _relative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the scores as shares of the best one."""
     best = scores.max(initial=0.0)
-    if best <= 0:
-        return scores
-    return scores / best * (_covered(scores, full=full) ** _COVERAGE if full > 0 else 1.0)
-
-
-def _covered(scores: NDArray[np.float64], *, full: float) -> float:
-    """Return how near the best score comes to a `full` match, from 0 to 1."""
-    return min(1.0, float(scores.max(initial=0.0)) / full) if full > 0 else 0.0
+    return scores / best if best > 0 else scores
 
 
 # --- features of its context ------------------------------------------------------------------------
@@ -348,8 +341,8 @@ def _context(
 ) -> NDArray[np.float64]:
     """BM25 over a soft window around each place: a turn k away counts 1 / (1 + k/2), its length too.
 
-    As shares of the best, like the words of the row itself. `hits` are places in `found`, `places` are in `turns`.
-    `sessions` is the number of all sessions.
+    As shares of the best, times the share of the question that it has, like the words of the row itself. `hits` are
+    places in `found`, `places` are in `turns`. `sessions` is the number of all sessions.
     """
     import numpy as np
 
@@ -366,7 +359,8 @@ def _context(
     norms = _norms(lengths, float(lengths.mean()))
     rarities = np.array([_session_rarity(len(_distinct(found.sessions[hit.at])), sessions) for hit in known])
     scores = rarities @ (heard * (_K1 + 1) / (heard + norms))
-    return _relative(scores, full=_FULL_MATCH * _of_all(rarities.tolist(), question))
+    share = (rarities @ np.minimum(heard, 1)).max() / _of_all(rarities.tolist(), question)
+    return _relative(scores) * share
 
 
 def _window_sizes(turns: TurnMetadata, places: NDArray[np.int64]) -> NDArray[np.float64]:

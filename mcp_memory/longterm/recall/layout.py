@@ -1,0 +1,153 @@
+"""The dynamic block of a recall: which lines fit a budget, in which order, under which headings.
+
+Lines come in order of priority. Verbatim turns keep it, the best one first, each in its exchange: a question comes
+before its answer and a reply after what it replies to, if both are shown. A turn whose value a later one replaced
+follows that one, so that a reader never meets the old value first.
+
+Dates stand above the turns of one day that follow each other, the year where it changes: `12 March 2026:`, then
+`10 March:`. A full date on each line, or above each exchange, costs so many tokens that less of the evidence fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from itertools import chain
+
+from mcp_memory.core.text import day_in_words
+from mcp_memory.core.token_counts import TokenCounter
+from mcp_memory.longterm.recall.lines import Group, RecallLine
+from mcp_memory.longterm.turns import recall_block
+
+__all__ = ["fit", "layout"]
+
+_HEADINGS: dict[Group, str] = {
+    "end": "",
+    "scene": "",
+    "fact": "",
+    "atom": "",
+    "turn": "About this:",
+    "output": "",
+    "maybe": "Said earlier, may matter here:",
+    "rule": "Rules the user stated; follow those that apply:",
+    "unsure": "Closest, unsure:",
+}
+"""The parts of the dynamic block in their order, each with the line above it."""
+_VERBATIM: tuple[Group, ...] = ("turn", "maybe", "unsure")
+_UNSURE: tuple[Group, ...] = ("maybe", "unsure")
+_LEAST_TOKENS = 30  # with fewer left, no further line is tried
+
+
+def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
+    """Return the block of the lines that fit `budget` tokens, and the ids of relevant lines that did not.
+
+    Lines are read in order of priority, unsure ones until the budget is used up. An outdated turn is shown only
+    together with the newer one.
+    """
+    taken: list[RecallLine] = []
+    shown: set[str | None] = {None}
+    left_out: list[str] = []
+    costs: dict[str, int] = {}
+
+    def cost(text: str) -> int:
+        if text not in costs:
+            costs[text] = counter.count(f"{text}\n")
+        return costs[text]
+
+    room = left = budget - counter.count(recall_block("", part="dynamic"))
+    for line in _newer_first(lines):
+        is_sure = line.group not in _UNSURE
+        if line.is_suspect:
+            left_out += [line.id] * is_sure
+            continue
+        if not is_sure and left < _LEAST_TOKENS:
+            break
+        fits = line.newer in shown and cost(line.text) <= left
+        if fits and (total := sum(map(cost, layout([*taken, line])))) <= room:
+            taken.append(line)
+            shown.add(line.id)
+            left = room - total
+        elif is_sure:
+            left_out.append(line.id)
+    while taken and not counter.fits(_block(taken), budget):
+        left_out.append(taken.pop().id)  # lines may count a token more together than apart
+    return _block(taken), list(dict.fromkeys(left_out))
+
+
+def _newer_first(lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
+    """Yield the lines in their order, but outdated turns after the newer ones."""
+    seen: set[str | None] = {None}
+    waiting: dict[str | None, list[RecallLine]] = {}
+    for line in lines:
+        if line.newer not in seen:
+            waiting.setdefault(line.newer, []).append(line)
+            continue
+        ready = [line]
+        for each in ready:
+            seen.add(each.id)
+            yield each
+            ready += waiting.pop(each.id, [])
+    yield from chain.from_iterable(waiting.values())
+
+
+def _block(lines: Sequence[RecallLine]) -> str:
+    return recall_block("\n".join(layout(lines)), part="dynamic") if lines else ""
+
+
+def layout(lines: Sequence[RecallLine]) -> Iterator[str]:
+    """Yield the texts of the lines, part by part, with headings and dates."""
+    verbatim = _by_exchange([line for line in lines if line.group in _VERBATIM])
+    last: date | None = None
+    for group, heading in _HEADINGS.items():
+        part = verbatim.get(group, []) if group in _VERBATIM else [line for line in lines if line.group == group]
+        if part and heading:
+            yield heading
+        is_first = True
+        for line in part:
+            if group in _VERBATIM and line.day and (is_first or line.day != last):
+                yield f"{day_in_words(line.day, after=last)}:"
+                last, is_first = line.day, False
+            yield line.text
+
+
+# --- the order of turns -----------------------------------------------------------------------------
+
+
+def _by_exchange(lines: Sequence[RecallLine]) -> dict[Group, list[RecallLine]]:
+    """Return the turns of each part, best exchange first; an exchange is in the part of its best turn."""
+    by_id = {line.id: line for line in lines}
+    current = {(line.session, line.position): line for line in lines if line.newer not in by_id}
+    outdated: dict[str, list[RecallLine]] = {}
+    for line in lines:
+        if line.newer in by_id:
+            outdated.setdefault(line.newer, []).append(line)
+    parts: dict[Group, list[RecallLine]] = {}
+    placed: set[str] = set()
+    for line in sorted(lines, key=lambda line: _VERBATIM.index(line.group)):
+        if line.id in placed:
+            continue
+        exchange = [turn for turn in _exchange(_newest(line, by_id), current) if turn.id not in placed]
+        for turn in exchange:  # grows meanwhile: an outdated turn may have replaced an older one
+            exchange += outdated.get(turn.id, [])
+        placed.update(turn.id for turn in exchange)
+        parts.setdefault(line.group, []).extend(exchange)
+    return parts
+
+
+def _newest(line: RecallLine, by_id: Mapping[str, RecallLine]) -> RecallLine:
+    """Return the turn with the current value of what a turn says."""
+    while line.newer is not None and line.newer in by_id:
+        line = by_id[line.newer]
+    return line
+
+
+def _exchange(line: RecallLine, current: Mapping[tuple[str, int], RecallLine]) -> list[RecallLine]:
+    """Return a turn, with the one before it if it replies to that, else with its reply."""
+    before, after = (current.get((line.session, line.position + step)) for step in (-1, 1))
+    if before and (line.source == "assistant" or _asks(before)):
+        return [before, line]
+    return [line, after] if after and line.source != "assistant" else [line]
+
+
+def _asks(line: RecallLine) -> bool:
+    return line.text.endswith(("?", "？", "؟"))
