@@ -123,13 +123,10 @@ def scoped_pairs(memories: Sequence[RuleMemory], model: RelevanceModel) -> Pairs
     found: list[_Pair] = []
     for memory in memories:
         rules = [said for said in memory.current if not said.general]
-        vectors = dict(zip([rule.id for rule in rules], embed([rule.text for rule in rules]), strict=True))
+        vectors = embed([rule.text for rule in rules]).astype(np.float32)
         for prompt, asked in zip(memory.prompts, embed([one.text for one in memory.prompts]), strict=True):
-            for rule in rules:
-                features = model.features(asked.astype(np.float32), vectors[rule.id].astype(np.float32)).astype(
-                    np.float64
-                )
-                found.append((features, rule.id in prompt.rules, memory.name))
+            for rule, features in zip(rules, model.features(asked.astype(np.float32), vectors), strict=True):
+                found.append((features.astype(np.float64), rule.id in prompt.rules, memory.name))
     return _pairs(found)
 
 

@@ -246,9 +246,9 @@ def _lines(
     (about, unsure), repeated = _distinct(desk, list(found.turns), list(found.unsure))
     replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
     about, unsure = promoted(about, unsure, {**maybe, **replaced})
+    replaced = {**replaced, **rules.replaced}
     ended = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
     notes = {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
-    notes |= rules.notes
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
     verbatim = [
         line if line.id in found.sure else replace(line, group=reach.unsure)
@@ -276,13 +276,14 @@ def _lines(
     # The weightier of the next lines of the two comes first. Within each the order of its search stays: it knows more.
     by_weight = list(merge(near, chain(fresh, likely), key=lambda line: -weight.get(line.id, 0.0)))
     first, further = by_weight[: reach.before_rules], by_weight[reach.before_rules :]
-    said, ruled = {line.id for line in first}, {rule.id for rule in rules.lines}
+    said = {rules.repeats.get(line.id, line.id) for line in first}
+    ruled = {*rules.repeats, *(rule.id for rule in rules.lines)}
     yield from first
     yield from (rule for rule in rules.lines if rule.id not in said)
     yield from (line for line in further if line.id not in ruled)
     yield from list(found.scenes.values())[:_SCENES]
     yield from _facts(desk, question, {*cited(known), *(atom.id for atom in held)})
-    yield from (line for line in verbatim if line.id in bearing_out)
+    yield from (line for line in verbatim if line.id in bearing_out and line.id not in ruled)
     yield from outputs
     told = {*ruled, *(line.id for line in by_weight)}
     rest = of_unsure(turn for turn in unsure if turn.id not in told)

@@ -1,57 +1,64 @@
 """The standing rules that govern a prompt, for recall.
 
 A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`); none is
-shown just because it is the nearest. A rule that a later message replaced or took back is not shown: that message is
-shown in its place; one that only may have ended it is shown in front of it. Without the encoder's files no rule is
-judged, and none is shown.
+shown just because it is the nearest. A rule that a later message surely replaced or took back is not shown: that
+message is shown in its place. One that only may have ended a rule is shown in front of it. Without the encoder's files
+no rule is judged, and none is shown.
 
-Rules are statements of the user that a model has noted, and sentences of turns that no model has read yet. Of a rule,
-the user's later turns that are nearest to it are read for what ended it.
+Rules are statements of the user that a model has noted, and sentences of turns that no model has read yet. Candidates
+are found by their stored vectors, or by a search where another model made those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.types import Turn
 from mcp_memory.language.rule_cues import CUES, cues_of
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_stated_rule, of_turns
 from mcp_memory.longterm.recall.relevance import RecallQuery
-from mcp_memory.longterm.search.search import Ranked, SearchContext
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
 from mcp_memory.models.embed.bundled import IDENTITY
-from mcp_memory.models.embed.rule_relevance import Governing, ending, general_query, governing
-from mcp_memory.store.values import Filters, Layer, Scored, Vectors
+from mcp_memory.models.embed.rule_relevance import ending, general_query, governing, scoped_query
+from mcp_memory.store.values import Filters, Layer, Vectors
 
 if TYPE_CHECKING:
     from mcp_memory.longterm.recall.dynamic import RecallLimits
 
-__all__ = ["RulesForPrompt", "rules_for", "tells_change"]
+__all__ = ["RulesForPrompt", "rules_for", "takes_back", "tells_change"]
 
 GOVERNS = 0.15
 """Probability from which a rule about some work is shown: one that is missing costs more than one too many."""
 GENERAL = 0.4
 """Probability from which a rule counts as one about every answer."""
-ENDS, MAY_END = 0.5, 0.25
-"""Probabilities from which a later message is shown instead of a rule, and in front of it."""
+ENDS = 0.5
+"""Probability from which a message that takes something back (`takes_back`) is shown instead of a rule."""
+MAY_END = 0.25
+"""Probability from which a message that tells of a change is shown in front of a rule."""
 
-_STATEMENTS, _TURNS, _GENERAL_TURNS = 50, 24, 12  # that are judged: nearest to the prompt, most about every answer
-_LATER = 8  # turns nearest to a rule, that may end it
+_STATEMENTS, _TURNS = 24, 48  # that are judged: nearest to the prompt's work, and as many that are most general
+_LATER = 96  # turns nearest to all chosen rules, that may end one
 _READ = 600  # characters of a message
-_CHANGE_CUES = [CUES.index(name) for name in ("withdraw", "henceforth")]
+_TAKING_BACK = [CUES.index(name) for name in ("withdraw", "henceforth")]
 
 
 @dataclass(frozen=True, slots=True)
 class RulesForPrompt:
-    """The lines of rules for a prompt, and notes for the turns of rules that have ended, by id."""
+    """The lines of rules for a prompt, and what recall has to know of other rows to show none of them twice."""
 
     lines: tuple[RecallLine, ...] = ()
-    notes: dict[str, str] = field(default_factory=dict[str, str])
+    replaced: dict[str, Turn] = field(default_factory=dict[str, Turn])
+    """By the ids of turns whose rule has ended: the message that ended it."""
+    repeats: dict[str, str] = field(default_factory=dict[str, str])
+    """By the ids of rows that state a shown rule in the same words: the id of its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,148 +68,188 @@ class _Rule:
     turn: Turn | None
     """The turn that states it; None if that is gone."""
 
+    @property
+    def words(self) -> str:
+        return " ".join(fold(" ".join(self.sentences)).split())
+
 
 def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits, known: str) -> RulesForPrompt:
     """Return the rules that govern a prompt, likeliest first, without those in `known` or of the turns `there`.
 
     Rules about the prompt's work come before those about every answer; of each kind there are at most
-    `limits.rules_for_question`, together at most `limits.rules`.
+    `limits.rules_for_question`, together at most `limits.rules`. A rule stated several times is shown as stated last.
     """
     try:
-        rules = list(_candidates(wanted, there, limits, known))
-        judged = [(rule, _likeliest(wanted.text, rule.sentences)) for rule in rules]
-        return _in_place(wanted.desk, _chosen(judged, limits), there, limits)
+        stated: dict[str, list[_Rule]] = {}
+        for rule in _candidates(wanted, there, limits, known):
+            stated.setdefault(rule.words, []).append(rule)
+        rules = _chosen(wanted, list(stated.values()), limits)
+        lines, replaced = _with_newer(wanted.desk, rules, there, limits)
     except EmbeddingFailed:
         return RulesForPrompt()
+    repeats = {other.line.id: rule.line.id for rule in rules for other in stated[rule.words]}
+    return RulesForPrompt(lines[: limits.rules], replaced, repeats)
+
+
+def takes_back(text: str) -> bool:
+    """Tell whether a message has words that take an order back, or give one from now on."""
+    cues = cues_of(text)
+    return any(cues[place] for place in _TAKING_BACK)
 
 
 def tells_change(text: str) -> bool:
-    """Tell whether a message has words that change or take back something: "from now on", "no longer", "instead"."""
+    """Tell whether a message takes an order back, or has words that change a value ("instead", "is now")."""
     from mcp_memory.longterm.changes import announces_change
 
-    cues = cues_of(text)
-    return any(cues[place] for place in _CHANGE_CUES) or announces_change(text)
+    return takes_back(text) or announces_change(text)
 
 
 # --- candidates -------------------------------------------------------------------------------------
 
 
 def _candidates(wanted: RecallQuery, there: Collection[str], limits: RecallLimits, known: str) -> Iterator[_Rule]:
-    """Yield rules that the user stated: statements, then unread turns."""
+    """Yield rules that the user stated: statements, then turns."""
     desk = wanted.desk
-    ids = _nearest(desk, "atom", wanted.text, Filters(kind="instruction", unheld=True), _STATEMENTS, there)
+    noted: list[str] = []
+    if desk.store.totals(desk.space, "atom").rows:
+        noted = _nearest(wanted, "atom", Filters(kind="instruction", unheld=True), _STATEMENTS)
+    said = _nearest(wanted, "turn", Filters(role="user", states_rule=True), _TURNS)
+    hidden = {*there, *quarantined_ids(desk.store, desk.space, [*noted, *said])}
     atoms = [
         atom
-        for atom in desk.store.atoms(desk.space, ids)
+        for atom in desk.store.atoms(desk.space, [id for id in noted if id not in hidden])
         if atom.source == "user" and atom.evidence not in there and not is_shown_in(atom, known)
     ]
-    evidence = {turn.id: turn for turn in desk.store.turns(desk.space, [atom.evidence for atom in atoms])}
+    shown = [id for id in said if id not in hidden]
+    turns = {turn.id: turn for turn in desk.store.turns(desk.space, [*shown, *(atom.evidence for atom in atoms)])}
     for atom in atoms:
-        yield _Rule(of_stated_rule(atom), (atom.text,), evidence.get(atom.evidence))
-    filters = Filters(role="user", states_rule=True)
-    ids = _nearest(desk, "turn", wanted.text, filters, _TURNS, there)
-    general = Vectors(identity=IDENTITY, data=general_query())
-    hits = desk.store.nearest(desk.space, "turn", general, filters=filters, limit=_GENERAL_TURNS)
-    ids = list(dict.fromkeys([*ids, *_unheld(desk, hits, there)]))
-    for turn in _by_user(desk, _unread(desk, desk.store.turns(desk.space, ids))):
+        yield _Rule(of_stated_rule(atom), (atom.text,), turns.get(atom.evidence))
+    for turn in (turns[id] for id in shown if id in turns):
         line = of_rule(turn, limits.rule_width)
         if line is not None:
             rules = standing_rules(turn.content)
             yield _Rule(line, tuple(turn.content[rule.start : rule.end] for rule in rules), turn)
 
 
-def _nearest(
-    desk: SearchContext, layer: Layer, text: str, filters: Filters, limit: int, there: Collection[str]
-) -> list[str]:
+def _nearest(wanted: RecallQuery, layer: Layer, filters: Filters, limit: int) -> list[str]:
+    """Return the ids of the rows that are likeliest about the prompt's work, and likeliest about every answer."""
+    desk = wanted.desk
+    if wanted.model != IDENTITY:
+        return _searched(desk, layer, wanted.text, filters, limit)
+    queries = (Vectors(identity=IDENTITY, data=data) for data in (scoped_query(wanted.text), general_query()))
+    hits = (desk.store.nearest(desk.space, layer, query, filters=filters, limit=limit) for query in queries)
+    return list(dict.fromkeys(hit.id for some in hits for hit in some))
+
+
+def _searched(desk: SearchContext, layer: Layer, text: str, filters: Filters, limit: int) -> list[str]:
     hits = desk.search(desk.space, layer, text, embed=desk.of_query, filters=filters, limit=limit, at=desk.now)
-    return _unheld(desk, hits, there)
-
-
-def _unheld(desk: SearchContext, hits: Sequence[Ranked] | Sequence[Scored], there: Collection[str]) -> list[str]:
-    """Return the ids of hits that are neither quarantined nor `there`."""
-    aside = quarantined_ids(desk.store, desk.space, [hit.id for hit in hits])
-    return [hit.id for hit in hits if hit.id not in aside and hit.id not in there]
-
-
-def _by_user(desk: SearchContext, turns: Sequence[Turn]) -> list[Turn]:
-    others = turns_of_others(desk.store, desk.space, turns)
-    return [turn for turn in turns if turn.id not in others]
-
-
-def _unread(desk: SearchContext, turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns that no model has read yet."""
-    waiting = [
-        part for session in {turn.session for turn in turns} for part in desk.store.backlog(desk.space, session=session)
-    ]
-    start = {part.session: part.start for part in waiting}
-    return [turn for turn in turns if turn.session in start and turn.position >= start[turn.session]]
+    return [hit.id for hit in hits]
 
 
 # --- relevance --------------------------------------------------------------------------------------
 
 
-def _likeliest(prompt: str, sentences: Sequence[str]) -> Governing:
-    found = governing(prompt, sentences)
-    return Governing(max(one.general for one in found), max(one.scoped for one in found))
+def _chosen(wanted: RecallQuery, stated: Sequence[Sequence[_Rule]], limits: RecallLimits) -> list[_Rule]:
+    """Return the likeliest rules; `stated` has for each rule every time that it was stated."""
+    general: list[tuple[float, Sequence[_Rule]]] = []
+    scoped: list[tuple[float, Sequence[_Rule]]] = []
+    for rules in stated:
+        judged = governing(wanted.text, rules[0].sentences)
+        chance = max(sentence.general for sentence in judged)
+        if chance >= GENERAL:
+            general.append((chance, rules))
+        elif (chance := max(sentence.scoped for sentence in judged)) >= GOVERNS:
+            scoped.append((chance, rules))
+    chosen: list[_Rule] = []
+    is_unread = _unread(wanted.desk)
+    for some in (scoped, general):
+        latest = (_latest(wanted.desk, rules, is_unread) for _, rules in sorted(some, key=lambda pair: -pair[0]))
+        chosen += islice(filter(None, latest), limits.rules_for_question)
+    return chosen[: limits.rules]
 
 
-def _chosen(judged: Sequence[tuple[_Rule, Governing]], limits: RecallLimits) -> list[_Rule]:
-    general = [(rule, found.general) for rule, found in judged if found.general >= GENERAL]
-    scoped = [(rule, found.scoped) for rule, found in judged if found.general < GENERAL and found.scoped >= GOVERNS]
-    most = limits.rules_for_question
-    ranked = [sorted(some, key=lambda pair: -pair[1])[:most] for some in (scoped, general)]
-    return [rule for some in ranked for rule, _ in some][: limits.rules]
+def _latest(desk: SearchContext, rules: Sequence[_Rule], is_unread: Callable[[Turn], bool]) -> _Rule | None:
+    """Return the rule as it was stated last, in a statement or in a turn that no model has read; None if in neither."""
+    for rule in sorted(rules, key=_said, reverse=True):
+        turn = rule.turn
+        if turn is None or turn.id != rule.line.id or (is_unread(turn) and _by_user(desk, turn)):
+            return rule
+    return None
+
+
+def _said(rule: _Rule) -> tuple[float, int]:
+    return (rule.turn.said_at.timestamp(), rule.turn.position) if rule.turn else (0.0, 0)
+
+
+def _by_user(desk: SearchContext, turn: Turn) -> bool:
+    return not turns_of_others(desk.store, desk.space, [turn])
+
+
+def _unread(desk: SearchContext) -> Callable[[Turn], bool]:
+    """Return a function that tells whether no model has read a turn yet."""
+
+    @cache
+    def starts(session: str) -> list[int]:
+        return [part.start for part in desk.store.backlog(desk.space, session=session)]
+
+    return lambda turn: any(turn.position >= start for start in starts(turn.session))
 
 
 # --- rules that have ended --------------------------------------------------------------------------
 
 
-def _in_place(
+def _with_newer(
     desk: SearchContext, rules: Sequence[_Rule], there: Collection[str], limits: RecallLimits
-) -> RulesForPrompt:
-    """Return the lines of the rules, with the message that ended a rule in its place."""
+) -> tuple[tuple[RecallLine, ...], dict[str, Turn]]:
+    """Return the lines of the rules with those of the messages that may have ended them, and the rules replaced.
+
+    Messages that are `there` already get no line.
+    """
     lines: dict[str, RecallLine] = {}
-    notes: dict[str, str] = {}
+    replaced: dict[str, Turn] = {}
+    later = _near(desk, rules)
+    own = {rule.turn.id for rule in rules if rule.turn}
     for rule in rules:
-        newer, chance = _ended_by(desk, rule)
-        if newer is not None and newer.id not in there:
+        ended, newer = _ended_by(desk, rule, later)
+        if newer is not None and newer.id not in there and newer.id not in own:
             lines.setdefault(newer.id, _line_of(newer, limits))
-        if newer is not None and rule.turn is not None and chance >= ENDS:
-            notes[rule.turn.id] = f"until {newer.said_at:%Y-%m-%d}, see {newer.id}"
+        if ended and newer is not None and rule.turn is not None:
+            replaced[rule.turn.id] = newer
         else:
             lines.setdefault(rule.line.id, rule.line)
-    return RulesForPrompt(tuple(line for id, line in lines.items() if id not in notes)[: limits.rules], notes)
+    return tuple(lines.values()), replaced
 
 
-def _line_of(turn: Turn, limits: RecallLimits) -> RecallLine:
-    """Return the line of a message that ended a rule; it need not state one itself."""
-    notes = {turn.id: f"{turn.said_at:%Y-%m-%d}"}
-    (line,) = of_turns([turn], words=frozenset(), widths=(limits.rule_width,), group="rule", notes=notes)
-    return of_rule(turn, limits.rule_width) or line
+def _near(desk: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
+    """Return the user's turns that are near to some of the rules.
 
-
-def _ended_by(desk: SearchContext, rule: _Rule) -> tuple[Turn | None, float]:
-    """Return the message of the user that replaced a rule or took it back, among the nearest to it, and its chance.
-
-    Of several it is the latest; of those that only may have, the likeliest.
+    One search for the sum of their vectors: a turn that is near to one rule is nearer to it than most others are.
     """
-    if rule.turn is None:
-        return None, 0.0
-    filters = Filters(role="user", since=rule.turn.said_at)
-    vectors = desk.store.vectors_of(desk.space, "turn", [rule.turn.id], IDENTITY)
-    if vectors:  # twenty times as fast as a search by words too
-        near = Vectors(identity=IDENTITY, data=vectors[rule.turn.id][None, :])
-        hits = desk.store.nearest(desk.space, "turn", near, filters=filters, limit=_LATER)
-        ids = _unheld(desk, hits, {rule.turn.id})
+    turns = [rule.turn.id for rule in rules if rule.turn]
+    if not turns:
+        return []
+    filters = Filters(role="user")
+    vectors = desk.store.vectors_of(desk.space, "turn", turns, IDENTITY)
+    if vectors:
+        near = Vectors(identity=IDENTITY, data=sum(vectors.values())[None, :])
+        ids = [hit.id for hit in desk.store.nearest(desk.space, "turn", near, filters=filters, limit=_LATER)]
     else:
-        ids = _nearest(desk, "turn", " ".join(rule.sentences), filters, _LATER, {rule.turn.id})
-    later = [turn for turn in desk.store.turns(desk.space, ids) if _is_after(turn, rule.turn)]
-    chances = {turn.id: max(_ends(turn.content, sentence) for sentence in rule.sentences) for turn in later}
-    found = _by_user(desk, [turn for turn in later if chances[turn.id] >= MAY_END])
-    surely = [turn for turn in found if chances[turn.id] >= ENDS]
-    newer = max(surely, key=lambda turn: (turn.said_at, turn.position), default=None)
-    newer = newer or max(found, key=lambda turn: chances[turn.id], default=None)
-    return newer, chances[newer.id] if newer else 0.0
+        ids = _searched(desk, "turn", "\n".join(rule.words for rule in rules), filters, _LATER)
+    aside = quarantined_ids(desk.store, desk.space, ids)
+    return desk.store.turns(desk.space, [id for id in ids if id not in aside])
+
+
+def _ended_by(desk: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
+    """Return whether a rule has ended, and the message that ended it or may have: the latest, or else the likeliest."""
+    if rule.turn is None:
+        return False, None
+    after = (turn for turn in later if _is_after(turn, rule.turn))
+    chances = [(turn, _ends(turn.content, rule.sentences)) for turn in after]
+    found = [pair for pair in chances if pair[1].changes >= MAY_END and _by_user(desk, pair[0])]
+    surely = [turn for turn, chance in found if chance.takes_back >= ENDS]
+    if surely:
+        return True, max(surely, key=lambda turn: (turn.said_at, turn.position))
+    return False, max(found, key=lambda pair: pair[1].changes, default=(None,))[0]
 
 
 def _is_after(turn: Turn, older: Turn) -> bool:
@@ -211,14 +258,36 @@ def _is_after(turn: Turn, older: Turn) -> bool:
     return turn.said_at > older.said_at
 
 
-@lru_cache(maxsize=2_048)
-def _ends(newer: str, older: str) -> float:
-    """Return how likely a message ends a rule; 0 where no sentence has words of change."""
-    changing = [sentence for sentence in _sentences(newer[:_READ]) if tells_change(sentence)]
-    return max((ending(older, sentence, tells_change=True) for sentence in changing), default=0.0)
+class _Ending(NamedTuple):
+    """How likely a message ends a rule: by any sentence with words of change, and by one that takes something back."""
+
+    changes: float = 0.0
+    takes_back: float = 0.0
 
 
-def _sentences(text: str) -> list[str]:
+@lru_cache(maxsize=8_192)
+def _ends(newer: str, older: tuple[str, ...]) -> _Ending:
+    chances = [
+        (ending(rule, sentence, tells_change=True), surely) for sentence, surely in _changes(newer) for rule in older
+    ]
+    return _Ending(
+        max((chance for chance, _ in chances), default=0.0),
+        max((chance for chance, surely in chances if surely), default=0.0),
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _changes(text: str) -> list[tuple[str, bool]]:
+    """Return the sentences of a message with words of change, and whether each takes something back."""
     from mcp_memory.longterm.verification.comparison import sentences_of
 
-    return list(dict.fromkeys([text, *sentences_of(text)]))
+    start = text[:_READ]
+    sentences = dict.fromkeys([start, *sentences_of(start)]) if tells_change(start) else ()
+    return [(sentence, takes_back(sentence)) for sentence in sentences if tells_change(sentence)]
+
+
+def _line_of(turn: Turn, limits: RecallLimits) -> RecallLine:
+    """Return the line of a message that may have ended a rule; it need not state one itself."""
+    notes = {turn.id: f"{turn.said_at:%Y-%m-%d}"}
+    (line,) = of_turns([turn], words=frozenset(), widths=(limits.rule_width,), group="rule", notes=notes)
+    return of_rule(turn, limits.rule_width) or line

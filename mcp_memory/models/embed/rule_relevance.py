@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["RELEVANCE_FILE", "Governing", "RelevanceModel", "ending", "general_query", "governing"]
+__all__ = ["RELEVANCE_FILE", "Governing", "RelevanceModel", "ending", "general_query", "governing", "scoped_query"]
 
 RELEVANCE_FILE = "rule_relevance.safetensors"
 
@@ -48,13 +48,13 @@ class Governing:
 
 
 def governing(prompt: str, rules: Sequence[str]) -> list[Governing]:
-    """Return for each rule how likely it governs the prompt. A rule takes 2 ms the first time.
+    """Return for each rule how likely it governs the prompt.
 
     EmbeddingFailed where the files of the package cannot be read.
     """
-    model = _model()
-    asked = _vector(prompt)
-    return [model.governing(asked, _vector(rule)) for rule in rules]
+    import numpy as np
+
+    return _model().governing(_vector(prompt), np.stack([_vector(rule) for rule in rules])) if rules else []
 
 
 def ending(older: str, newer: str, *, tells_change: bool) -> float:
@@ -70,13 +70,27 @@ def general_query() -> Floats:
 
     Its cosine with a rule's vector grows with the rule's `general`, so that a search for it needs no prompt.
     """
+    return _query(_model().general[:-1])
+
+
+def scoped_query(prompt: str) -> Floats:
+    """Return the bundled model's vector of a query, shape (1, dimensions), for rules about the work of a prompt.
+
+    Its cosine with a rule's vector grows with the product of both projections: rules are found that share no word with
+    the prompt and are not near to it.
+    """
+    model = _model()
+    return _query(model.projection @ (_vector(prompt) @ model.projection - model.prompt_mean))
+
+
+def _query(direction: Floats) -> Floats:
+    """Return a query of stored vectors by a direction of the encoder's half."""
     import numpy as np
 
-    weights = _model().general[:-1]
-    return unit_rows(np.concatenate([np.zeros(STATIC_DIMENSIONS, np.float32), weights])[None, :])
+    return unit_rows(np.concatenate([np.zeros(STATIC_DIMENSIONS, np.float32), direction])[None, :])
 
 
-@lru_cache(maxsize=2_048)
+@lru_cache(maxsize=4_096)
 def _vector(text: str) -> Floats:
     (vector,) = shared_encoder().embed([text])
     return vector
@@ -98,18 +112,23 @@ class RelevanceModel:
     ends: Floats
     """Weights of the cosine and of words of change."""
 
-    def governing(self, prompt: Floats, rule: Floats) -> Governing:
-        log_odds = float(self.features(prompt, rule) @ self.scoped[:-1] + self.scoped[-1])
-        return Governing(_probability(float(rule @ self.general[:-1] + self.general[-1])), _probability(log_odds))
+    def governing(self, prompt: Floats, rules: Floats) -> list[Governing]:
+        """Judge rules by their vectors, shape (rules, encoder dimensions)."""
+        general = rules @ self.general[:-1] + self.general[-1]
+        scoped = self.features(prompt, rules) @ self.scoped[:-1] + self.scoped[-1]
+        return [
+            Governing(_probability(one), _probability(other))
+            for one, other in zip(general.tolist(), scoped.tolist(), strict=True)
+        ]
 
-    def features(self, prompt: Floats, rule: Floats) -> Floats:
-        """Return the two features of `scoped`."""
+    def features(self, prompt: Floats, rules: Floats) -> Floats:
+        """Return the two features of `scoped`, shape (rules, 2)."""
         import numpy as np
 
-        asked, said = unit_rows(
-            np.stack([prompt @ self.projection - self.prompt_mean, rule @ self.projection - self.rule_mean])
-        )
-        return np.array([asked @ said, prompt @ self.task[:-1] + self.task[-1]], np.float32)
+        asked = unit_rows((prompt @ self.projection - self.prompt_mean)[None, :])[0]
+        said = unit_rows(rules @ self.projection - self.rule_mean)
+        task = prompt @ self.task[:-1] + self.task[-1]
+        return np.column_stack([said @ asked, np.full(len(rules), task)]).astype(np.float32)
 
     def ending(self, cosine: float, *, tells_change: bool) -> float:
         return _probability(float(self.ends[0] * cosine + self.ends[1] * tells_change + self.ends[2]))
