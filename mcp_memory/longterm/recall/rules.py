@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from itertools import islice
+from functools import cache, cached_property, lru_cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.core.types import Turn
+from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.rule_cues import CUES, cues_of
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_stated_rule, of_turns
@@ -61,14 +61,14 @@ class RulesForPrompt:
     """By the ids of rows that state a shown rule in the same words: the id of its line."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Rule:
-    line: RecallLine
+    row: Atom | Turn
     sentences: tuple[str, ...]
     turn: Turn | None
     """The turn that states it; None if that is gone."""
 
-    @property
+    @cached_property
     def words(self) -> str:
         return " ".join(fold(" ".join(self.sentences)).split())
 
@@ -81,13 +81,13 @@ def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits,
     """
     try:
         stated: dict[str, list[_Rule]] = {}
-        for rule in _candidates(wanted, there, limits, known):
+        for rule in _candidates(wanted, there, known):
             stated.setdefault(rule.words, []).append(rule)
         rules = _chosen(wanted, list(stated.values()), limits)
         lines, replaced = _with_newer(wanted.desk, rules, there, limits)
     except EmbeddingFailed:
         return RulesForPrompt()
-    repeats = {other.line.id: rule.line.id for rule in rules for other in stated[rule.words]}
+    repeats = {other.row.id: rule.row.id for rule in rules for other in stated[rule.words]}
     return RulesForPrompt(lines[: limits.rules], replaced, repeats)
 
 
@@ -107,7 +107,7 @@ def tells_change(text: str) -> bool:
 # --- candidates -------------------------------------------------------------------------------------
 
 
-def _candidates(wanted: RecallQuery, there: Collection[str], limits: RecallLimits, known: str) -> Iterator[_Rule]:
+def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iterator[_Rule]:
     """Yield rules that the user stated: statements, then turns."""
     desk = wanted.desk
     noted: list[str] = []
@@ -123,12 +123,11 @@ def _candidates(wanted: RecallQuery, there: Collection[str], limits: RecallLimit
     shown = [id for id in said if id not in hidden]
     turns = {turn.id: turn for turn in desk.store.turns(desk.space, [*shown, *(atom.evidence for atom in atoms)])}
     for atom in atoms:
-        yield _Rule(of_stated_rule(atom), (atom.text,), turns.get(atom.evidence))
+        yield _Rule(atom, (atom.text,), turns.get(atom.evidence))
     for turn in (turns[id] for id in shown if id in turns):
-        line = of_rule(turn, limits.rule_width)
-        if line is not None:
-            rules = standing_rules(turn.content)
-            yield _Rule(line, tuple(turn.content[rule.start : rule.end] for rule in rules), turn)
+        sentences = tuple(turn.content[rule.start : rule.end] for rule in standing_rules(turn.content))
+        if sentences:
+            yield _Rule(turn, sentences, turn)
 
 
 def _nearest(wanted: RecallQuery, layer: Layer, filters: Filters, limit: int) -> list[str]:
@@ -151,14 +150,15 @@ def _searched(desk: SearchContext, layer: Layer, text: str, filters: Filters, li
 
 def _chosen(wanted: RecallQuery, stated: Sequence[Sequence[_Rule]], limits: RecallLimits) -> list[_Rule]:
     """Return the likeliest rules; `stated` has for each rule every time that it was stated."""
+    judged = iter(governing(wanted.text, list(chain.from_iterable(rules[0].sentences for rules in stated))))
     general: list[tuple[float, Sequence[_Rule]]] = []
     scoped: list[tuple[float, Sequence[_Rule]]] = []
     for rules in stated:
-        judged = governing(wanted.text, rules[0].sentences)
-        chance = max(sentence.general for sentence in judged)
+        sentences = list(islice(judged, len(rules[0].sentences)))
+        chance = max(sentence.general for sentence in sentences)
         if chance >= GENERAL:
             general.append((chance, rules))
-        elif (chance := max(sentence.scoped for sentence in judged)) >= GOVERNS:
+        elif (chance := max(sentence.scoped for sentence in sentences)) >= GOVERNS:
             scoped.append((chance, rules))
     chosen: list[_Rule] = []
     is_unread = _unread(wanted.desk)
@@ -171,8 +171,7 @@ def _chosen(wanted: RecallQuery, stated: Sequence[Sequence[_Rule]], limits: Reca
 def _latest(desk: SearchContext, rules: Sequence[_Rule], is_unread: Callable[[Turn], bool]) -> _Rule | None:
     """Return the rule as it was stated last, in a statement or in a turn that no model has read; None if in neither."""
     for rule in sorted(rules, key=_said, reverse=True):
-        turn = rule.turn
-        if turn is None or turn.id != rule.line.id or (is_unread(turn) and _by_user(desk, turn)):
+        if isinstance(rule.row, Atom) or (is_unread(rule.row) and _by_user(desk, rule.row)):
             return rule
     return None
 
@@ -216,7 +215,7 @@ def _with_newer(
         if ended and newer is not None and rule.turn is not None:
             replaced[rule.turn.id] = newer
         else:
-            lines.setdefault(rule.line.id, rule.line)
+            lines.setdefault(rule.row.id, _line_of(rule.row, limits))
     return tuple(lines.values()), replaced
 
 
@@ -286,8 +285,12 @@ def _changes(text: str) -> list[tuple[str, bool]]:
     return [(sentence, takes_back(sentence)) for sentence in sentences if tells_change(sentence)]
 
 
-def _line_of(turn: Turn, limits: RecallLimits) -> RecallLine:
-    """Return the line of a message that may have ended a rule; it need not state one itself."""
-    notes = {turn.id: f"{turn.said_at:%Y-%m-%d}"}
-    (line,) = of_turns([turn], words=frozenset(), widths=(limits.rule_width,), group="rule", notes=notes)
-    return of_rule(turn, limits.rule_width) or line
+def _line_of(row: Atom | Turn, limits: RecallLimits) -> RecallLine:
+    """Return the line of a rule, or of a message that may have ended one and need not state one itself."""
+    if isinstance(row, Atom):
+        return of_stated_rule(row)
+    if (line := of_rule(row, limits.rule_width)) is not None:
+        return line
+    notes = {row.id: f"{row.said_at:%Y-%m-%d}"}
+    (line,) = of_turns([row], words=frozenset(), widths=(limits.rule_width,), group="rule", notes=notes)
+    return line
