@@ -10,8 +10,12 @@ They tell which standing rules govern a prompt and whether a later message ends 
     relevance/parts/general.jsonl rules that hold for every answer, and others like them that do not: `general`, with
                                   the rules of the memories, the topics and those of `*.jsonl` whose kind says it
 
-It prints precision and recall on each memory by regressions that were fitted without it (the projection sees no
-memory).
+and for `general_query`, which finds the candidates of a memory, also the sentences of `*.jsonl` that are no rules.
+
+It prints precision and recall on the memories by regressions of `scoped` and `ends` that were fitted without each in
+turn (the projection, `task` and `general_query` see no memory). `ends` is printed twice: for messages with words of
+change, which recall shows in front of a rule, and for those that take something back, which it shows instead of one.
+That needs a precision of 95 %.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
 from bench.rule_relevance import MEMORIES, RuleMemory, read_memories
-from mcp_memory.longterm.recall.rules import tells_change
+from mcp_memory.longterm.recall.rules import takes_back, tells_change
 from mcp_memory.models.embed.bundled import MODEL, shared_encoder
 from mcp_memory.models.embed.rule_relevance import RELEVANCE_FILE, RelevanceModel
 
@@ -44,7 +48,8 @@ SCOPED = (
 )  # fmt: skip
 DIMENSIONS, SHRINKAGE = 30, 0.8
 PROBE_RIDGE = 100.0
-LIMITS = (0.1, 0.15, 0.2, 0.3, 0.5)
+LIMITS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.5)
+RIDGE = 0.5
 
 Floats = NDArray[np.float64]
 
@@ -102,12 +107,24 @@ def fitted_task(topics: Sequence[dict[str, Any]]) -> Floats:
 
 def fitted_general(topics: Sequence[dict[str, Any]], memories: Sequence[RuleMemory]) -> Floats:
     rows = [row for path in sorted(FIXTURES.glob("*.jsonl")) for row in json_lines(path)]
-    labelled = [(row["text"], row["kind"] in GENERAL) for row in rows if _is_of_kind(row)]
-    labelled += [(row["rule"], row["general"]) for row in json_lines(MEMORIES / "parts/general.jsonl")]
-    labelled += [(rule, False) for topic in topics for rule in topic["rules"]]
+    labelled = [*_labelled(rows), *((rule, False) for topic in topics for rule in topic["rules"])]
     labelled += [(said.text, said.general) for memory in memories for said in memory.said if said.is_rule]
     texts, right = zip(*labelled, strict=True)
     return _probe(embed(texts), np.array(right))
+
+
+def fitted_general_query(topics: Sequence[dict[str, Any]]) -> Floats:
+    rows = [row for path in sorted(FIXTURES.glob("*.jsonl")) for row in json_lines(path)]
+    labelled = [*_labelled(rows), *((row["text"], False) for row in rows if not row["rule"])]
+    labelled += [(text, False) for topic in topics for side in ("rules", "tasks", "questions") for text in topic[side]]
+    texts, right = zip(*labelled, strict=True)
+    return _probe(embed(texts), np.array(right))[:-1]
+
+
+def _labelled(rows: Sequence[dict[str, Any]]) -> list[tuple[str, bool]]:
+    """Return rules, each with whether it is about every answer."""
+    labelled = [(row["text"], row["kind"] in GENERAL) for row in rows if _is_of_kind(row)]
+    return labelled + [(row["rule"], row["general"]) for row in json_lines(MEMORIES / "parts/general.jsonl")]
 
 
 def _is_of_kind(row: dict[str, Any]) -> bool:
@@ -130,17 +147,19 @@ def scoped_pairs(memories: Sequence[RuleMemory], model: RelevanceModel) -> Pairs
     return _pairs(found)
 
 
-def ending_pairs(memories: Sequence[RuleMemory]) -> Pairs:
+def ending_pairs(memories: Sequence[RuleMemory]) -> tuple[Pairs, Floats]:
+    """Return the pairs, and whether the newer message of each takes something back."""
     told = [(*pair, memory.name) for memory in memories for pair in memory.pairs()]
     told += [(row["older"], row["newer"], row["ends"], "pairs") for row in json_lines(MEMORIES / "parts/ended.jsonl")]
     older, newer = embed([one[0] for one in told]), embed([one[1] for one in told])
     cosines = (older * newer).sum(axis=1).tolist()
-    return _pairs(
+    pairs = _pairs(
         [
             (np.array([cosine, tells_change(text)]), ends, name)
             for cosine, (_, text, ends, name) in zip(cosines, told, strict=True)
         ]
     )
+    return pairs, np.array([takes_back(text) for _, text, _, _ in told], np.float64)
 
 
 def _pairs(found: Sequence[_Pair]) -> Pairs:
@@ -148,17 +167,23 @@ def _pairs(found: Sequence[_Pair]) -> Pairs:
     return Pairs(np.array(rows, np.float64), np.array(right, np.float64), np.array(names))
 
 
-def left_out(pairs: Pairs, *, ridge: float) -> Iterator[str]:
-    """Yield precision and recall at some limits, of each memory by a regression that was fitted without it."""
+def left_out(pairs: Pairs, *, ridge: float) -> Floats:
+    """Return the probability of each pair, by a regression that was fitted without its memory."""
     chances = np.zeros(len(pairs.right))
     for name in sorted(set(pairs.memory.tolist())):
         own = pairs.memory == name
         weights = fit_logistic(pairs.rows[~own], pairs.right[~own], ridge=ridge)
         chances[own] = 1 / (1 + np.exp(-(pairs.rows[own] @ weights[:-1] + weights[-1])))
+    return chances
+
+
+def table(title: str, right: Floats, chances: Floats) -> Iterator[str]:
+    """Yield precision and recall at some limits."""
+    yield title
     for limit in LIMITS:
         shown = chances >= limit
-        precision, recall = pairs.right[shown].mean(), pairs.right[shown].sum() / pairs.right.sum()
-        yield f"p >= {limit:<5} precision {precision:6.1%} recall {recall:6.1%}"
+        precision, recall = right[shown].mean(), right[shown].sum() / right.sum()
+        yield f"p >= {limit:<5} {shown.sum():4} shown, precision {precision:6.1%} recall {recall:6.1%}"
 
 
 def main() -> None:
@@ -167,14 +192,19 @@ def main() -> None:
         **fitted_projection(topics),
         "task": fitted_task(topics),
         "general": fitted_general(topics, memories),
+        "general_query": fitted_general_query(topics),
         "scoped": np.zeros(3),
         "ends": np.zeros(3),
     }
     model = RelevanceModel(**{name: part.astype(np.float32) for name, part in parts.items()})
-    for name, pairs in (("scoped", scoped_pairs(memories, model)), ("ends", ending_pairs(memories))):
-        parts[name] = fit_logistic(pairs.rows, pairs.right, ridge=0.5)
+    scoped, (ends, taking_back) = scoped_pairs(memories, model), ending_pairs(memories)
+    for name, pairs in (("scoped", scoped), ("ends", ends)):
+        parts[name] = fit_logistic(pairs.rows, pairs.right, ridge=RIDGE)
         print(f"{name}: {len(pairs.right)} pairs, weights {parts[name].round(2).tolist()}")
-        print("\n".join(left_out(pairs, ridge=0.5)))
+    ending = left_out(ends, ridge=RIDGE)
+    print("\n".join(table("scoped", scoped.right, left_out(scoped, ridge=RIDGE))))
+    print("\n".join(table("ends, with words of change", ends.right, ending * ends.rows[:, 1])))
+    print("\n".join(table("ends, taking something back", ends.right, ending * taking_back)))
     projection = parts.pop("projection")
     scale: Floats = np.abs(projection).max(axis=0) / 127
     stored: dict[str, NDArray[Any]] = {name: part.astype(np.float32) for name, part in parts.items()}

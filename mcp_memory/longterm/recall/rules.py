@@ -44,8 +44,8 @@ ENDS = 0.5
 MAY_END = 0.25
 """Probability from which a message that tells of a change is shown in front of a rule."""
 
-_STATEMENTS, _TURNS = 24, 48  # that are judged: nearest to the prompt's work, and as many that are most general
-_LATER = 96  # turns nearest to all chosen rules, that may end one
+_SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
+_LATER = 64  # turns nearest to all chosen rules, that may end one
 _READ = 600  # characters of a message
 _TAKING_BACK = [CUES.index(name) for name in ("withdraw", "henceforth")]
 
@@ -112,8 +112,8 @@ def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iter
     desk = wanted.desk
     noted: list[str] = []
     if desk.store.totals(desk.space, "atom").rows:
-        noted = _nearest(wanted, "atom", Filters(kind="instruction", unheld=True), _STATEMENTS)
-    said = _nearest(wanted, "turn", Filters(role="user", states_rule=True), _TURNS)
+        noted = _nearest(wanted, "atom", Filters(kind="instruction", unheld=True))
+    said = _nearest(wanted, "turn", Filters(role="user", states_rule=True))
     hidden = {*there, *quarantined_ids(desk.store, desk.space, [*noted, *said])}
     atoms = [
         atom
@@ -130,14 +130,17 @@ def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iter
             yield _Rule(turn, sentences, turn)
 
 
-def _nearest(wanted: RecallQuery, layer: Layer, filters: Filters, limit: int) -> list[str]:
+def _nearest(wanted: RecallQuery, layer: Layer, filters: Filters) -> list[str]:
     """Return the ids of the rows that are likeliest about the prompt's work, and likeliest about every answer."""
     desk = wanted.desk
     if wanted.model != IDENTITY:
-        return _searched(desk, layer, wanted.text, filters, limit)
-    queries = (Vectors(identity=IDENTITY, data=data) for data in (scoped_query(wanted.text), general_query()))
-    hits = (desk.store.nearest(desk.space, layer, query, filters=filters, limit=limit) for query in queries)
-    return list(dict.fromkeys(hit.id for some in hits for hit in some))
+        return _searched(desk, layer, wanted.text, filters, _SCOPED)
+    found: dict[str, None] = {}
+    for data, limit in ((scoped_query(wanted.text), _SCOPED), (general_query(), _GENERAL)):
+        query = Vectors(identity=IDENTITY, data=data)
+        hits = desk.store.nearest(desk.space, layer, query, filters=filters, limit=limit)
+        found |= dict.fromkeys(hit.id for hit in hits)
+    return list(found)
 
 
 def _searched(desk: SearchContext, layer: Layer, text: str, filters: Filters, limit: int) -> list[str]:

@@ -68,9 +68,9 @@ def ending(older: str, newer: str, *, tells_change: bool) -> float:
 def general_query() -> Floats:
     """Return the bundled model's vector of a query, shape (1, dimensions), for rules about every answer.
 
-    Its cosine with a rule's vector grows with the rule's `general`, so that a search for it needs no prompt.
+    A search for it needs no prompt: its cosine with a message tells such rules from anything else that people write.
     """
-    return _query(_model().general[:-1])
+    return _query(_model().general_query)
 
 
 def scoped_query(prompt: str) -> Floats:
@@ -107,6 +107,8 @@ class RelevanceModel:
     rule_mean: Floats
     task: Floats
     general: Floats
+    general_query: Floats
+    """Weights that tell rules about every answer from all other sentences; without a constant."""
     scoped: Floats
     """Weights of the projected cosine and of `task`."""
     ends: Floats
@@ -138,7 +140,8 @@ class RelevanceModel:
 def _model() -> RelevanceModel:
     with reading("The model of the relevance of rules"):
         tensors = mapped_tensors(MODEL / RELEVANCE_FILE)
-        parts = {name: tensors[name] for name in ("prompt_mean", "rule_mean", "task", "general", "scoped", "ends")}
+        names = ("prompt_mean", "rule_mean", "task", "general", "general_query", "scoped", "ends")
+        parts = {name: tensors[name] for name in names}
         return RelevanceModel(projection=tensors["projection"] * tensors["projection_scale"], **parts)
 
 
