@@ -30,6 +30,7 @@ RULES = [
     "Recipes always in grams, never in cups.",
 ]
 ORDERS, GERMAN, COMMITS, SQL, MEETINGS, RECIPES = RULES
+_TOPICS = ("bees", "Lisbon", "the moon")
 _LIMITS = RecallLimits()
 
 
@@ -100,7 +101,7 @@ async def test_rules_are_limited_of_each_kind_and_together(home: Path) -> None:
     ("older", "newer", "prompt"),
     [
         (COMMITS, "You no longer have to write commit messages in the imperative mood.", "Commit the changes"),
-        (ORDERS, "The limit for orders without asking Petra is now 800 euros.", "Order twelve office chairs"),
+        (ORDERS, "From now on ask Petra before you place orders above 800 euros.", "Order twelve office chairs"),
         ("Antworte immer auf Deutsch.", "Antworte ab jetzt immer auf Englisch.", "Plane meine Woche"),
     ],
 )
@@ -111,16 +112,42 @@ async def test_a_message_that_ended_a_rule_is_shown_in_its_place(
         found = await memory.rules(prompt)
         assert newer in await memory.shown(prompt)
         assert older not in await memory.shown(prompt)
-        assert memory.ids[newer] in found.notes[memory.ids[older]]
+        assert found.replaced[memory.ids[older]].id == memory.ids[newer]
         dynamic = (await memory.memory.recall(prompt)).dynamic
-        assert f"[{memory.ids[older]}]" not in dynamic
+        assert f"[{memory.ids[older]}" not in dynamic.partition("Rules the user stated")[2]
+        assert f"[{memory.ids[older]}" not in dynamic or f"until 2026-01-03, see {memory.ids[newer]}" in dynamic
+
+
+async def test_a_message_that_only_may_have_ended_a_rule_comes_before_it_and_neither_is_marked(home: Path) -> None:
+    newer = "The limit for orders without asking Petra is now 800 euros."
+    async with said(home, SQL, ORDERS, newer) as memory:
+        prompt = "Order twelve office chairs"
+        shown = await memory.shown(prompt)
+        assert shown.index(newer) < shown.index(ORDERS)
+        assert (await memory.rules(prompt)).replaced == {}
+
+
+async def test_a_rule_that_was_stated_twice_is_shown_once_as_stated_last(home: Path) -> None:
+    again = COMMITS.replace("Always", "always")
+    async with said(home, COMMITS, SQL, again) as memory:
+        shown = await memory.shown("Commit the changes in the parser")
+        assert again in shown
+        assert COMMITS not in shown
+        dynamic = (await memory.memory.recall("Commit the changes in the parser")).dynamic
+        assert dynamic.count("the imperative mood") == 1
+
+
+async def test_rules_are_found_among_many_other_messages(home: Path) -> None:
+    others = [f"Please always tell me more about {topic} number {place}." for place in range(40) for topic in _TOPICS]
+    async with said(home, *RULES, *others) as memory:
+        assert {COMMITS, GERMAN} <= set(await memory.shown("Commit the changes in the parser"))
 
 
 async def test_a_message_of_change_about_something_else_ends_no_rule(home: Path) -> None:
     async with said(home, SQL, "From now on commit messages have to name the ticket, always.") as memory:
         found = await memory.rules("Write the SQL query for the report")
         assert memory.ids[SQL] in {line.id for line in found.lines}
-        assert found.notes == {}
+        assert found.replaced == {}
 
 
 def test_each_message_of_change_is_recognised_by_its_words() -> None:

@@ -227,13 +227,15 @@ def _near(desk: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
 
     One search for the sum of their vectors: a turn that is near to one rule is nearer to it than most others are.
     """
+    import numpy as np
+
     turns = [rule.turn.id for rule in rules if rule.turn]
     if not turns:
         return []
     filters = Filters(role="user")
     vectors = desk.store.vectors_of(desk.space, "turn", turns, IDENTITY)
     if vectors:
-        near = Vectors(identity=IDENTITY, data=sum(vectors.values())[None, :])
+        near = Vectors(identity=IDENTITY, data=np.sum(list(vectors.values()), axis=0)[None, :])
         ids = [hit.id for hit in desk.store.nearest(desk.space, "turn", near, filters=filters, limit=_LATER)]
     else:
         ids = _searched(desk, "turn", "\n".join(rule.words for rule in rules), filters, _LATER)

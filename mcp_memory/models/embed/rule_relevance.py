@@ -80,7 +80,8 @@ def scoped_query(prompt: str) -> Floats:
     the prompt and are not near to it.
     """
     model = _model()
-    return _query(model.projection @ (_vector(prompt) @ model.projection - model.prompt_mean))
+    asked: Floats = _vector(prompt) @ model.projection - model.prompt_mean
+    return _query(model.projection @ asked)
 
 
 def _query(direction: Floats) -> Floats:
