@@ -27,7 +27,7 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
 from mcp_memory.models.embed.bundled import IDENTITY
-from mcp_memory.models.embed.rule_relevance import ending, general_query, governing, scoped_query
+from mcp_memory.models.embed.rule_relevance import ending, general_query, governing, governing_by_vectors, scoped_query
 from mcp_memory.store.values import Filters, Layer, Vectors
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ MAY_END = 0.25
 """Probability from which a message that tells of a change is shown in front of a rule."""
 
 _SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
+_WHOLE = 0.5  # share of these limits that the vector of a whole turn has to reach, which may say more than a rule
+_JUDGED = 16  # turns at most
 _LATER = 64  # turns nearest to all chosen rules, that may end one
 _READ = 600  # characters of a message
 _TAKING_BACK = [CUES.index(name) for name in ("withdraw", "henceforth")]
@@ -120,7 +122,7 @@ def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iter
         for atom in desk.store.atoms(desk.space, [id for id in noted if id not in hidden])
         if atom.source == "user" and atom.evidence not in there and not is_shown_in(atom, known)
     ]
-    shown = [id for id in said if id not in hidden]
+    shown = _likely(wanted, [id for id in said if id not in hidden])
     turns = {turn.id: turn for turn in desk.store.turns(desk.space, [*shown, *(atom.evidence for atom in atoms)])}
     for atom in atoms:
         yield _Rule(atom, (atom.text,), turns.get(atom.evidence))
@@ -141,6 +143,24 @@ def _nearest(wanted: RecallQuery, layer: Layer, filters: Filters) -> list[str]:
         hits = desk.store.nearest(desk.space, layer, query, filters=filters, limit=limit)
         found |= dict.fromkeys(hit.id for hit in hits)
     return list(found)
+
+
+def _likely(wanted: RecallQuery, ids: Sequence[str]) -> list[str]:
+    """Return the turns that govern the prompt if they state a rule, without those that their vectors rule out.
+
+    Whether a turn states a rule takes the encoder some milliseconds for each sentence.
+    """
+    import numpy as np
+
+    vectors = wanted.desk.store.vectors_of(wanted.desk.space, "turn", ids, IDENTITY)
+    if not vectors:
+        return list(ids)
+    judged = governing_by_vectors(wanted.text, np.stack(list(vectors.values())))
+    chances = {
+        id: max(found.general / GENERAL, found.scoped / GOVERNS) for id, found in zip(vectors, judged, strict=True)
+    }
+    likely = sorted((id for id in chances if chances[id] >= _WHOLE), key=lambda id: -chances[id])
+    return likely[:_JUDGED]
 
 
 def _searched(desk: SearchContext, layer: Layer, text: str, filters: Filters, limit: int) -> list[str]:

@@ -34,7 +34,16 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["RELEVANCE_FILE", "Governing", "RelevanceModel", "ending", "general_query", "governing", "scoped_query"]
+__all__ = [
+    "RELEVANCE_FILE",
+    "Governing",
+    "RelevanceModel",
+    "ending",
+    "general_query",
+    "governing",
+    "governing_by_vectors",
+    "scoped_query",
+]
 
 RELEVANCE_FILE = "rule_relevance.safetensors"
 
@@ -55,6 +64,11 @@ def governing(prompt: str, rules: Sequence[str]) -> list[Governing]:
     import numpy as np
 
     return _model().governing(_vector(prompt), np.stack([_vector(rule) for rule in rules])) if rules else []
+
+
+def governing_by_vectors(prompt: str, vectors: Floats) -> list[Governing]:
+    """Judge messages by the bundled model's vectors of them, shape (messages, dimensions), as `governing` does."""
+    return _model().governing(_vector(prompt), unit_rows(vectors[:, STATIC_DIMENSIONS:]))
 
 
 def ending(older: str, newer: str, *, tells_change: bool) -> float:
