@@ -13,8 +13,8 @@ turn of a day of its own, and each prompt is recalled. Printed are, for the near
 
 A message that took a rule back counts as neither right nor wrong. Rules that are not recognised as rules
 (`bench.rules`) are missing from both; `recognised` is the recall among the others. The projection and the weights of
-`scripts/fit_rule_relevance.py` come from other sentences and from these prompts, so figures that leave each memory out
-in turn are those that the script prints.
+`scripts/fit_rule_relevance.py` come from other sentences and from these prompts, so these figures are
+in-sample; the script prints those that leave each memory out in turn.
 """
 
 from __future__ import annotations

@@ -45,8 +45,7 @@ MAY_END = 0.25
 """Probability from which a message that tells of a change is shown in front of a rule."""
 
 _SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
-_WHOLE = 0.5  # share of these limits that the vector of a whole turn has to reach, which may say more than a rule
-_JUDGED = 16  # turns at most
+_JUDGED = 8  # turns, of those whose vectors as a whole reach one of these limits
 _LATER = 64  # turns nearest to all chosen rules, that may end one
 _READ = 600  # characters of a message
 _TAKING_BACK = [CUES.index(name) for name in ("withdraw", "henceforth")]
@@ -159,7 +158,7 @@ def _likely(wanted: RecallQuery, ids: Sequence[str]) -> list[str]:
     chances = {
         id: max(found.general / GENERAL, found.scoped / GOVERNS) for id, found in zip(vectors, judged, strict=True)
     }
-    likely = sorted((id for id in chances if chances[id] >= _WHOLE), key=lambda id: -chances[id])
+    likely = sorted((id for id in chances if chances[id] >= 1), key=lambda id: -chances[id])
     return likely[:_JUDGED]
 
 
