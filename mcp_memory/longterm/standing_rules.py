@@ -52,7 +52,7 @@ def possible_rules(text: str) -> list[Rule]:
     return [rule for rule in judged(text) if rule.strength >= SUPPORTS]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4_096)
 def judged(text: str) -> tuple[Rule, ...]:
     """Return the sentences of a user's turn that may be rules, each with how surely it is one."""
     candidates = list(rule_candidates(text))

@@ -1,7 +1,7 @@
 """The lines of recall's dynamic block, for a question and the current conversation, before they are cut to the budget.
 
-In order of priority: atoms and verbatim turns by relevance, and after the first few the standing rules nearest to the
-question; then scenes, facts of the entities that the question names, and a line or two of tool results. Scenes and
+In order of priority: atoms and verbatim turns by relevance, and after the first few the standing rules that govern
+it; then scenes, facts of the entities that the question names, and a line or two of tool results. Scenes and
 facts say again what atoms say: in front of them they cost a recall of 600 tokens 3 points of the evidence
 (`bench.pyramid`). `relevance` judges the rows; the others follow as `unsure`.
 """
@@ -27,9 +27,7 @@ from mcp_memory.longterm.recall.lines import (
     of_atom,
     of_fact,
     of_output,
-    of_rule,
     of_scene,
-    of_stated_rule,
     of_turns,
     sound,
 )
@@ -53,6 +51,7 @@ from mcp_memory.longterm.recall.relevance import (
     weigh_rows,
     weights_of,
 )
+from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.coverage import is_echo, terms_of
 from mcp_memory.longterm.search.known import Judgement
 from mcp_memory.longterm.search.pages import current, text_of
@@ -63,18 +62,16 @@ from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import (
     quarantined_ids,
     speakers_of,
-    turns_of_others,
 )
 from mcp_memory.store.citations import address, cited
-from mcp_memory.store.values import Filters, Layer
+from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags, without_orders
 
 __all__ = [
     "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation", "top_by_confidence",
 ]  # fmt: skip
 
-_ATOMS, _SCENES, _FACTS, _OUTPUTS, _STANDING = 15, 3, 5, 2, 50
-_MAY_STATE = 4  # times the rules that are shown: turns that may state one
+_ATOMS, _SCENES, _FACTS, _OUTPUTS = 15, 3, 5, 2
 _SUCCESSORS = 5  # one after the other
 _FIRST = 6  # turns of a search that are about a question too, where anything is: the ranking knows more than the words
 _MOST_THERE = 100  # turns that are there already and may be found before others
@@ -96,7 +93,7 @@ class RecallLimits:
     turns: int = 45
     rules: int = 6
     rules_for_question: int = 3
-    """A question seldom needs rules; a task does."""
+    """Of each kind, about the work of the prompt or about every answer; `rules` are those of both."""
     before_rules: int = 4
     """Lines above the rules."""
     rule_width: int = 400
@@ -150,7 +147,7 @@ def dynamic_lines(
     wanted = recall_query(desk, ["" if small_talk_kind(question) else question])
     found = _found(desk, wanted, recall_query(desk, talk), apart, reach, judgement)
     words = frozenset(query_terms("\n".join([question, *talk])))
-    rules = _rules(wanted, apart, reach, known) if wanted and (found.turns or found.unsure) else []
+    rules = rules_for(wanted, apart, reach, known) if wanted else RulesForPrompt()
     outputs = _outputs(wanted, words) if wanted and reach.outputs else []
     ending = last_conversation(desk, apart) if asks_to_continue(question) else []
     shown = {line.id for line in ending}
@@ -159,7 +156,7 @@ def dynamic_lines(
         lines = _overview(wanted, apart, words, known)
         first, further = lines[: reach.before_rules], lines[reach.before_rules :]
         pages = list(found.scenes.values())[:_SCENES]
-        made = _each_once(chain(first, rules, pages, further, outputs, made))
+        made = _each_once(chain(first, rules.lines, pages, further, outputs, made))
     return sound(desk, chain(ending, (line for line in made if line.id not in shown)))
 
 
@@ -254,7 +251,7 @@ def _join(found: dict[str, WeighedRow], rows: Iterable[WeighedRow]) -> None:
 
 def _lines(
     desk: SearchContext, question: str, wanted: RecallQuery | None, found: _RecallRows, words: AbstractSet[str],
-    rules: Sequence[RecallLine], outputs: Sequence[RecallLine], *, known: str, there: Collection[str],
+    rules: RulesForPrompt, outputs: Sequence[RecallLine], *, known: str, there: Collection[str],
     reach: RecallLimits,
 ) -> Iterator[RecallLine]:  # fmt: skip
     held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
@@ -265,6 +262,7 @@ def _lines(
     (about, unsure), repeated = _distinct(desk, list(found.turns), list(found.unsure))
     replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
     about, unsure = promoted(about, unsure, {**maybe, **replaced})
+    replaced = {**replaced, **rules.replaced}
     ended = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
     notes = {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
@@ -294,13 +292,14 @@ def _lines(
     # The weightier of the next lines of the two comes first. Within each the order of its search stays: it knows more.
     by_weight = list(merge(near, chain(fresh, likely), key=lambda line: -weight.get(line.id, 0.0)))
     first, further = by_weight[: reach.before_rules], by_weight[reach.before_rules :]
-    said, ruled = {line.id for line in first}, {rule.id for rule in rules}
+    said = {rules.repeats.get(line.id, line.id) for line in first}
+    ruled = {*rules.repeats, *(rule.id for rule in rules.lines)}
     yield from first
-    yield from (rule for rule in rules if rule.id not in said)
+    yield from (rule for rule in rules.lines if rule.id not in said)
     yield from (line for line in further if line.id not in ruled)
     yield from list(found.scenes.values())[:_SCENES]
     yield from _facts(desk, question, {*cited(known), *(atom.id for atom in held)})
-    yield from (line for line in verbatim if line.id in bearing_out)
+    yield from (line for line in verbatim if line.id in bearing_out and line.id not in ruled)
     yield from outputs
     told = {*ruled, *(line.id for line in by_weight)}
     rest = of_unsure(turn for turn in unsure if turn.id not in told)
@@ -414,40 +413,7 @@ def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
     return len(extra) <= (1 - _SAME) * len(words) and not any(word[0].isdigit() for word in extra)
 
 
-# --- rules, facts, scenes, tool results -------------------------------------------------------------
-
-
-def _rules(wanted: RecallQuery, there: Collection[str], reach: RecallLimits, known: str) -> list[RecallLine]:
-    """Return standing rules that the user stated, the nearest to the question first.
-
-    Of turns that a model has read, it has noted which are rules; those of other turns are judged here.
-    """
-    desk = wanted.desk
-    most = reach.rules_for_question if "?" in wanted.text or "？" in wanted.text else reach.rules
-
-    def nearest(layer: Layer, filters: Filters, limit: int) -> list[str]:
-        hits = desk.search(
-            desk.space, layer, wanted.text, embed=desk.of_query, filters=filters, limit=limit, at=desk.now
-        )
-        return [hit.id for hit in _unheld(desk, hits) if hit.id not in there]
-
-    atoms = desk.store.atoms(desk.space, nearest("atom", Filters(kind="instruction", unheld=True), _STANDING))
-    stated = [atom for atom in atoms if atom.source == "user" and atom.evidence not in there]
-    lines = [of_stated_rule(atom) for atom in stated if not is_shown_in(atom, known)][:most]
-    may_state = nearest("turn", Filters(role="user", states_rule=True), _MAY_STATE * most)  # most of them state none
-    turns = _unread(desk, desk.store.turns(desk.space, may_state))
-    others = turns_of_others(desk.store, desk.space, turns)
-    lines += [line for turn in turns if turn.id not in others and (line := of_rule(turn, reach.rule_width))]
-    return lines[:most]
-
-
-def _unread(desk: SearchContext, turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns that no model has read yet."""
-    waiting = [
-        one for session in {turn.session for turn in turns} for one in desk.store.backlog(desk.space, session=session)
-    ]
-    start = {one.session: one.start for one in waiting}
-    return [turn for turn in turns if turn.session in start and turn.position >= start[turn.session]]
+# --- facts, scenes, tool results -------------------------------------------------------------
 
 
 def _facts(desk: SearchContext, question: str, shown: set[str]) -> list[RecallLine]:

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
+from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.sentences import sentences
 from mcp_memory.language.snippet import matches
@@ -49,11 +50,11 @@ class Candidate:
 
 
 def asks_for_overview(question: str) -> bool:
-    """Return whether a question asks about many things rather than for one fact.
-
-    EmbeddingFailed where the files of the package cannot be read.
-    """
-    return 0 < len(question.strip()) <= _LONGEST_QUESTION and asks_for_many_things(question)
+    """Return whether a question asks about many things rather than for one fact; False without the encoder's files."""
+    try:
+        return 0 < len(question.strip()) <= _LONGEST_QUESTION and asks_for_many_things(question)
+    except EmbeddingFailed:
+        return False
 
 
 def relevance(hits: Sequence[Ranked]) -> dict[str, float]:

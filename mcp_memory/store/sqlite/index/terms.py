@@ -41,19 +41,19 @@ __all__ = [
     "quoted",
     "settle_segments",
     "stale_terms",
-    "states_rule",
     "terms_of_batch",
+    "turns_with_rules",
     "unsettled_layers",
     "with_all",
 ]
 
 
-def states_rule(space: int) -> str:
-    """Return the condition that the user states a standing rule in a turn `r` of a space."""
+def turns_with_rules(space: int) -> str:
+    """Return the query of the ids of those turns of a space in which the user may state a standing rule."""
     first, last = span(space)
     return (
-        f"r.id IN (SELECT rowid & {ID_MASK} FROM turn_terms WHERE turn_terms MATCH '{quoted(RULE)}'"
-        f" AND rowid BETWEEN {first} AND {last})"
+        f"SELECT rowid & {ID_MASK} FROM turn_terms WHERE turn_terms MATCH '{quoted(RULE)}'"
+        f" AND rowid BETWEEN {first} AND {last}"
     )
 
 

@@ -1,0 +1,221 @@
+"""Which standing rules recall shows for a prompt: `python -m bench.rule_relevance`
+
+Twelve memories (`fixtures/rules/relevance`) each have 8 to 11 rules, some of them replaced or taken back later, and 12
+prompts, with the rules that govern them; rules about every answer govern all of them. Each message is recorded as a
+turn of a day of its own, and each prompt is recalled. Printed are, for the nearest rules (what recall showed before
+0.9: up to three for a question, up to six otherwise) and for the rules that recall shows,
+
+    shown       rules for a prompt
+    precision   of these, the share that governs the prompt
+    recall      of the rules that govern it, the share that is shown
+    outdated    prompts for which a rule is shown that had ended, without the message that ended it
+    none        of the prompts that no rule governs but those about every answer, the share that is shown no other
+
+A message that took a rule back counts as neither right nor wrong. Rules that are not recognised as rules
+(`bench.rules`) are missing from both; `recognised` is the recall among the others. The projection and the weights of
+`scripts/fit_rule_relevance.py` come from other sentences and from these prompts, so these figures are
+in-sample; the script prints those that leave each memory out in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio
+from anyio import to_thread
+
+from bench.ours import until_indexed
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn
+from mcp_memory.longterm.recall.dynamic import RecallLimits
+from mcp_memory.longterm.recall.relevance import recall_query
+from mcp_memory.longterm.recall.rules import rules_for
+from mcp_memory.longterm.standing_rules import standing_rules
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.store.values import Filters
+
+__all__ = ["MEMORIES", "Message", "Prompt", "RuleMemory", "Shown", "read_memories", "table"]
+
+MEMORIES = Path(__file__).parent.parent / "fixtures/rules/relevance"
+_NEAREST, _FOR_QUESTION, _LOOKED_AT = 6, 3, 24
+_START = datetime(2026, 1, 1, 9, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    id: str
+    text: str
+    is_rule: bool
+    general: bool
+    """Whether it is a rule about every answer."""
+    ends: tuple[str, ...]
+    """The ids of the rules that it replaces or takes back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    text: str
+    rules: frozenset[str]
+    """The ids of the rules that govern it, without those about every answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleMemory:
+    """A memory: messages in the order in which they were said, and prompts after them."""
+
+    name: str
+    said: Sequence[Message]
+    prompts: Sequence[Prompt]
+
+    @cached_property
+    def ended(self) -> frozenset[str]:
+        return frozenset(id for message in self.said for id in message.ends)
+
+    @cached_property
+    def current(self) -> list[Message]:
+        """The rules that hold."""
+        return [message for message in self.said if message.is_rule and message.id not in self.ended]
+
+    def pairs(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield each rule with each later message, and whether that ends it."""
+        for place, older in enumerate(self.said):
+            if older.is_rule:
+                for newer in self.said[place + 1 :]:
+                    yield older.text, newer.text, older.id in newer.ends
+
+
+def read_memories() -> list[RuleMemory]:
+    return [_read(path) for path in sorted(MEMORIES.glob("*.jsonl"))]
+
+
+def _read(path: Path) -> RuleMemory:
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return RuleMemory(
+        name=path.stem,
+        said=[
+            Message(
+                id=row["id"], text=row["said"], is_rule=row.get("rule", True), general=row.get("general", False),
+                ends=tuple(row.get("ends", ())),
+            )
+            for row in rows
+            if "said" in row
+        ],
+        prompts=[Prompt(text=row["prompt"], rules=frozenset(row["rules"])) for row in rows if "prompt" in row],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What is shown for a prompt: ids of the memory's messages, and those that would be right."""
+
+    memory: RuleMemory
+    prompt: Prompt
+    nearest: list[str]
+    governing: list[str]
+
+    @property
+    def right(self) -> frozenset[str]:
+        return self.prompt.rules | {rule.id for rule in self.memory.current if rule.general}
+
+
+async def shown_in(memory: RuleMemory) -> list[Shown]:
+    """Record the messages of a memory, and find the rules for each of its prompts."""
+    with TemporaryDirectory(prefix="bench-") as folder:
+        now = _START + timedelta(days=len(memory.said))
+        async with open_memory(Settings(home=Path(folder)), now=lambda: now) as opened:
+            names: dict[str, str] = {}
+            for day, message in enumerate(memory.said):
+                turn = NewTurn(role="user", content=message.text, said_at=_START + timedelta(days=day))
+                done = await opened.record_turns([turn], session=f"day-{day}")
+                names |= dict.fromkeys(done.stored, message.id)
+            await until_indexed(opened)
+            found: list[Shown] = []
+            for prompt in memory.prompts:
+                nearest, governing = await to_thread.run_sync(_shown, opened, prompt.text)
+                found.append(
+                    Shown(
+                        memory=memory,
+                        prompt=prompt,
+                        nearest=[names[id] for id in nearest],
+                        governing=[names[id] for id in governing],
+                    )
+                )
+            return found
+
+
+def _shown(opened: Memory, prompt: str) -> tuple[list[str], list[str]]:
+    """Return the ids of the nearest turns that state a rule, and of those that recall shows as rules."""
+    desk = opened._parts.scheduler.context().of_one_question()  # pyright: ignore[reportPrivateUsage]  no verb
+    filters = Filters(role="user", states_rule=True)
+    hits = desk.search(desk.space, "turn", prompt, embed=desk.of_query, filters=filters, limit=_LOOKED_AT, at=desk.now)
+    turns = desk.store.turns(desk.space, [hit.id for hit in hits])
+    stating = [turn.id for turn in turns if standing_rules(turn.content)]
+    most = _FOR_QUESTION if "?" in prompt or "？" in prompt else _NEAREST
+    wanted = recall_query(desk, [prompt])
+    shown = rules_for(wanted, (), RecallLimits(), "").lines if wanted else ()
+    return stating[:most], [line.id for line in shown]
+
+
+def table(found: Sequence[Shown]) -> Iterator[str]:
+    """Yield the lines of the report."""
+    columns = ("prompts", "shown", "precision", "recall", "recognised", "outdated", "none")
+    yield " " * 20 + "".join(f"{name:>12}" for name in columns)
+    memories = list(dict.fromkeys(one.memory.name for one in found))
+    for side in ("nearest", "governing"):
+        yield _row(side, found, side)
+    for name in memories:
+        yield _row(name, [one for one in found if one.memory.name == name], "governing")
+
+
+def _row(title: str, found: Sequence[Shown], side: str) -> str:
+    shown = rightly = counted = wanted = recognised = rightly_recognised = outdated = 0
+    without: list[bool] = []
+    for one in found:
+        ids: list[str] = getattr(one, side)
+        messages = {message.id: message for message in one.memory.said}
+        rules = [id for id in ids if messages[id].is_rule]
+        known = {id for id in one.right if standing_rules(messages[id].text)}
+        shown += len(ids)
+        counted += len(ids) - sum(bool(messages[id].ends) and not messages[id].is_rule for id in ids)
+        rightly += len(one.right.intersection(rules))
+        wanted += len(one.right)
+        recognised += len(known)
+        rightly_recognised += len(known.intersection(rules))
+        outdated += _is_outdated(one.memory, ids)
+        if not one.prompt.rules:
+            without.append(not any(not messages[id].general for id in rules))
+    shares = (
+        rightly / max(1, counted), rightly / wanted, rightly_recognised / max(1, recognised), outdated / len(found),
+        sum(without) / len(without),
+    )  # fmt: skip
+    return f"{title:<20}{len(found):12}{shown / len(found):12.1f}" + "".join(f"{share:12.1%}" for share in shares)
+
+
+def _is_outdated(memory: RuleMemory, ids: Sequence[str]) -> bool:
+    marked = {id for message in memory.said if message.id in ids for id in message.ends}
+    return not memory.ended.intersection(ids) <= marked
+
+
+async def measure() -> list[Shown]:
+    return [shown for memory in read_memories() for shown in await shown_in(memory)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.rule_relevance", description="Rules shown for prompts.")
+    parser.add_argument("--show", type=int, default=0, metavar="N", help="print that many prompts with what is shown")
+    options = parser.parse_args()
+    found = anyio.run(measure)
+    print("\n".join(table(found)))
+    for one in found[: options.show]:
+        print(f"\n{one.prompt.text}\n  right {sorted(one.right)}\n  shown {one.governing}, nearest {one.nearest}")
+
+
+if __name__ == "__main__":
+    main()

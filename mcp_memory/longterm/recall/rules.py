@@ -1,0 +1,320 @@
+"""The standing rules that govern a prompt, for recall.
+
+A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`); none is
+shown just because it is the nearest. A rule that a later message surely replaced or took back is not shown: that
+message is shown in its place. One that only may have ended a rule is shown in front of it. Without the encoder's files
+no rule is judged, and none is shown.
+
+Rules are statements of the user that a model has noted, and sentences of turns that no model has read yet. Candidates
+are found by their stored vectors, or by a search where another model made those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.types import Atom, Turn
+from mcp_memory.language.rule_cues import CUES, cues_of
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_stated_rule, of_turns
+from mcp_memory.longterm.recall.relevance import RecallQuery
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.standing_rules import standing_rules
+from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
+from mcp_memory.models.embed.bundled import IDENTITY
+from mcp_memory.models.embed.rule_relevance import ending, general_query, governing, governing_by_vectors, scoped_query
+from mcp_memory.store.values import Filters, Layer, Vectors
+
+if TYPE_CHECKING:
+    from mcp_memory.longterm.recall.dynamic import RecallLimits
+
+__all__ = ["RulesForPrompt", "rules_for", "takes_back", "tells_change"]
+
+GOVERNS = 0.15
+"""Probability from which a rule about some work is shown: one that is missing costs more than one too many."""
+GENERAL = 0.4
+"""Probability from which a rule counts as one about every answer."""
+ENDS = 0.5
+"""Probability from which a message that takes something back (`takes_back`) is shown instead of a rule."""
+MAY_END = 0.25
+"""Probability from which a message that tells of a change is shown in front of a rule."""
+
+_SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
+_JUDGED = 8  # turns, of those whose vectors as a whole reach one of these limits
+_LATER = 64  # turns nearest to all chosen rules, that may end one
+_READ = 600  # characters of a message
+_TAKING_BACK = [CUES.index(name) for name in ("withdraw", "henceforth")]
+
+
+@dataclass(frozen=True, slots=True)
+class RulesForPrompt:
+    """The lines of rules for a prompt, and what recall has to know of other rows to show none of them twice."""
+
+    lines: tuple[RecallLine, ...] = ()
+    replaced: dict[str, Turn] = field(default_factory=dict[str, Turn])
+    """By the ids of turns whose rule has ended: the message that ended it."""
+    repeats: dict[str, str] = field(default_factory=dict[str, str])
+    """By the ids of rows that state a shown rule in the same words: the id of its line."""
+
+
+@dataclass(frozen=True)
+class _Rule:
+    row: Atom | Turn
+    sentences: tuple[str, ...]
+    turn: Turn | None
+    """The turn that states it; None if that is gone."""
+
+    @cached_property
+    def words(self) -> str:
+        return " ".join(fold(" ".join(self.sentences)).split())
+
+
+def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits, known: str) -> RulesForPrompt:
+    """Return the rules that govern a prompt, likeliest first, without those in `known` or of the turns `there`.
+
+    Rules about the prompt's work come before those about every answer; of each kind there are at most
+    `limits.rules_for_question`, together at most `limits.rules`. A rule stated several times is shown as stated last.
+    """
+    try:
+        stated: dict[str, list[_Rule]] = {}
+        for rule in _candidates(wanted, there, known):
+            stated.setdefault(rule.words, []).append(rule)
+        rules = _chosen(wanted, list(stated.values()), limits)
+        lines, replaced = _with_newer(wanted.desk, rules, there, limits)
+    except EmbeddingFailed:
+        return RulesForPrompt()
+    repeats = {other.row.id: rule.row.id for rule in rules for other in stated[rule.words]}
+    return RulesForPrompt(lines[: limits.rules], replaced, repeats)
+
+
+def takes_back(text: str) -> bool:
+    """Tell whether a message has words that take an order back, or give one from now on."""
+    cues = cues_of(text)
+    return any(cues[place] for place in _TAKING_BACK)
+
+
+def tells_change(text: str) -> bool:
+    """Tell whether a message takes an order back, or has words that change a value ("instead", "is now")."""
+    from mcp_memory.longterm.changes import announces_change
+
+    return takes_back(text) or announces_change(text)
+
+
+# --- candidates -------------------------------------------------------------------------------------
+
+
+def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iterator[_Rule]:
+    """Yield rules that the user stated: statements, then turns."""
+    desk = wanted.desk
+    noted: list[str] = []
+    if desk.store.totals(desk.space, "atom").rows:
+        noted = _nearest(wanted, "atom", Filters(kind="instruction", unheld=True))
+    said = _nearest(wanted, "turn", Filters(role="user", states_rule=True))
+    hidden = {*there, *quarantined_ids(desk.store, desk.space, [*noted, *said])}
+    atoms = [
+        atom
+        for atom in desk.store.atoms(desk.space, [id for id in noted if id not in hidden])
+        if atom.source == "user" and atom.evidence not in there and not is_shown_in(atom, known)
+    ]
+    shown = _likely(wanted, [id for id in said if id not in hidden])
+    turns = {turn.id: turn for turn in desk.store.turns(desk.space, [*shown, *(atom.evidence for atom in atoms)])}
+    for atom in atoms:
+        yield _Rule(atom, (atom.text,), turns.get(atom.evidence))
+    for turn in (turns[id] for id in shown if id in turns):
+        sentences = tuple(turn.content[rule.start : rule.end] for rule in standing_rules(turn.content))
+        if sentences:
+            yield _Rule(turn, sentences, turn)
+
+
+def _nearest(wanted: RecallQuery, layer: Layer, filters: Filters) -> list[str]:
+    """Return the ids of the rows that are likeliest about the prompt's work, and likeliest about every answer."""
+    desk = wanted.desk
+    if wanted.model != IDENTITY:
+        return _searched(desk, layer, wanted.text, filters, _SCOPED)
+    found: dict[str, None] = {}
+    for data, limit in ((scoped_query(wanted.text), _SCOPED), (general_query(), _GENERAL)):
+        query = Vectors(identity=IDENTITY, data=data)
+        hits = desk.store.nearest(desk.space, layer, query, filters=filters, limit=limit)
+        found |= dict.fromkeys(hit.id for hit in hits)
+    return list(found)
+
+
+def _likely(wanted: RecallQuery, ids: Sequence[str]) -> list[str]:
+    """Return the turns that govern the prompt if they state a rule, without those that their vectors rule out.
+
+    Whether a turn states a rule takes the encoder some milliseconds for each sentence.
+    """
+    import numpy as np
+
+    vectors = wanted.desk.store.vectors_of(wanted.desk.space, "turn", ids, IDENTITY)
+    if not vectors:
+        return list(ids)
+    judged = governing_by_vectors(wanted.text, np.stack(list(vectors.values())))
+    chances = {
+        id: max(found.general / GENERAL, found.scoped / GOVERNS) for id, found in zip(vectors, judged, strict=True)
+    }
+    likely = sorted((id for id in chances if chances[id] >= 1), key=lambda id: -chances[id])
+    return likely[:_JUDGED]
+
+
+def _searched(desk: SearchContext, layer: Layer, text: str, filters: Filters, limit: int) -> list[str]:
+    hits = desk.search(desk.space, layer, text, embed=desk.of_query, filters=filters, limit=limit, at=desk.now)
+    return [hit.id for hit in hits]
+
+
+# --- relevance --------------------------------------------------------------------------------------
+
+
+def _chosen(wanted: RecallQuery, stated: Sequence[Sequence[_Rule]], limits: RecallLimits) -> list[_Rule]:
+    """Return the likeliest rules; `stated` has for each rule every time that it was stated."""
+    judged = iter(governing(wanted.text, list(chain.from_iterable(rules[0].sentences for rules in stated))))
+    general: list[tuple[float, Sequence[_Rule]]] = []
+    scoped: list[tuple[float, Sequence[_Rule]]] = []
+    for rules in stated:
+        sentences = list(islice(judged, len(rules[0].sentences)))
+        chance = max(sentence.general for sentence in sentences)
+        if chance >= GENERAL:
+            general.append((chance, rules))
+        elif (chance := max(sentence.scoped for sentence in sentences)) >= GOVERNS:
+            scoped.append((chance, rules))
+    chosen: list[_Rule] = []
+    is_unread = _unread(wanted.desk)
+    for some in (scoped, general):
+        latest = (_latest(wanted.desk, rules, is_unread) for _, rules in sorted(some, key=lambda pair: -pair[0]))
+        chosen += islice(filter(None, latest), limits.rules_for_question)
+    return chosen[: limits.rules]
+
+
+def _latest(desk: SearchContext, rules: Sequence[_Rule], is_unread: Callable[[Turn], bool]) -> _Rule | None:
+    """Return the rule as it was stated last, in a statement or in a turn that no model has read; None if in neither."""
+    for rule in sorted(rules, key=_said, reverse=True):
+        if isinstance(rule.row, Atom) or (is_unread(rule.row) and _by_user(desk, rule.row)):
+            return rule
+    return None
+
+
+def _said(rule: _Rule) -> tuple[float, int]:
+    return (rule.turn.said_at.timestamp(), rule.turn.position) if rule.turn else (0.0, 0)
+
+
+def _by_user(desk: SearchContext, turn: Turn) -> bool:
+    return not turns_of_others(desk.store, desk.space, [turn])
+
+
+def _unread(desk: SearchContext) -> Callable[[Turn], bool]:
+    """Return a function that tells whether no model has read a turn yet."""
+
+    @cache
+    def starts(session: str) -> list[int]:
+        return [part.start for part in desk.store.backlog(desk.space, session=session)]
+
+    return lambda turn: any(turn.position >= start for start in starts(turn.session))
+
+
+# --- rules that have ended --------------------------------------------------------------------------
+
+
+def _with_newer(
+    desk: SearchContext, rules: Sequence[_Rule], there: Collection[str], limits: RecallLimits
+) -> tuple[tuple[RecallLine, ...], dict[str, Turn]]:
+    """Return the lines of the rules with those of the messages that may have ended them, and the rules replaced.
+
+    Messages that are `there` already get no line.
+    """
+    lines: dict[str, RecallLine] = {}
+    replaced: dict[str, Turn] = {}
+    later = _near(desk, rules)
+    own = {rule.turn.id for rule in rules if rule.turn}
+    for rule in rules:
+        ended, newer = _ended_by(desk, rule, later)
+        if newer is not None and newer.id not in there and newer.id not in own:
+            lines.setdefault(newer.id, _line_of(newer, limits))
+        if ended and newer is not None and rule.turn is not None:
+            replaced[rule.turn.id] = newer
+        else:
+            lines.setdefault(rule.row.id, _line_of(rule.row, limits))
+    return tuple(lines.values()), replaced
+
+
+def _near(desk: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
+    """Return the user's turns that are near to some of the rules.
+
+    One search for the sum of their vectors: a turn that is near to one rule is nearer to it than most others are.
+    """
+    import numpy as np
+
+    turns = [rule.turn.id for rule in rules if rule.turn]
+    if not turns:
+        return []
+    filters = Filters(role="user")
+    vectors = desk.store.vectors_of(desk.space, "turn", turns, IDENTITY)
+    if vectors:
+        near = Vectors(identity=IDENTITY, data=np.sum(list(vectors.values()), axis=0)[None, :])
+        ids = [hit.id for hit in desk.store.nearest(desk.space, "turn", near, filters=filters, limit=_LATER)]
+    else:
+        ids = _searched(desk, "turn", "\n".join(rule.words for rule in rules), filters, _LATER)
+    aside = quarantined_ids(desk.store, desk.space, ids)
+    return desk.store.turns(desk.space, [id for id in ids if id not in aside])
+
+
+def _ended_by(desk: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
+    """Return whether a rule has ended, and the message that ended it or may have: the latest, or else the likeliest."""
+    if rule.turn is None:
+        return False, None
+    after = (turn for turn in later if _is_after(turn, rule.turn))
+    chances = [(turn, _ends(turn.content, rule.sentences)) for turn in after]
+    found = [pair for pair in chances if pair[1].changes >= MAY_END and _by_user(desk, pair[0])]
+    surely = [turn for turn, chance in found if chance.takes_back >= ENDS]
+    if surely:
+        return True, max(surely, key=lambda turn: (turn.said_at, turn.position))
+    return False, max(found, key=lambda pair: pair[1].changes, default=(None,))[0]
+
+
+def _is_after(turn: Turn, older: Turn) -> bool:
+    if turn.session == older.session:
+        return turn.position > older.position
+    return turn.said_at > older.said_at
+
+
+class _Ending(NamedTuple):
+    """How likely a message ends a rule: by any sentence with words of change, and by one that takes something back."""
+
+    changes: float = 0.0
+    takes_back: float = 0.0
+
+
+@lru_cache(maxsize=8_192)
+def _ends(newer: str, older: tuple[str, ...]) -> _Ending:
+    chances = [
+        (ending(rule, sentence, tells_change=True), surely) for sentence, surely in _changes(newer) for rule in older
+    ]
+    return _Ending(
+        max((chance for chance, _ in chances), default=0.0),
+        max((chance for chance, surely in chances if surely), default=0.0),
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _changes(text: str) -> list[tuple[str, bool]]:
+    """Return the sentences of a message with words of change, and whether each takes something back."""
+    from mcp_memory.longterm.verification.comparison import sentences_of
+
+    start = text[:_READ]
+    sentences = dict.fromkeys([start, *sentences_of(start)]) if tells_change(start) else ()
+    return [(sentence, takes_back(sentence)) for sentence in sentences if tells_change(sentence)]
+
+
+def _line_of(row: Atom | Turn, limits: RecallLimits) -> RecallLine:
+    """Return the line of a rule, or of a message that may have ended one and need not state one itself."""
+    if isinstance(row, Atom):
+        return of_stated_rule(row)
+    if (line := of_rule(row, limits.rule_width)) is not None:
+        return line
+    notes = {row.id: f"{row.said_at:%Y-%m-%d}"}
+    (line,) = of_turns([row], words=frozenset(), widths=(limits.rule_width,), group="rule", notes=notes)
+    return line

@@ -1,0 +1,164 @@
+"""Which standing rules a prompt is governed by, and whether a later message ends one: small models on the encoder.
+
+A rule governs a prompt in one of two ways, each with a logistic regression:
+
+    general   the rule is about every answer ("answer in German"); on the encoder's vector of the rule
+    scoped    prompt and rule are about one kind of work; on two features: the cosine of their vectors after a
+              projection to 30 dimensions, and how much the prompt reads like a task rather than a question about the
+              past
+
+Plain cosines compare what two texts say; an order of chairs and a limit on spending say different things. The
+projection (linear discriminant analysis) keeps what tells 32 kinds of work apart and drops the rest.
+
+`ending` is a regression on the cosine of two messages and whether the later one has words of change or withdrawal,
+which the caller finds.
+
+`scripts/fit_rule_relevance.py` fits all of them to `fixtures/rules/relevance` and writes `rule_relevance.safetensors`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from mcp_memory.models.embed.bundled import MODEL, STATIC_DIMENSIONS, reading, shared_encoder
+from mcp_memory.models.embed.protocol import unit_rows
+from mcp_memory.models.embed.tensors import mapped_tensors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = [
+    "RELEVANCE_FILE",
+    "Governing",
+    "RelevanceModel",
+    "ending",
+    "general_query",
+    "governing",
+    "governing_by_vectors",
+    "scoped_query",
+]
+
+RELEVANCE_FILE = "rule_relevance.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Governing:
+    """Probabilities from 0 to 1 that a rule holds for every answer, and that it is about the work of a prompt."""
+
+    general: float
+    scoped: float
+
+
+def governing(prompt: str, rules: Sequence[str]) -> list[Governing]:
+    """Return for each rule how likely it governs the prompt.
+
+    EmbeddingFailed where the files of the package cannot be read.
+    """
+    import numpy as np
+
+    return _model().governing(_vector(prompt), np.stack([_vector(rule) for rule in rules])) if rules else []
+
+
+def governing_by_vectors(prompt: str, vectors: Floats) -> list[Governing]:
+    """Judge messages by the bundled model's vectors of them, shape (messages, dimensions), as `governing` does."""
+    return _model().governing(_vector(prompt), unit_rows(vectors[:, STATIC_DIMENSIONS:]))
+
+
+def ending(older: str, newer: str, *, tells_change: bool) -> float:
+    """Return the probability, 0 to 1, that the newer message replaces or takes back a rule that the older one states.
+
+    EmbeddingFailed where the files of the package cannot be read.
+    """
+    return _model().ending(float(_vector(older) @ _vector(newer)), tells_change=tells_change)
+
+
+def general_query() -> Floats:
+    """Return the bundled model's vector of a query, shape (1, dimensions), for rules about every answer.
+
+    A search for it needs no prompt: its cosine with a message tells such rules from anything else that people write.
+    """
+    return _query(_model().general_query)
+
+
+def scoped_query(prompt: str) -> Floats:
+    """Return the bundled model's vector of a query, shape (1, dimensions), for rules about the work of a prompt.
+
+    Its cosine with a rule's vector grows with the product of both projections: rules are found that share no word with
+    the prompt and are not near to it.
+    """
+    model = _model()
+    asked: Floats = _vector(prompt) @ model.projection - model.prompt_mean
+    return _query(model.projection @ asked)
+
+
+def _query(direction: Floats) -> Floats:
+    """Return a query of stored vectors by a direction of the encoder's half."""
+    import numpy as np
+
+    return unit_rows(np.concatenate([np.zeros(STATIC_DIMENSIONS, np.float32), direction])[None, :])
+
+
+@lru_cache(maxsize=4_096)
+def _vector(text: str) -> Floats:
+    (vector,) = shared_encoder().embed([text])
+    return vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RelevanceModel:
+    """The parameters. The last number of `task`, `general`, `scoped` and `ends` is the constant."""
+
+    projection: Floats
+    """(encoder dimensions, 30)"""
+    prompt_mean: Floats
+    """Mean projection of prompts, as `rule_mean` of rules."""
+    rule_mean: Floats
+    task: Floats
+    general: Floats
+    general_query: Floats
+    """Weights that tell rules about every answer from all other sentences; without a constant."""
+    scoped: Floats
+    """Weights of the projected cosine and of `task`."""
+    ends: Floats
+    """Weights of the cosine and of words of change."""
+
+    def governing(self, prompt: Floats, rules: Floats) -> list[Governing]:
+        """Judge rules by their vectors, shape (rules, encoder dimensions)."""
+        general = rules @ self.general[:-1] + self.general[-1]
+        scoped = self.features(prompt, rules) @ self.scoped[:-1] + self.scoped[-1]
+        return [
+            Governing(_probability(one), _probability(other))
+            for one, other in zip(general.tolist(), scoped.tolist(), strict=True)
+        ]
+
+    def features(self, prompt: Floats, rules: Floats) -> Floats:
+        """Return the two features of `scoped`, shape (rules, 2)."""
+        import numpy as np
+
+        asked = unit_rows((prompt @ self.projection - self.prompt_mean)[None, :])[0]
+        said = unit_rows(rules @ self.projection - self.rule_mean)
+        task = prompt @ self.task[:-1] + self.task[-1]
+        return np.column_stack([said @ asked, np.full(len(rules), task)]).astype(np.float32)
+
+    def ending(self, cosine: float, *, tells_change: bool) -> float:
+        return _probability(float(self.ends[0] * cosine + self.ends[1] * tells_change + self.ends[2]))
+
+
+@cache
+def _model() -> RelevanceModel:
+    with reading("The model of the relevance of rules"):
+        tensors = mapped_tensors(MODEL / RELEVANCE_FILE)
+        names = ("prompt_mean", "rule_mean", "task", "general", "general_query", "scoped", "ends")
+        parts = {name: tensors[name] for name in names}
+        return RelevanceModel(projection=tensors["projection"] * tensors["projection_scale"], **parts)
+
+
+def _probability(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))

@@ -1,0 +1,192 @@
+"""The standing rules that recall shows: those that govern the prompt, and what ended one in its place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from anyio import to_thread
+
+from bench.ours import until_indexed
+from bench.rule_relevance import Message, Prompt, RuleMemory, Shown, read_memories, table
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn
+from mcp_memory.longterm.recall.dynamic import RecallLimits
+from mcp_memory.longterm.recall.relevance import recall_query
+from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for, tells_change
+from mcp_memory.models.embed.rule_relevance import ending, governing
+from mcp_memory.service.memory import Memory, open_memory
+
+RULES = [
+    "For orders above 500 euros ask Petra before you place them.",
+    "Always answer in German.",
+    "Always write commit messages in the imperative mood.",
+    "When you write SQL, put the keywords in capitals.",
+    "Never schedule meetings before ten in the morning.",
+    "Recipes always in grams, never in cups.",
+]
+ORDERS, GERMAN, COMMITS, SQL, MEETINGS, RECIPES = RULES
+_TOPICS = ("bees", "Lisbon", "the moon")
+_LIMITS = RecallLimits()
+
+
+@dataclass
+class Said:
+    """A memory of turns of the user, each of a day of its own, and their ids by text."""
+
+    memory: Memory
+    ids: dict[str, str]
+
+    async def rules(self, prompt: str, *, there: Sequence[str] = (), limits: RecallLimits = _LIMITS) -> RulesForPrompt:
+        return await to_thread.run_sync(self._rules, prompt, there, limits)
+
+    def _rules(self, prompt: str, there: Sequence[str], limits: RecallLimits) -> RulesForPrompt:
+        desk = self.memory._parts.scheduler.context().of_one_question()  # pyright: ignore[reportPrivateUsage]
+        wanted = recall_query(desk, [prompt])
+        assert wanted is not None
+        return rules_for(wanted, [self.ids[text] for text in there], limits, "")
+
+    async def shown(self, prompt: str, *, there: Sequence[str] = (), limits: RecallLimits = _LIMITS) -> list[str]:
+        """Return the texts of the turns that are shown as rules."""
+        texts = {id: text for text, id in self.ids.items()}
+        return [texts[line.id] for line in (await self.rules(prompt, there=there, limits=limits)).lines]
+
+
+@asynccontextmanager
+async def said(home: Path, *texts: str) -> AsyncGenerator[Said]:
+    start = datetime(2026, 1, 1, 9, tzinfo=UTC)
+    async with open_memory(Settings(home=home), now=lambda: start + timedelta(days=100)) as memory:
+        ids: dict[str, str] = {}
+        for day, text in enumerate(texts):
+            turn = NewTurn(role="user", content=text, said_at=start + timedelta(days=day))
+            (ids[text],) = (await memory.record_turns([turn], session=f"day-{day}")).stored
+        await until_indexed(memory)
+        yield Said(memory, ids)
+
+
+async def test_the_rule_that_governs_a_task_is_shown_with_those_about_every_answer(home: Path) -> None:
+    governed = {
+        "Order twelve office chairs, the ones at 139 each": ORDERS,
+        "Commit the changes in the parser": COMMITS,
+        "Write a query that lists customers with three open invoices": SQL,
+        "Find a time this week to sit down with the design team": MEETINGS,
+    }
+    async with said(home, *RULES) as memory:
+        for prompt, rule in governed.items():
+            shown = await memory.shown(prompt)
+            assert {rule, GERMAN} <= set(shown)
+            assert len(shown) <= 4
+        beside = await memory.shown("Commit the changes in the parser", there=[COMMITS, GERMAN])
+        assert {COMMITS, GERMAN}.isdisjoint(beside)
+
+
+async def test_a_question_that_no_rule_is_about_gets_only_those_about_every_answer(home: Path) -> None:
+    async with said(home, *RULES) as memory:
+        assert await memory.shown("Why is the sky blue?") == [GERMAN]
+        assert await memory.shown("What is the name of my dog?") == [GERMAN]
+
+
+async def test_rules_are_limited_of_each_kind_and_together(home: Path) -> None:
+    prompt = "Order a cake, schedule a meeting, commit the changes and write an SQL query"
+    async with said(home, *RULES, "Never use emojis in your answers.", "Always keep your answers short.") as memory:
+        assert len(await memory.shown(prompt, limits=RecallLimits(rules_for_question=1))) <= 2
+        assert len(await memory.shown(prompt, limits=RecallLimits(rules=2))) <= 2
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "prompt"),
+    [
+        (COMMITS, "You no longer have to write commit messages in the imperative mood.", "Commit the changes"),
+        (ORDERS, "From now on ask Petra before you place orders above 800 euros.", "Order twelve office chairs"),
+        ("Antworte immer auf Deutsch.", "Antworte ab jetzt immer auf Englisch.", "Plane meine Woche"),
+    ],
+)
+async def test_a_message_that_ended_a_rule_is_shown_in_its_place(
+    home: Path, older: str, newer: str, prompt: str
+) -> None:
+    async with said(home, *dict.fromkeys([SQL, older]), newer) as memory:
+        found = await memory.rules(prompt)
+        assert newer in await memory.shown(prompt)
+        assert older not in await memory.shown(prompt)
+        assert found.replaced[memory.ids[older]].id == memory.ids[newer]
+        dynamic = (await memory.memory.recall(prompt)).dynamic
+        assert f"[{memory.ids[older]}" not in dynamic.partition("Rules the user stated")[2]
+        assert f"[{memory.ids[older]}" not in dynamic or f"until 2026-01-03, see {memory.ids[newer]}" in dynamic
+
+
+async def test_a_message_that_only_may_have_ended_a_rule_comes_before_it_and_neither_is_marked(home: Path) -> None:
+    newer = "The limit for orders without asking Petra is now 800 euros."
+    async with said(home, SQL, ORDERS, newer) as memory:
+        prompt = "Order twelve office chairs"
+        shown = await memory.shown(prompt)
+        assert shown.index(newer) < shown.index(ORDERS)
+        assert (await memory.rules(prompt)).replaced == {}
+
+
+async def test_a_rule_that_was_stated_twice_is_shown_once_as_stated_last(home: Path) -> None:
+    again = COMMITS.replace("Always", "always")
+    async with said(home, COMMITS, SQL, again) as memory:
+        shown = await memory.shown("Commit the changes in the parser")
+        assert again in shown
+        assert COMMITS not in shown
+        dynamic = (await memory.memory.recall("Commit the changes in the parser")).dynamic
+        assert dynamic.count("the imperative mood") == 1
+
+
+async def test_rules_are_found_among_many_other_messages(home: Path) -> None:
+    others = [f"Please always tell me more about {topic} number {place}." for place in range(40) for topic in _TOPICS]
+    async with said(home, *RULES, *others) as memory:
+        assert {COMMITS, GERMAN} <= set(await memory.shown("Commit the changes in the parser"))
+
+
+async def test_a_message_of_change_about_something_else_ends_no_rule(home: Path) -> None:
+    async with said(home, SQL, "From now on commit messages have to name the ticket, always.") as memory:
+        found = await memory.rules("Write the SQL query for the report")
+        assert memory.ids[SQL] in {line.id for line in found.lines}
+        assert found.replaced == {}
+
+
+def test_each_message_of_change_is_recognised_by_its_words() -> None:
+    assert tells_change("From now on answer in English.")
+    assert tells_change("You no longer have to ask me.")
+    assert not tells_change("The cat sleeps.")
+
+
+def test_chances_are_probabilities_for_any_text() -> None:
+    for text in ("", " ", "a", "¿?", "回答", RULES[0] * 50):
+        (found,) = governing(text, [RULES[0]])
+        assert 0 <= found.general <= 1
+        assert 0 <= found.scoped <= 1
+        assert 0 <= ending(text, RULES[0], tells_change=True) <= 1
+    assert governing("Order a chair", []) == []
+
+
+def test_the_memories_name_only_rules_that_they_have_and_that_hold() -> None:
+    for memory in read_memories():
+        rules = {message.id for message in memory.current if not message.general}
+        assert len({message.id for message in memory.said}) == len(memory.said)
+        assert all(prompt.rules <= rules for prompt in memory.prompts)
+        assert memory.ended <= {message.id for message in memory.said if message.is_rule}
+
+
+def test_the_report_counts_right_outdated_and_unneeded_rules() -> None:
+    said = [
+        Message(id=id, text=text, is_rule=True, general=general, ends=ends)
+        for id, text, general, ends in [
+            ("old", COMMITS, False, ()), ("new", SQL, False, ("old",)), ("all", GERMAN, True, ()),
+        ]
+    ]  # fmt: skip
+    prompts = [Prompt(text="Commit", rules=frozenset(["new"])), Prompt(text="Why?", rules=frozenset())]
+    memory = RuleMemory(name="one", said=said, prompts=prompts)
+    found = [
+        Shown(memory=memory, prompt=prompts[0], nearest=["old", "all"], governing=["new", "all"]),
+        Shown(memory=memory, prompt=prompts[1], nearest=["old"], governing=["all"]),
+    ]
+    _, nearest, governed, by_memory = (line.split() for line in table(found))
+    assert nearest == ["nearest", "2", "1.5", "33.3%", "33.3%", "33.3%", "100.0%", "0.0%"]
+    assert governed == ["governing", "2", "1.5", "100.0%", "100.0%", "100.0%", "0.0%", "100.0%"]
+    assert by_memory[1:] == governed[1:]
