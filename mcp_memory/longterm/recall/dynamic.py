@@ -9,7 +9,7 @@ facts say again what atoms say: in front of them they cost a recall of 600 token
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -64,7 +64,7 @@ from mcp_memory.longterm.verification.trust import (
     speakers_of,
 )
 from mcp_memory.store.citations import address, cited
-from mcp_memory.store.values import Filters
+from mcp_memory.store.values import Filters, Layer
 from mcp_memory.suspicion.flags import flags, without_orders
 
 __all__ = [
@@ -80,6 +80,7 @@ _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 _CLOSE = 0.1  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
+_COMPARED_TURNS = 45  # of an overview, with each other
 _SAME = 0.85  # share of a turn's words that another one has too
 
 
@@ -153,7 +154,7 @@ def dynamic_lines(
     shown = {line.id for line in ending}
     made = _lines(desk, question, wanted, found, words, rules, outputs, known=known, there=there, reach=reach)
     if wanted and (found.turns or found.unsure) and reach.overview and asks_for_overview(question):
-        lines = _overview(wanted, apart, words, known)
+        lines = _overview(wanted, apart, words, known, rules.replaced)
         first, further = lines[: reach.before_rules], lines[reach.before_rules :]
         pages = list(found.scenes.values())[:_SCENES]
         made = _each_once(chain(first, rules.lines, pages, further, outputs, made))
@@ -315,8 +316,13 @@ def _each_once(lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
             yield line
 
 
-def _overview(wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str) -> list[RecallLine]:
-    """Return lines for a question about many things, from turns and statements, the first to be shown first."""
+def _overview(
+    wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str, replaced: Mapping[str, Turn]
+) -> list[RecallLine]:
+    """Return lines for a question about many things, from turns and statements, the first to be shown first.
+
+    `replaced` maps rules that have ended to what ended them; other turns are compared here.
+    """
     desk = wanted.desk
     asks_assistant = speaker_intent(wanted.text) == "assistant"
 
@@ -342,7 +348,8 @@ def _overview(wanted: RecallQuery, there: Collection[str], words: AbstractSet[st
         *(Candidate(id=atom.id, turn=atom.evidence, relevance=stated[atom.id]) for atom in atoms.values()),
     ]
     speakers = speakers_of(desk.store, desk.space, list(atoms.values()))
-    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers))
+    newer = {**changed(wanted, list(turns.values())[:_COMPARED_TURNS], [])[0], **replaced}
+    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers, newer=newer))
 
 
 def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:

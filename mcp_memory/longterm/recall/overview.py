@@ -97,8 +97,9 @@ def lines_of(
     *,
     words: AbstractSet[str],
     speakers: Mapping[str, str | None],
+    newer: Mapping[str, Turn],
 ) -> Iterator[RecallLine]:
-    """Yield a short line for each chosen row: the more rows, the shorter."""
+    """Yield a short line for each chosen row: the more rows, the shorter. `newer` maps turns to what replaced them."""
     width = min(_BEST_WIDTH, max(_LEAST_WIDTH, _ALL_CHARS // max(1, len(chosen))))
     for place, id in enumerate(chosen):
         if id in atoms:
@@ -106,7 +107,7 @@ def lines_of(
         elif id in turns:
             chars = _BEST_WIDTH if place < _BEST else width
             turn = _shortened(turns[id], words, chars)
-            yield from of_turns([turn], words=words, widths=(chars,), group="overview")
+            yield from of_turns([turn], words=words, widths=(chars,), group="overview", newer=newer)
 
 
 def _shortened(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
