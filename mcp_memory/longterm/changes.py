@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import pairwise
 
+from mcp_memory.language import pattern_of
 from mcp_memory.language.words import fold, function_words, languages_of
 from mcp_memory.longterm.change_values import (
     Forms,
@@ -80,7 +81,7 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
     """
     near = _UNKNOWN if cosine is None else cosine
     said = _first(newer)
-    changes = [new for new in said if (new.changed or new.former) and not new.asks]
+    changes = [new for new in said if (new.changed or new.former) and new.is_stated]
     if not changes or newer == older:
         return False
     told = _first(older)
@@ -88,7 +89,7 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
     return any(
         any(_is_replaced(new, old, near) for new in changes) and not any(_restates(new, old) for new in said)
         for old in (*told, *answered)
-        if not old.asks
+        if old.is_stated
     )
 
 
@@ -145,7 +146,7 @@ def _is_replaced(newer: ValueClause, older: ValueClause, near: float) -> bool:
     found = Comparison(newer, older)
     if found.revoked and (found.common or found.equal or (near >= _NEAR and newer.values)):
         return True
-    if near < _APART or not (found.values or found.names) or found.numbered or found.apart:
+    if near < _APART or not (found.values or found.names) or found.numbered or found.two_things:
         return False
     if found.same_names and found.values and len(older.words) <= _FEW_WORDS:
         return True
@@ -158,6 +159,8 @@ _HELD = frozenset(["home", "job", "tool"])
 """Relations whose value is a name."""
 _SOLE = _HELD | {"rent", "due", "open"}
 """Relations that are a slot without further words."""
+_OF_CHANGE = frozenset(["home", "tool"])
+"""Relations whose words are words of change as well: "moved to", "switched to"."""
 
 
 def _may_contradict(newer: ValueClause, older: ValueClause) -> bool:
@@ -178,8 +181,11 @@ class Comparison:
         self.revoked = any(_revokes(gone, value) for gone in newer.former for value in older.values)
         differing, self.equal = _compared(newer.values, older.values)
         self.values = bool(differing)
-        # Only numbers after a name differ, and nothing says that it is a product ("Step 4" and "Step 5").
-        self.numbered = differing == {"version"} and "tool" not in newer.relations | older.relations
+        # Numbers that tell things apart differ, and nothing says that they are of a product ("Step 4" and "Step 5").
+        units = {value.unit for value in older.values if value.kind == "amount"}
+        self.numbered = (
+            "version" in differing and "tool" not in newer.relations | older.relations
+        ) or ("amount" in differing and len(units) > 1)
 
         relations = newer.relations & older.relations
         self.relation, self.tool = bool(relations), "tool" in relations
@@ -197,16 +203,33 @@ class Comparison:
         had, has = words_alike(newer.words, older.words)
         self.common = min(had, has)
         self.apart = min(len(newer.words) - had, len(older.words) - has)
+        self.two_things = self._two_things(newer, older, had, has)
         in_both = newer.words and older.words
         self.dense = bool(in_both) and min(*newer.words, *older.words) > "\u0e00"  # scripts without spaces
 
 
+    def _two_things(self, newer: ValueClause, older: ValueClause, had: int, has: int) -> bool:
+        """Tell whether each says of what its value is something that the other does not: a word, name or relation.
+
+        "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things.
+        """
+        names = (newer.names, older.names) if not self.names else (frozenset[str](), frozenset[str]())
+        new = len(newer.words) - had + len(names[0] - names[1]) + len(newer.relations - older.relations - _OF_CHANGE)
+        old = len(older.words) - has + len(names[1] - names[0]) + len(older.relations - newer.relations)
+        return new > 0 and old > 0
+
+
 def _compared(newer: tuple[StatedValue, ...], older: tuple[StatedValue, ...]) -> tuple[set[ValueKind], bool]:
-    """Return the kinds of which all values of the two differ, and whether they have an equal value."""
+    """Return the kinds of which all values of the two differ, and whether they have an equal value.
+
+    A number that both have does not differ, whatever word follows it.
+    """
     pairs = [(new, old) for new in newer for old in older if comparable(new, old)]
     kinds: set[ValueKind] = {new.kind for new, _ in pairs}
     agreeing: set[ValueKind] = {new.kind for new, old in pairs if not differ(new, old)}
-    return kinds - agreeing, bool(agreeing)
+    numbers = {value.reading for value in older if value.kind == "amount"}
+    repeated: set[ValueKind] = {new.kind for new in newer if new.kind == "amount" and new.reading in numbers}
+    return kinds - agreeing - repeated, bool(agreeing)
 
 
 def _revokes(gone: StatedValue, old: StatedValue) -> bool:
@@ -236,15 +259,16 @@ class ValueClause:
     words: frozenset[str]
     relations: frozenset[str]
     changed: bool
-    asks: bool
+    is_stated: bool
+    """Whether its sentence says that something is so; questions, conditions and wishes do not."""
 
 
 @lru_cache(maxsize=4_096)
 def statements(text: str) -> tuple[ValueClause, ...]:
     """Return the statements of a text, in order, one a clause."""
-    german = "de" in languages_of(_WORD.findall(text)[:60])
+    languages = languages_of(_WORD.findall(text)[:60])
     return tuple(
-        _statement(clause, sentence, german=german)
+        _statement(clause, sentence, languages)
         for sentence in map(str.strip, _sentences(text))
         if sentence
         for clause in _clauses(sentence)
@@ -330,11 +354,11 @@ def _without(relations: Mapping[str, Forms], text: str) -> str:
     return text
 
 
-def _statement(text: str, sentence: str, *, german: bool) -> ValueClause:
+def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueClause:
     values = values_in(text)
     bare = _blanked(text, [value.at for value in values])
     changed = _forms("changed").are_in(sentence)
-    names = list(_names(bare, german=german))
+    names = list(_names(bare, languages))
     plain = _forms("changed").taken_out(_blanked(bare, names))
     apart, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
     plain = _without(overlapping, _forms("changed").taken_out(_without(apart, plain)))
@@ -350,8 +374,15 @@ def _statement(text: str, sentence: str, *, german: bool) -> ValueClause:
         words=_content(plain),
         relations=frozenset(apart | overlapping),
         changed=changed,
-        asks=sentence.rstrip().endswith(("?", "？")),
+        is_stated=not _supposes(sentence),
     )
+
+
+def _supposes(sentence: str) -> bool:
+    """Tell whether a sentence asks, is a condition, or says what may be."""
+    if sentence.rstrip().endswith(("?", "？")) or _forms("condition").are_in(sentence):
+        return True
+    return bool(pattern_of("mcp_memory.longterm", "words/frames.txt", "UNSURE").search(sentence.lower()))
 
 
 def _is_former(text: str, value: StatedValue, *, changed: bool) -> bool:
@@ -369,14 +400,15 @@ def _blanked(text: str, places: Sequence[tuple[int, int]]) -> str:
     return text
 
 
-def _names(text: str, *, german: bool) -> Iterator[tuple[int, int]]:
+def _names(text: str, languages: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    idle = frozenset(map(fold, function_words(languages))) if languages else _idle()
     for match in _NAME.finditer(text):
         word, start = match[0], match.start()
         acronym = any(len(part) > 1 and part[1:].lower() != part[1:] for part in word.split())
-        if german and not acronym and not _PREPOSITION.search(text[max(0, start - 8) : start]):
+        if "de" in languages and not acronym and not _PREPOSITION.search(text[max(0, start - 8) : start]):
             continue
         inside = text[:start].strip(" \"'“„«*-") or _POSSESSIVE.match(text, match.end())
-        if (inside or acronym) and word.lower() not in _idle():
+        if (inside or acronym) and fold(word) not in idle:
             yield match.span()
 
 
