@@ -183,9 +183,9 @@ class Comparison:
         self.values = bool(differing)
         # Numbers that tell things apart differ, and nothing says that they are of a product ("Step 4" and "Step 5").
         units = {value.unit for value in older.values if value.kind == "amount"}
-        self.numbered = (
-            "version" in differing and "tool" not in newer.relations | older.relations
-        ) or ("amount" in differing and len(units) > 1)
+        self.numbered = ("version" in differing and "tool" not in newer.relations | older.relations) or (
+            "amount" in differing and len(units) > 1
+        )
 
         relations = newer.relations & older.relations
         self.relation, self.tool = bool(relations), "tool" in relations
@@ -206,7 +206,6 @@ class Comparison:
         self.two_things = self._two_things(newer, older, had, has)
         in_both = newer.words and older.words
         self.dense = bool(in_both) and min(*newer.words, *older.words) > "\u0e00"  # scripts without spaces
-
 
     def _two_things(self, newer: ValueClause, older: ValueClause, had: int, has: int) -> bool:
         """Tell whether each says of what its value is something that the other does not: a word, name or relation.

@@ -52,18 +52,26 @@ class TurnPair(NamedTuple):
 def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Turn]:
     """Return the turns that replaced the value of others among these, by the id of the older.
 
-    Of `ids`, best first, the first 45 are compared. Turns that wait for review replace nothing.
+    Turns that wait for review replace nothing.
     """
-    compared = ids[:COMPARED]
-    held = quarantined_ids(store, space, compared)
-    turns = store.turns(space, [id for id in compared if id not in held])
+    from mcp_memory.longterm.changes import announces_change
+
+    turns = [turn for turn in store.turns(space, ids) if turn.role == "user" and len(turn.content) <= _MARKED]
+    if not any(announces_change(turn.content) for turn in turns):
+        return {}
+    held = quarantined_ids(store, space, [turn.id for turn in turns])
+    turns = [turn for turn in turns if turn.id not in held]
     return replaced_by(store, space, pairs_of_one_topic(store, space, turns))
 
 
 def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str, Turn]:
-    """Return the latest turn that surely replaced the value of an older one, by the id of the older."""
+    """Return the latest turn that surely replaced the value of an older one, by the id of the older.
+
+    Both are short: a long turn says too much for a mark to be about all of it.
+    """
     from mcp_memory.longterm.changes import announces_change, replaces
 
+    pairs = [pair for pair in pairs if max(len(pair.older.content), len(pair.newer.content)) <= _MARKED]
     newer = {pair.newer.id: pair.newer for pair in pairs}
     announced = {id for id, turn in newer.items() if announces_change(turn.content)}
     likely = [pair for pair in pairs if pair.newer.id in announced]
@@ -114,15 +122,26 @@ def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[
     """Return the pairs of user turns that may be on one topic, in the order of the newer."""
     said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
     # Cosines of other models are on other scales.
-    vectors: Mapping[str, NDArray[np.float32]] = store.vectors_of(space, "turn", [turn.id for turn in said], IDENTITY)
+    vectors = store.vectors_of(space, "turn", [turn.id for turn in said], IDENTITY)
+    cosines = _cosines(vectors)
     pairs: list[TurnPair] = []
     for place, newer in enumerate(said):
-        for older in (turn for turn in said[:place] if _is_before(turn, newer)):
-            known = older.id in vectors and newer.id in vectors
-            cosine = float(vectors[older.id] @ vectors[newer.id]) if known else None
-            if cosine is None or cosine >= _OTHER_TOPIC:
+        near = cosines.get(newer.id, {})
+        for older in said[:place]:
+            cosine = near.get(older.id)
+            if (cosine is None or cosine >= _OTHER_TOPIC) and _is_before(older, newer):
                 pairs.append(TurnPair(older, newer, cosine))
     return pairs if vectors else pairs[-_PAIRS_WITHOUT_COSINE:]
+
+
+def _cosines(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, dict[str, float]]:
+    """Return the cosine of each two rows."""
+    import numpy as np
+
+    if not vectors:
+        return {}
+    data = np.stack(list(vectors.values()))
+    return {id: dict(zip(vectors, row, strict=True)) for id, row in zip(vectors, (data @ data.T).tolist(), strict=True)}
 
 
 def _is_before(older: Turn, newer: Turn) -> bool:
@@ -131,9 +150,7 @@ def _is_before(older: Turn, newer: Turn) -> bool:
 
 
 def _have_one_subject(store: Store, space: str, older: Turn, newer: Turn) -> bool:
-    """Tell whether two short turns share telling words. Long turns say too much for a mark to be about all of it."""
-    if max(len(older.content), len(newer.content)) > _MARKED:
-        return False
+    """Tell whether two turns share telling words."""
     said = terms_of(newer.content)
     words = question_words(store, space, "turn", older.content, [said])
     return sum(rarity for word, rarity in words.rarity.items() if word in said) >= _TELLING

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, islice
 from typing import NamedTuple
 
@@ -72,7 +72,8 @@ def search_turns(
     wanted = max(FIRST, COMPARED, len(page.shown) + 2 * limit)
     found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=wanted, at=at)
     ranked = rerank(space, query, found, len(page.shown))
-    newer = changed_turns(store, space, [hit.id for hit in found])
+    asking = partial(search, space, "turn", query, embed=embed, at=at)
+    newer = _changed(store, space, asking, page, limit, found, filters)
     fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
     judgement = judge(store, space, query, found, embed=embed)
     some = fresh[: 2 * limit - 1 if neighbours else limit]
@@ -121,7 +122,8 @@ def search_memories(
         if of_turns(filters) is not None:
             judgement = judge(store, space, query, found.turns, found.atoms, embed=embed)
         ranked = rerank(space, query, found.ordered, len(page.shown))
-        newer = changed_turns(store, space, [hit.id for hit in found.turns])
+        asking = partial(search, space, "turn", query, embed=embed, at=at)
+        newer = _changed(store, space, asking, page, limit, found.turns, of_turns(filters))
         fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
         note = ranked.note
     return MemoryResults(
@@ -229,6 +231,21 @@ def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]
 def _asked_by(fact: Fact, names: Mapping[str, str]) -> str:
     entity = fold(fact.entity)
     return fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
+
+
+def _changed(
+    store: Store, space: str, search: Callable[..., list[Ranked]], page: PageState, limit: int, found: Sequence[Ranked],
+    filters: Filters | None,
+) -> dict[str, Turn]:  # fmt: skip
+    """Return the turns that replaced the value of hits, by the ids of these.
+
+    Compared are the best hits, those of the page, and with filters the best turns that the filters leave out: a value
+    may have been replaced in another session.
+    """
+    some = [*found[:COMPARED], *islice((hit for hit in found if hit.id not in page.shown), 2 * limit)]
+    if some and filters != Filters():
+        some += search(filters=page.then(Filters(), "turn"), limit=COMPARED)
+    return changed_turns(store, space, list(dict.fromkeys(hit.id for hit in some)))
 
 
 def _current_first(hits: Sequence[Ranked], newer: Mapping[str, Turn]) -> list[Ranked]:
