@@ -1,8 +1,8 @@
 """How often a turn is marked as replaced rightly: `python -m bench.marks [FILE...] [--show]`
 
-A file has one JSON object a line: `older` and `newer`, two turns of a user, their `language`, and `kind`: `changed` if
-the newer replaces a value of the older; `near` (one topic, or one form of sentence about two things) and `unrelated` if
-not. Without files, `fixtures/changes/*.jsonl` are read.
+A file has one JSON object a line: `older` and `newer`, two turns of a user, their `language`, the `cosine` of the
+bundled model, and `kind`: `changed` if the newer replaces a value of the older; `near` (one topic, or one form of
+sentence about two things) and `unrelated` if not. Without files, `fixtures/changes/*.jsonl` are read.
 
 Two measurements: each pair alone (`changes.replaces`); and all turns of a language in one memory, the older turns
 first, one a day, each turn compared with each other one as recall and the searches do (`search.changed`). There 60
@@ -29,7 +29,7 @@ from mcp_memory.models.embed.bundled import BundledEmbedder
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Vectors
 
-__all__ = ["Change", "marked_alone", "marked_in_memory", "read"]
+__all__ = ["Change", "marked_by_cosine", "marked_in_memory", "read"]
 
 PAIRS = Path(__file__).parent.parent / "fixtures/changes"
 _SPACE, _START = "bench", datetime(2026, 1, 1, 9, tzinfo=UTC)
@@ -40,6 +40,7 @@ class Change(NamedTuple):
     older: str
     newer: str
     is_change: bool
+    cosine: float
 
 
 class Mark(NamedTuple):
@@ -55,17 +56,16 @@ class Mark(NamedTuple):
 def read(path: Path) -> list[Change]:
     """Return the pairs of a file. KeyError or ValueError for a line that is not one."""
     rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return [Change(row["language"], row["older"], row["newer"], row["kind"] == "changed") for row in rows]
-
-
-def marked_alone(changes: Sequence[Change]) -> list[Mark]:
-    """Judge each pair by its texts and the cosine of the bundled model."""
-    embedder = BundledEmbedder()
-    older, newer = (embedder.embed(texts) for texts in zip(*((one.older, one.newer) for one in changes), strict=True))
-    cosines = (older * newer).sum(axis=1).tolist()
     return [
-        Mark(one.language, one.older, one.newer, replaces(one.newer, one.older, cosine=cosine), one.is_change)
-        for one, cosine in zip(changes, cosines, strict=True)
+        Change(row["language"], row["older"], row["newer"], row["kind"] == "changed", row["cosine"]) for row in rows
+    ]
+
+
+def marked_by_cosine(changes: Sequence[Change]) -> list[Mark]:
+    """Judge each pair by its texts and its cosine."""
+    return [
+        Mark(one.language, one.older, one.newer, replaces(one.newer, one.older, cosine=one.cosine), one.is_change)
+        for one in changes
     ]
 
 
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for language in languages
         for mark in marked_in_memory([one for one in changes if one.language == language])
     ]
-    for name, marks in (("each pair alone", marked_alone(changes)), ("in one memory", within)):
+    for name, marks in (("each pair alone", marked_by_cosine(changes)), ("in one memory", within)):
         print(f"{name:<24} {'precision, %':<24} recall, %")
         for language in ["all", *languages]:
             some = [mark for mark in marks if language in ("all", mark.language)]

@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from mcp_memory.language import pattern_of
+from mcp_memory.language.sentences import is_person
 from mcp_memory.language.words import fold, function_words, languages_of
 from mcp_memory.longterm.change_values import (
     Forms,
@@ -66,6 +67,7 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
     return max((_slot(Comparison(*pair), near) for pair in pairs if _may_contradict(*pair)), default=0.0)
 
 
+@lru_cache(maxsize=4_096)
 def announces_change(text: str) -> bool:
     """Tell whether a text can make `replaces` return True; a fast check."""
     text = text[:_READ]
@@ -210,12 +212,14 @@ class Comparison:
     def _two_things(self, newer: ValueClause, older: ValueClause, had: int, has: int) -> bool:
         """Tell whether each says of what its value is something that the other does not: a word, name or relation.
 
-        "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things.
+        "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things. So are "my
+        shift" and a shift of somebody whom the other text does not name.
         """
         names = (newer.names, older.names) if not self.names else (frozenset[str](), frozenset[str]())
         new = len(newer.words) - had + len(names[0] - names[1]) + len(newer.relations - older.relations - _OF_CHANGE)
         old = len(older.words) - has + len(names[1] - names[0]) + len(older.relations - newer.relations)
-        return new > 0 and old > 0
+        people = (names[0] - names[1]) or any(is_person(word) for word in newer.words - older.words)
+        return (new > 0 and old > 0) or (older.is_of_user and bool(people))
 
 
 def _compared(newer: tuple[StatedValue, ...], older: tuple[StatedValue, ...]) -> tuple[set[ValueKind], bool]:
@@ -258,6 +262,8 @@ class ValueClause:
     words: frozenset[str]
     relations: frozenset[str]
     changed: bool
+    is_of_user: bool
+    """Whether it is in the first person."""
     is_stated: bool
     """Whether its sentence says that something is so; questions, conditions and wishes do not."""
 
@@ -373,6 +379,7 @@ def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueCla
         words=_content(plain),
         relations=frozenset(apart | overlapping),
         changed=changed,
+        is_of_user=bool(_first_person().search(text.lower())),
         is_stated=not _supposes(sentence),
     )
 
@@ -461,6 +468,12 @@ def _forms(kind: str) -> Forms:
 @cache
 def _relations() -> list[tuple[str, Forms]]:
     return [(name, Forms([forms])) for name, forms in forms_of("relation").items()]
+
+
+@cache
+def _first_person() -> re.Pattern[str]:
+    spaced = pattern_of("mcp_memory.longterm", "words/verification.txt", "FIRST_PERSON").pattern
+    return re.compile(rf"{spaced}|[我咱私僕俺저]|우리|나는|내 ")
 
 
 _ARTICLES = r"(?:\s?(?:the|at|on|am|um|den|der|dem|le|la|las|il|los|de|bei))?"

@@ -141,7 +141,8 @@ def _cosines(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, dict[str, 
     if not vectors:
         return {}
     data = np.stack(list(vectors.values()))
-    return {id: dict(zip(vectors, row, strict=True)) for id, row in zip(vectors, (data @ data.T).tolist(), strict=True)}
+    cosines = np.einsum("ik,jk->ij", data, data).tolist()  # waking the threads of a matrix product takes longer
+    return {id: dict(zip(vectors, row, strict=True)) for id, row in zip(vectors, cosines, strict=True)}
 
 
 def _is_before(older: Turn, newer: Turn) -> bool:
