@@ -71,7 +71,7 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
 def announces_change(text: str) -> bool:
     """Tell whether a text can make `replaces` return True; a fast check."""
     text = text[:_READ]
-    return _forms("changed").are_in(text) or _forms("former").are_in(text)
+    return _announces(text) or _forms("former").are_in(text)
 
 
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
@@ -184,9 +184,9 @@ class Comparison:
         differing, self.equal = _compared(newer.values, older.values)
         self.values = bool(differing)
         # Numbers that tell things apart differ, and nothing says that they are of a product ("Step 4" and "Step 5").
-        units = {value.unit for value in older.values if value.kind == "amount"}
+        amounts = min(sum(value.kind == "amount" for value in clause.values) for clause in (newer, older))
         self.numbered = ("version" in differing and "tool" not in newer.relations | older.relations) or (
-            "amount" in differing and len(units) > 1
+            "amount" in differing and amounts > 1
         )
 
         relations = newer.relations & older.relations
@@ -212,14 +212,14 @@ class Comparison:
     def _two_things(self, newer: ValueClause, older: ValueClause, had: int, has: int) -> bool:
         """Tell whether each says of what its value is something that the other does not: a word, name or relation.
 
-        "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things. So are "my
-        shift" and a shift of somebody whom the other text does not name.
+        "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things. So is what only
+        the newer says of a person, such as "my sister"; of a name, only if the older is about the user.
         """
         names = (newer.names, older.names) if not self.names else (frozenset[str](), frozenset[str]())
         new = len(newer.words) - had + len(names[0] - names[1]) + len(newer.relations - older.relations - _OF_CHANGE)
         old = len(older.words) - has + len(names[1] - names[0]) + len(older.relations - newer.relations)
-        people = (names[0] - names[1]) or any(is_person(word) for word in newer.words - older.words)
-        return (new > 0 and old > 0) or (older.is_of_user and bool(people))
+        named = older.is_of_user and names[0] - names[1]
+        return (new > 0 and old > 0) or bool(named or newer.people - older.people)
 
 
 def _compared(newer: tuple[StatedValue, ...], older: tuple[StatedValue, ...]) -> tuple[set[ValueKind], bool]:
@@ -260,6 +260,8 @@ class ValueClause:
     kinds: frozenset[ValueKind]
     names: frozenset[str]
     words: frozenset[str]
+    people: frozenset[str]
+    """Words such as "sister", folded."""
     relations: frozenset[str]
     changed: bool
     is_of_user: bool
@@ -362,7 +364,7 @@ def _without(relations: Mapping[str, Forms], text: str) -> str:
 def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueClause:
     values = values_in(text)
     bare = _blanked(text, [value.at for value in values])
-    changed = _forms("changed").are_in(sentence)
+    changed = _announces(sentence)
     names = list(_names(bare, languages))
     plain = _forms("changed").taken_out(_blanked(bare, names))
     apart, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
@@ -377,11 +379,16 @@ def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueCla
             fold(value.unit) for value in values if value.kind == "version"
         ),
         words=_content(plain),
+        people=frozenset(fold(word) for word in (*_WORD.findall(text), *_dense_words(text)) if is_person(word)),
         relations=frozenset(apart | overlapping),
         changed=changed,
         is_of_user=bool(_first_person().search(text.lower())),
         is_stated=not _supposes(sentence),
     )
+
+
+def _announces(text: str) -> bool:
+    return _forms("changed").are_in(text) or _forms("new").are_in(text)
 
 
 def _supposes(sentence: str) -> bool:
