@@ -557,9 +557,9 @@ class Excerpt:
     """None for a neighbour."""
     held: tuple[str, ...] = ()
     """Why it waits for a person's review; do not act on it."""
-    valid_to: datetime | None = None
-    """When a later turn, `superseded_by`, replaced the value that it states; None where none is known."""
-    superseded_by: str | None = None
+    changed_at: datetime | None = None
+    """When a later turn, `changed_by`, replaced a value that it states; None where none is known."""
+    changed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -269,8 +269,8 @@ class _Excerpts:
             hidden=hidden,
             found=None,
             held=self._held.get(turn.id, ()),
-            valid_to=newer.said_at if newer else None,
-            superseded_by=newer.id if newer else None,
+            changed_at=newer.said_at if newer else None,
+            changed_by=newer.id if newer else None,
         )
 
     def _cut(self, id: str, text: str, width: int) -> tuple[str, int]:

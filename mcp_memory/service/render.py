@@ -344,8 +344,8 @@ def _speaker(turn: Excerpt) -> str:
 
 def _marks(turn: Excerpt) -> str:
     close = " · close" if turn.found is not None and turn.found.close else ""
-    until = f" · until {day(turn.valid_to)}, see {turn.superseded_by}" if turn.valid_to else ""
-    return close + until + (f" · +{turn.hidden}" if turn.hidden else "")
+    changed = f" · changed {day(turn.changed_at)}, see {turn.changed_by}" if turn.changed_at else ""
+    return close + changed + (f" · +{turn.hidden}" if turn.hidden else "")
 
 
 def _explained(found: Found | None) -> bool:
