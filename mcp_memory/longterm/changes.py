@@ -183,10 +183,11 @@ class Comparison:
         self.revoked = any(_revokes(gone, value) for gone in newer.former for value in older.values)
         differing, self.equal = _compared(newer.values, older.values)
         self.values = bool(differing)
-        # Numbers that tell things apart differ, and nothing says that they are of a product ("Step 4" and "Step 5").
+        # A number that may be a thing's name differs: it follows a name that nothing calls a product ("Step 4" and
+        # "Step 5"), or it is not all that differs ("ticket 44 is due on 3 May").
         amounts = min(sum(value.kind == "amount" for value in clause.values) for clause in (newer, older))
         self.numbered = ("version" in differing and "tool" not in newer.relations | older.relations) or (
-            "amount" in differing and amounts > 1
+            "amount" in differing and (amounts > 1 or bool(differing - {"amount", "clock"}))
         )
 
         relations = newer.relations & older.relations
@@ -364,7 +365,7 @@ def _without(relations: Mapping[str, Forms], text: str) -> str:
 def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueClause:
     values = values_in(text)
     bare = _blanked(text, [value.at for value in values])
-    changed = _announces(sentence)
+    changed = _announces(text)
     names = list(_names(bare, languages))
     plain = _forms("changed").taken_out(_blanked(bare, names))
     apart, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
