@@ -216,7 +216,13 @@ def _result(hit: ResultHit) -> str:
 def _passage(run: Sequence[TurnHit | Turn]) -> str:
     """Return a turn alone, or a run of them, its hits marked, with a line of room after it."""
     alone = len(run) == 1
-    shown = [said(turn.turn, marked=not alone) if isinstance(turn, TurnHit) else said(turn) for turn in run]
+    newer = {id: turn for row in run if isinstance(row, TurnHit) for id, turn in row.newer.items()}
+    shown = [
+        said(row.turn, marked=not alone, newer=newer.get(row.turn.id))
+        if isinstance(row, TurnHit)
+        else said(row, newer=newer.get(row.id))
+        for row in run
+    ]
     return "\n".join(shown) + ("" if alone else "\n")
 
 

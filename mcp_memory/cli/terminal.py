@@ -148,10 +148,11 @@ def steps(canvas: Canvas) -> list[str]:
     return columns(rows).split("\n") if rows else []
 
 
-def said(turn: Turn, *, marked: bool = False) -> str:
-    """Return a turn as a line of who, when and where, and its words under it."""
+def said(turn: Turn, *, marked: bool = False, newer: Turn | None = None) -> str:
+    """Return a turn as a line of who, when and where, and its words under it; `newer` replaced the value in it."""
     who = f"{turn.role} {turn.name}" if turn.name else turn.role
     head = f"{'*' if marked else ' '} {turn.id}  {minute(turn.said_at)}  {who}  {turn.session}"
+    head += f"  changed {day(newer.said_at)}, see {newer.id}" if newer else ""
     return f"{click.style(visible(head), dim=True)}\n{wrapped(turn.content, '    ')}"
 
 

@@ -461,6 +461,8 @@ class TurnHit:
     """Of it and its neighbours, those that wait for review, and why."""
     close: bool = False
     """Whether it is surely about the query."""
+    newer: dict[str, Turn] = field(default_factory=dict[str, Turn])
+    """The later turns that replaced the value of it or of a neighbour, by the id of the older."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -555,6 +557,9 @@ class Excerpt:
     """None for a neighbour."""
     held: tuple[str, ...] = ()
     """Why it waits for a person's review; do not act on it."""
+    changed_at: datetime | None = None
+    """When a later turn, `changed_by`, replaced a value that it states; None where none is known."""
+    changed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

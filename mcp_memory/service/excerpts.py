@@ -208,11 +208,14 @@ class _Excerpts:
         self._found: dict[str, list[TermMatch]] = {}
         self._words: dict[str, list[str]] = {}
         self._held: dict[str, tuple[str, ...]] = {}
+        self._newer: dict[str, Turn] = {}
 
     def passage(self, run: Iterable[TurnHit | Turn], width: int) -> Passage:
         rows = list(run)
         for row in rows:
-            self._held.update(row.held if isinstance(row, TurnHit) else {})
+            if isinstance(row, TurnHit):
+                self._held.update(row.held)
+                self._newer.update(row.newer)
         return Passage(
             session=(rows[0].turn if isinstance(rows[0], TurnHit) else rows[0]).session,
             turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, width // 3) for row in rows],
@@ -255,6 +258,7 @@ class _Excerpts:
 
     def _turn(self, turn: Turn, width: int) -> Excerpt:
         content, hidden = self._cut(turn.id, turn.content, width)
+        newer = self._newer.get(turn.id)
         return Excerpt(
             id=turn.id,
             position=turn.position,
@@ -265,6 +269,8 @@ class _Excerpts:
             hidden=hidden,
             found=None,
             held=self._held.get(turn.id, ()),
+            changed_at=newer.said_at if newer else None,
+            changed_by=newer.id if newer else None,
         )
 
     def _cut(self, id: str, text: str, width: int) -> tuple[str, int]:

@@ -315,7 +315,11 @@ def _passages(passages: Sequence[Passage]) -> Iterator[str]:
         told.update(new, ["*"])
         for turn in passage.turns:
             mark = "*" if turn.found else " "
-            lines += [f"{mark} {turn.id} {_speaker(turn)}{_cut(turn)}{held(turn.held)}", *_why(turn.found), _said(turn)]
+            lines += [
+                f"{mark} {turn.id} {_speaker(turn)}{_marks(turn)}{held(turn.held)}",
+                *_why(turn.found),
+                _said(turn),
+            ]
         yield "\n".join(lines)
 
 
@@ -330,7 +334,7 @@ def _turn_head(turn: Excerpt, session: str) -> str:
     who = f"{turn.role} ({one_line(turn.name, 40)})" if turn.name else turn.role
     place = f", turn {turn.position}" if _explained(turn.found) else ""
     parts = [turn.id, who, minute(turn.said_at), f"session {named(session)}{place}"]
-    return f"{' · '.join(parts)}{_cut(turn)}{held(turn.held)}"
+    return f"{' · '.join(parts)}{_marks(turn)}{held(turn.held)}"
 
 
 def _speaker(turn: Excerpt) -> str:
@@ -338,9 +342,10 @@ def _speaker(turn: Excerpt) -> str:
     return f"{turn.role} ({one_line(turn.name, 40)})" if turn.name and posing else one_line(turn.name or turn.role, 40)
 
 
-def _cut(turn: Excerpt) -> str:
+def _marks(turn: Excerpt) -> str:
     close = " · close" if turn.found is not None and turn.found.close else ""
-    return close + (f" · +{turn.hidden}" if turn.hidden else "")
+    changed = f" · changed {day(turn.changed_at)}, see {turn.changed_by}" if turn.changed_at else ""
+    return close + changed + (f" · +{turn.hidden}" if turn.hidden else "")
 
 
 def _explained(found: Found | None) -> bool:

@@ -315,6 +315,7 @@ WORDS: dict[str, str] = {
     "search.known_unsure": "The memory perhaps knows about this.",
     "search.known_unlikely": "The memory may not know about this.",
     "search.hits": "Found",
+    "search.changed": "Changed later, see",
     "search.by_place": "The best answers come first. Statements and turns are ranked apart, and then they alternate.",
     "search.why": "Why it was found",
     "search.missed": "Just missed",

@@ -45,13 +45,12 @@ from mcp_memory.longterm.recall.relevance import (
     NEAR,
     RecallQuery,
     WeighedRow,
-    changed,
-    promoted,
     recall_query,
     weigh_rows,
     weights_of,
 )
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
+from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
 from mcp_memory.longterm.search.coverage import is_echo, terms_of
 from mcp_memory.longterm.search.known import Judgement
 from mcp_memory.longterm.search.pages import current, text_of
@@ -261,8 +260,11 @@ def _lines(
     ranked = [atom for atom in ranked if not is_shown_in(atom, known)]
     speakers = speakers_of(desk.store, desk.space, ranked)
     (about, unsure), repeated = _distinct(desk, list(found.turns), list(found.unsure))
-    replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
-    about, unsure = promoted(about, unsure, {**maybe, **replaced})
+    pairs = pairs_of_one_topic(desk.store, desk.space, [*about, *unsure]) if wanted else []
+    replaced = replaced_by(desk.store, desk.space, pairs)
+    about = newer_first(about, {**possibly_changed(pairs, about), **replaced})
+    moved = {turn.id for turn in about}
+    unsure = [turn for turn in unsure if turn.id not in moved]
     replaced = {**replaced, **rules.replaced}
     ended = desk.store.superseded_by(desk.space, [atom.id for atom in holding]) if holding else []
     notes = {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
@@ -348,7 +350,8 @@ def _overview(
         *(Candidate(id=atom.id, turn=atom.evidence, relevance=stated[atom.id]) for atom in atoms.values()),
     ]
     speakers = speakers_of(desk.store, desk.space, list(atoms.values()))
-    newer = {**changed(wanted, list(turns.values())[:_COMPARED_TURNS], [])[0], **replaced}
+    pairs = pairs_of_one_topic(desk.store, desk.space, list(turns.values())[:_COMPARED_TURNS])
+    newer = {**replaced_by(desk.store, desk.space, pairs), **replaced}
     return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers, newer=newer))
 
 

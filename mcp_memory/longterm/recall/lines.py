@@ -155,9 +155,9 @@ def of_turns(
         said = _around(turn.content, words, width)
         dated = with_dates(said, turn.said_at) if turn.role == "user" else said
         change = newer.get(turn.id)
-        until = f"until {change.said_at:%Y-%m-%d}, see {change.id}" if change else None
+        changed = f"changed {change.said_at:%Y-%m-%d}, see {change.id}" if change else None
         also = _also(turn.said_at.date(), repeated.get(turn.id, ()))
-        head = _head(turn.id, _speaker(turn), notes.get(turn.id) or until, also)
+        head = _head(turn.id, _speaker(turn), notes.get(turn.id) or changed, also)
         line = _said(turn, group, f"{head} {dated}")
         yield replace(line, newer=change.id) if change else line
 

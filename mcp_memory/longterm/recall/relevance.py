@@ -17,11 +17,6 @@ A row that only repeats the question, such as the same question of another day, 
 nothing (`is_echo`). Repeating a question does not make its words more common.
 
 Synonyms are not known here: rows are found by them, and weighed without.
-
-User turns whose value a later turn changed, among the turns found for a question.
-
-`longterm.changes` compares two texts; this picks the pairs to compare: those of one topic, by their stored vectors. It
-misses later turns that the search did not find.
 """
 
 from __future__ import annotations
@@ -31,9 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
-from typing import TYPE_CHECKING
 
-from mcp_memory.core.types import Turn
 from mcp_memory.longterm.search.coverage import (
     TermPresence,
     is_echo,
@@ -42,17 +35,11 @@ from mcp_memory.longterm.search.coverage import (
     terms_with_neighbours,
 )
 from mcp_memory.longterm.search.query import speaker_intent
-from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import Ranked, SearchContext
-from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.values import Filters, Layer
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 __all__ = [
-    "ABOUT", "NEAR", "RecallQuery", "WeighedRow", "changed", "promoted", "recall_query", "weigh_rows", "weights_of",
+    "ABOUT", "NEAR", "RecallQuery", "WeighedRow", "recall_query", "weigh_rows", "weights_of",
 ]  # fmt: skip
 
 ABOUT = 1.0
@@ -77,13 +64,6 @@ class RecallQuery:
     @cached_property
     def text(self) -> str:
         return "\n".join(self.texts)
-
-    @property
-    def model(self) -> str | None:
-        """The identity of the first model that the question was embedded with; None without one."""
-        names = self.desk.store.totals(self.desk.space, "turn").names
-        vectors = self.desk.of_query(without_names(self.text, names))
-        return vectors[0].identity if vectors else None
 
     @cached_property
     def is_question(self) -> bool:
@@ -194,91 +174,3 @@ def _presence(desk: SearchContext, layer: Layer, ids: Sequence[str]) -> dict[str
     if layer == "atom":
         return {atom.id: terms_of(atom.text) for atom in desk.store.atoms(desk.space, ids)}
     return terms_with_neighbours(desk.store, desk.space, ids)
-
-
-# --- changed values ---------------------------------------------------------------------------------
-
-
-_UNKNOWN_PAIRS = 200  # that are compared without cosines
-_MAYBE_PAIRS = 12
-_MARKED = 300  # characters of a turn that may be marked as outdated, or mark another one
-_TELLING = 1.2  # rarity of the words that they share; a word of two rows in a hundred has 0.8
-_ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
-
-
-def changed(
-    wanted: RecallQuery, about: Sequence[Turn], unsure: Sequence[Turn]
-) -> tuple[dict[str, Turn], dict[str, Turn]]:
-    """Return the turns that replaced the value of older user turns, and unsure turns that may have for relevant ones.
-
-    Both map the id of the older turn to the latest newer one.
-    """
-    from mcp_memory.longterm.changes import announces_change, replaces, same_slot
-
-    pairs = _of_one_topic(wanted, [*about, *unsure])
-    newer = {new.id: new for _, new, _ in pairs}
-    announced = {id for id, new in newer.items() if announces_change(new.content)}
-    likely = [pair for pair in pairs if pair[1].id in announced]
-    questions = _before(wanted.desk, [old for old, _, _ in likely])
-    replaced = {
-        old.id: new
-        for old, new, cosine in likely
-        if replaces(new.content, old.content, cosine=cosine, asked=questions.get(old.id, ""))
-        and _have_one_subject(wanted.desk, old, new)
-    }
-    sure = {turn.id for turn in about}
-    across = [pair for pair in pairs if pair[0].id in sure and pair[1].id not in sure and (pair[2] or 0) >= _ONE_TOPIC]
-    nearest = sorted(across, key=lambda pair: -(pair[2] or 0))[:_MAYBE_PAIRS]
-    maybe = {old.id: new for old, new, cosine in nearest if same_slot(new.content, old.content, cosine=cosine)}
-    return replaced, maybe
-
-
-def _have_one_subject(desk: SearchContext, old: Turn, new: Turn) -> bool:
-    """Tell whether two short turns share telling words. Long turns say too much for a mark to be about all of it."""
-    if max(len(old.content), len(new.content)) > _MARKED:
-        return False
-    said = terms_of(new.content)
-    words = question_words(desk.store, desk.space, "turn", old.content, [said])
-    return sum(rarity for word, rarity in words.rarity.items() if word in said) >= _TELLING
-
-
-def _of_one_topic(wanted: RecallQuery, turns: Sequence[Turn]) -> list[tuple[Turn, Turn, float | None]]:
-    """Return pairs of user turns on one topic, the older first, in the order of the newer."""
-    said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
-    vectors: Mapping[str, NDArray[np.float32]] = {}
-    if wanted.model == IDENTITY:  # cosines of other models mean something else
-        desk = wanted.desk
-        vectors = desk.store.vectors_of(desk.space, "turn", [turn.id for turn in said], IDENTITY)
-    pairs: list[tuple[Turn, Turn, float | None]] = []
-    for place, new in enumerate(said):
-        for old in (turn for turn in said[:place] if _is_before(turn, new)):
-            known = old.id in vectors and new.id in vectors
-            cosine = float(vectors[old.id] @ vectors[new.id]) if known else None
-            if cosine is None or cosine >= _OTHER_TOPIC:
-                pairs.append((old, new, cosine))
-    return pairs if vectors else pairs[-_UNKNOWN_PAIRS:]
-
-
-def _is_before(old: Turn, new: Turn) -> bool:
-    """Tell which was said first; turns that were recorded together have one time."""
-    return old.said_at < new.said_at or (old.session == new.session and old.position < new.position)
-
-
-def _before(desk: SearchContext, turns: Sequence[Turn]) -> dict[str, str]:
-    """Return the text before each turn, by id: a value may answer a question that names it."""
-    near = desk.store.context_windows(desk.space, list(dict.fromkeys(turn.id for turn in turns)), around=1)
-    said = {(turn.session, turn.position + 1): turn.content for turn in near}
-    return {turn.id: said.get((turn.session, turn.position), "") for turn in turns}
-
-
-def promoted(about: Sequence[Turn], unsure: Sequence[Turn], newer: Mapping[str, Turn]) -> tuple[list[Turn], list[Turn]]:
-    """Return the turns with each newer value placed before the older one, in the same part.
-
-    Otherwise a reader would believe the old value.
-    """
-    first: dict[str, Turn] = {}
-    for turn in about:
-        if (change := newer.get(turn.id)) is not None:
-            first.setdefault(change.id, change)
-        first.setdefault(turn.id, turn)
-    return list(first.values()), [turn for turn in unsure if turn.id not in first]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, islice
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene, SceneHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.scenes import readable_scenes, without_ended
+from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first
 from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
@@ -68,12 +69,15 @@ def search_turns(
         name = one_line(filters.session, 60)
         raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
     page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space)
-    wanted = max(FIRST, len(page.shown) + 2 * limit)
+    wanted = max(FIRST, COMPARED, len(page.shown) + 2 * limit)
     found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=wanted, at=at)
     ranked = rerank(space, query, found, len(page.shown))
-    fresh = [hit for hit in ranked.hits if hit.id not in page.shown]
+    asking = partial(search, space, "turn", query, embed=embed, at=at)
+    newer = _changed(store, space, asking, page, limit, found, filters)
+    fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
     judgement = judge(store, space, query, found, embed=embed)
-    hits = _turn_hits(store, space, fresh[: 2 * limit - 1 if neighbours else limit], neighbours, judgement.close)
+    some = fresh[: 2 * limit - 1 if neighbours else limit]
+    hits = _turn_hits(store, space, some, neighbours, judgement.close, newer)
     many = _filling(hits, limit)
     return TurnResults(
         hits=hits[:many],
@@ -106,7 +110,7 @@ def search_memories(
     filters = named(store, space, filters)
     listing = not query.strip()
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
-    note, atoms, judgement = None, list[Ranked](), None
+    note, atoms, judgement, newer = None, list[Ranked](), None, dict[str, Turn]()
     if listing:
         last = next(iter(page.shown), None)
         listed = store.list_atoms(space, filters=page.then(filters, "atom"), after=last, limit=limit + 1)
@@ -118,13 +122,21 @@ def search_memories(
         if of_turns(filters) is not None:
             judgement = judge(store, space, query, found.turns, found.atoms, embed=embed)
         ranked = rerank(space, query, found.ordered, len(page.shown))
-        fresh, note = [hit for hit in ranked.hits if hit.id not in page.shown], ranked.note
+        asking = partial(search, space, "turn", query, embed=embed, at=at)
+        newer = _changed(store, space, asking, page, limit, found.turns, of_turns(filters))
+        fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
+        note = ranked.note
     return MemoryResults(
         atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"]),
         facts=_facts(store, space, query, filters) if page.first else [],
         scenes=matching(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
         turns=_turn_hits(
-            store, space, [hit for hit in fresh[:limit] if hit.id[0] == "t"], 0, judgement.close if judgement else ()
+            store,
+            space,
+            [hit for hit in fresh[:limit] if hit.id[0] == "t"],
+            0,
+            judgement.close if judgement else (),
+            newer,
         ),
         cursor=page.after(fresh, limit),
         start=page.cursor(),
@@ -171,7 +183,7 @@ def rows_for(
     hits = ranked("atom", filters, MAX_SHOWN)
     atoms = [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
     passing = of_turns(filters)
-    turns = ranked("turn", passing, limit) if passing else []
+    turns = ranked("turn", passing, max(limit, COMPARED)) if passing else []
     verbatim = iter(turns)
     evidence = {atom.id: atom_turns(atom) for atom in store.atoms(space, [hit.id for hit in atoms])}
     order: list[Ranked] = []
@@ -221,9 +233,31 @@ def _asked_by(fact: Fact, names: Mapping[str, str]) -> str:
     return fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
 
 
+def _changed(
+    store: Store, space: str, search: Callable[..., list[Ranked]], page: PageState, limit: int, found: Sequence[Ranked],
+    filters: Filters | None,
+) -> dict[str, Turn]:  # fmt: skip
+    """Return the turns that replaced the value of hits, by the ids of these.
+
+    Compared are the best hits, those of the page, and with filters the best turns that the filters leave out: a value
+    may have been replaced in another session.
+    """
+    some = [*found[:COMPARED], *islice((hit for hit in found if hit.id not in page.shown), 2 * limit)]
+    if some and filters != Filters():
+        some += search(filters=page.then(Filters(), "turn"), limit=COMPARED)
+    return changed_turns(store, space, list(dict.fromkeys(hit.id for hit in some)))
+
+
+def _current_first(hits: Sequence[Ranked], newer: Mapping[str, Turn]) -> list[Ranked]:
+    """Return the hits with each turn that replaced the value of another one before that."""
+    by_id = {hit.id: hit for hit in hits}
+    return newer_first(hits, {old: by_id[turn.id] for old, turn in newer.items() if turn.id in by_id})
+
+
 def _turn_hits(
-    store: Store, space: str, hits: Sequence[Ranked], neighbours: int, close: Collection[str]
-) -> list[TurnHit]:
+    store: Store, space: str, hits: Sequence[Ranked], neighbours: int, close: Collection[str],
+    newer: Mapping[str, Turn],
+) -> list[TurnHit]:  # fmt: skip
     ids = [hit.id for hit in hits]
     near = store.context_windows(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
     found = {turn.id: turn for turn in near}
@@ -238,12 +272,14 @@ def _turn_hits(
             turn=found[hit.id],
             score=round(hit.score, 5),
             found_by=dict(hit.found_by),
-            neighbours=around(found[hit.id]) if neighbours else [],
+            neighbours=shown,
             held=held,
             close=hit.id in close,
+            newer={id: newer[id] for id in (hit.id, *(turn.id for turn in shown)) if id in newer},
         )
         for hit in hits
         if hit.id in found
+        for shown in [around(found[hit.id]) if neighbours else []]
     ]
 
 

@@ -342,7 +342,9 @@ def _turn(hit: TurnHit, query: str) -> list[Element]:
     head = (ui.link(f"/{turn.id}", turn.id, class_="id"), ui.speaker(turn), ui.moment(turn.said_at))
     said = el("div", ui.marked(text, _places(text, words)), dir="auto", class_="verbatim")
     held = ui.badge(t("shared.held"), "warn") if turn.id in hit.held else None
-    return [el("div", ui.gap(*head, held), said, class_=f"turn by-{turn.role}"), _bars(hit.found_by)]
+    newer = hit.newer.get(turn.id)
+    changed = el("span", t("search.changed"), " ", ui.link(f"/{newer.id}", newer.id, class_="id")) if newer else None
+    return [el("div", ui.gap(*head, held, changed), said, class_=f"turn by-{turn.role}"), _bars(hit.found_by)]
 
 
 def _more(view: View, query: str, found: MemoryResults | TurnResults) -> Element | None:

@@ -1,0 +1,164 @@
+"""Finds user turns whose value a later turn replaced, among the turns that a search found.
+
+`longterm.changes` compares two texts. This module picks the pairs to compare: user turns of one topic, by their stored
+vectors, that share a rare word. Recall and both searches mark turns by it. Later turns that the search did not find
+are missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from mcp_memory.core.types import Turn
+from mcp_memory.longterm.search.coverage import question_words, terms_of
+from mcp_memory.longterm.search.search import Ranked
+from mcp_memory.longterm.verification.trust import quarantined_ids
+from mcp_memory.models.embed.bundled import IDENTITY
+from mcp_memory.store.protocol import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "COMPARED",
+    "TurnPair",
+    "changed_turns",
+    "newer_first",
+    "pairs_of_one_topic",
+    "possibly_changed",
+    "replaced_by",
+]
+
+COMPARED = 45
+"""Turns of a search, the best ones, that are compared with each other; a recall reads as many."""
+
+_PAIRS_WITHOUT_COSINE = 200
+_POSSIBLE_PAIRS = 12
+_MARKED = 300  # characters of a turn that may be marked as outdated, or mark another one
+_TELLING = 1.2  # rarity of the words that they share; a word of two rows in a hundred has 0.8
+_ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
+
+
+class TurnPair(NamedTuple):
+    """Two user turns; `cosine` is None where one of them has no vector by the bundled model."""
+
+    older: Turn
+    newer: Turn
+    cosine: float | None
+
+
+def changed_turns(store: Store, space: str, ids: Sequence[str]) -> dict[str, Turn]:
+    """Return the turns that replaced the value of others among these, by the id of the older.
+
+    Turns that wait for review replace nothing.
+    """
+    from mcp_memory.longterm.changes import announces_change
+
+    turns = [turn for turn in store.turns(space, ids) if turn.role == "user" and len(turn.content) <= _MARKED]
+    if not any(announces_change(turn.content) for turn in turns):
+        return {}
+    held = quarantined_ids(store, space, [turn.id for turn in turns])
+    turns = [turn for turn in turns if turn.id not in held]
+    return replaced_by(store, space, pairs_of_one_topic(store, space, turns))
+
+
+def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str, Turn]:
+    """Return the latest turn that surely replaced the value of an older one, by the id of the older.
+
+    Both are short: a long turn says too much for a mark to be about all of it.
+    """
+    from mcp_memory.longterm.changes import announces_change, replaces
+
+    pairs = [pair for pair in pairs if max(len(pair.older.content), len(pair.newer.content)) <= _MARKED]
+    newer = {pair.newer.id: pair.newer for pair in pairs}
+    announced = {id for id, turn in newer.items() if announces_change(turn.content)}
+    likely = [pair for pair in pairs if pair.newer.id in announced]
+    questions = _texts_before(store, space, [pair.older for pair in likely])
+    return {
+        older.id: newer
+        for older, newer, cosine in likely
+        if replaces(newer.content, older.content, cosine=cosine, asked=questions.get(older.id, ""))
+        and _have_one_subject(store, space, older, newer)
+    }
+
+
+def possibly_changed(pairs: Sequence[TurnPair], about: Iterable[Turn]) -> dict[str, Turn]:
+    """Return turns outside of `about` that may contradict one of these, by the id of that one."""
+    from mcp_memory.longterm.changes import same_slot
+
+    sure = {turn.id for turn in about}
+    across = [
+        pair
+        for pair in pairs
+        if pair.older.id in sure and pair.newer.id not in sure and (pair.cosine or 0) >= _ONE_TOPIC
+    ]
+    nearest = sorted(across, key=lambda pair: -(pair.cosine or 0))[:_POSSIBLE_PAIRS]
+    return {
+        older.id: newer for older, newer, cosine in nearest if same_slot(newer.content, older.content, cosine=cosine)
+    }
+
+
+_Row = TypeVar("_Row", Turn, Ranked)
+
+
+def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
+    """Return the rows with each newer one moved before the older, by whose id it is in `newer`.
+
+    Newer ones that are not among the rows are added. Otherwise a reader would believe the old value.
+    """
+    first: dict[str, _Row] = {}
+    for row in rows:
+        waiting = [row]
+        while (change := newer.get(waiting[-1].id)) is not None and change.id not in first:
+            waiting.append(change)
+        for each in reversed(waiting):
+            first.setdefault(each.id, each)
+    return list(first.values())
+
+
+def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[TurnPair]:
+    """Return the pairs of user turns that may be on one topic, in the order of the newer."""
+    said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
+    # Cosines of other models are on other scales.
+    vectors = store.vectors_of(space, "turn", [turn.id for turn in said], IDENTITY)
+    cosines = _cosines(vectors)
+    pairs: list[TurnPair] = []
+    for place, newer in enumerate(said):
+        near = cosines.get(newer.id, {})
+        for older in said[:place]:
+            cosine = near.get(older.id)
+            if (cosine is None or cosine >= _OTHER_TOPIC) and _is_before(older, newer):
+                pairs.append(TurnPair(older, newer, cosine))
+    return pairs if vectors else pairs[-_PAIRS_WITHOUT_COSINE:]
+
+
+def _cosines(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, dict[str, float]]:
+    """Return the cosine of each two rows."""
+    import numpy as np
+
+    if not vectors:
+        return {}
+    data = np.stack(list(vectors.values()))
+    cosines = np.einsum("ik,jk->ij", data, data).tolist()  # waking the threads of a matrix product takes longer
+    return {id: dict(zip(vectors, row, strict=True)) for id, row in zip(vectors, cosines, strict=True)}
+
+
+def _is_before(older: Turn, newer: Turn) -> bool:
+    """Tell which was said first; turns that were recorded together have one time."""
+    return older.said_at < newer.said_at or (older.session == newer.session and older.position < newer.position)
+
+
+def _have_one_subject(store: Store, space: str, older: Turn, newer: Turn) -> bool:
+    """Tell whether two turns share telling words."""
+    said = terms_of(newer.content)
+    words = question_words(store, space, "turn", older.content, [said])
+    return sum(rarity for word, rarity in words.rarity.items() if word in said) >= _TELLING
+
+
+def _texts_before(store: Store, space: str, turns: Sequence[Turn]) -> dict[str, str]:
+    """Return the text before each turn, by id: a value may answer a question that names it."""
+    near = store.context_windows(space, list(dict.fromkeys(turn.id for turn in turns)), around=1)
+    said = {(turn.session, turn.position + 1): turn.content for turn in near}
+    return {turn.id: said.get((turn.session, turn.position), "") for turn in turns}

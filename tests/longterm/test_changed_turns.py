@@ -1,0 +1,125 @@
+"""Searches mark a turn whose value a later one replaced, and show the later one first."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from anyio import to_thread
+
+from bench.marks import Mark, marked_by_cosine, read
+from mcp_memory.core.types import NewTurn
+from mcp_memory.longterm.search.changed import changed_turns, newer_first
+from mcp_memory.longterm.search.search import Ranked
+from mcp_memory.service.memory import Memory
+from mcp_memory.service.render import as_data, render
+from mcp_memory.store.sqlite.store import open_store
+
+START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+OLD = "The opening of the shop is on 1 September."
+NEW = "The opening of the shop is now on 15 September."
+QUESTION = "opening of the shop on 1 September"
+FIXTURES = Path(__file__).parents[2] / "fixtures/changes"
+
+
+async def say(memory: Memory, *texts: str) -> list[str]:
+    """Record texts of the user, each in a session of its own, ten days apart; return the ids."""
+    ids: list[str] = []
+    for number, text in enumerate(texts):
+        turn = NewTurn(role="user", content=text, said_at=START + timedelta(days=10 * number))
+        ids += (await memory.record_turns([turn], session=f"s{number}")).stored
+    return ids
+
+
+async def test_a_search_shows_the_later_value_first_and_marks_the_older_one(memory: Memory) -> None:
+    old, new = await say(memory, OLD, NEW)
+    first, second, *_ = (await memory.conversation_search(QUESTION)).hits
+    assert (first.turn.id, first.newer) == (new, {})
+    assert (second.turn.id, second.newer[old].id) == (old, new)
+
+
+async def test_memory_search_marks_its_turns_as_well(memory: Memory) -> None:
+    old, new = await say(memory, OLD, NEW)
+    first, second, *_ = (await memory.memory_search(QUESTION)).turns
+    assert (first.turn.id, second.turn.id, second.newer[old].id) == (new, old, new)
+
+
+async def test_an_older_value_is_not_on_a_page_before_the_later_one(memory: Memory) -> None:
+    old, new = await say(memory, OLD, NEW)
+    first = await memory.conversation_search(QUESTION, limit=1)
+    second = await memory.conversation_search(QUESTION, limit=1, cursor=first.cursor)
+    assert [hit.turn.id for hit in (*first.hits, *second.hits)] == [new, old]
+    assert second.hits[0].newer[old].id == new
+
+
+async def test_the_mark_is_in_the_text_and_in_the_data(memory: Memory) -> None:
+    old, new = await say(memory, OLD, NEW)
+    for shown in (await memory.conversation_excerpts(QUESTION), await memory.memory_excerpts(QUESTION)):
+        assert f"changed 2026-03-11, see {new}" in await to_thread.run_sync(render, shown)
+        turns = {turn["id"]: turn for passage in as_data(shown)["passages"] for turn in passage["turns"]}
+        assert (turns[old]["changed_at"], turns[old]["changed_by"]) == ("2026-03-11T09:00:00Z", new)
+        assert "changed_by" not in turns[new]
+
+
+async def test_recall_of_an_agent_and_of_a_hook_have_the_same_mark(memory: Memory) -> None:
+    old, new = await say(memory, OLD, NEW)
+    for found in (await memory.recall(QUESTION), await memory.recall_beyond(QUESTION, known="", session="other")):
+        assert f"[{old} · changed 2026-03-11, see {new}]" in found.dynamic
+        assert found.dynamic.index(f"[{new}") < found.dynamic.index(f"[{old}")
+
+
+def test_a_turn_that_waits_for_review_changes_nothing(home: Path) -> None:
+    with closing(open_store(home)) as store:
+        for text in (OLD, NEW):
+            store.append_turns("me", text[-14:-1], [NewTurn(role="user", content=text)], now=datetime.now(UTC))
+        assert changed_turns(store, "me", ["t1", "t2"])["t1"].id == "t2"
+        store.quarantine("me", {"t2": ["drop"]}, now=datetime.now(UTC))
+        assert changed_turns(store, "me", ["t1", "t2"]) == {}
+
+
+async def test_a_value_that_was_replaced_in_another_session_is_marked_in_a_search_of_one(memory: Memory) -> None:
+    old, new = await say(memory, OLD, NEW)
+    (hit,) = (await memory.conversation_search(QUESTION, session="s0")).hits
+    assert (hit.turn.id, hit.newer[old].id) == (old, new)
+
+
+async def test_a_neighbour_whose_value_was_replaced_is_marked(memory: Memory) -> None:
+    turns = [
+        NewTurn(role="user", content=OLD, said_at=START),
+        NewTurn(role="user", content="Zoe paints the sign of the shop.", said_at=START),
+    ]
+    old, sign = (await memory.record_turns(turns, session="a")).stored
+    later = NewTurn(role="user", content=NEW, said_at=START + timedelta(days=3))
+    (new,) = (await memory.record_turns([later], session="b")).stored
+    hits = (await memory.conversation_search("Zoe sign shop opening", neighbours=1)).hits
+    (found,) = (hit for hit in hits if hit.turn.id == sign)
+    assert found.newer[old].id == new
+
+
+async def test_the_current_statement_is_found_and_the_ended_one_only_as_of_its_time_marked(memory: Memory) -> None:
+    await say(memory, "I live in Porto.", "I live in Lisbon now.")
+    old = (await memory.remember("I live in Porto.", valid_from="2026-03-01")).atom
+    new = (await memory.remember("I live in Lisbon now.", valid_from="2026-04-01", supersedes=[old.id])).atom
+    assert [hit.atom.id for hit in (await memory.memory_search("where do I live")).atoms] == [new.id]
+    (hit,) = (await memory.memory_search("where do I live", as_of="2026-03-15")).atoms
+    assert (hit.atom.id, hit.atom.superseded_by) == (old.id, new.id)
+
+
+def test_of_several_changes_the_latest_value_comes_first() -> None:
+    rows = [Ranked(id=id, score=1.0, found_by={}, cosine=None) for id in ("t9", "t1", "t5", "t2")]
+    by_id = {row.id: row for row in rows}
+    assert [row.id for row in newer_first(rows, {"t1": by_id["t2"], "t2": by_id["t5"]})] == ["t9", "t5", "t2", "t1"]
+
+
+def precision_and_recall(marks: list[Mark]) -> tuple[float, float]:
+    right = sum(mark.is_marked and mark.is_change for mark in marks)
+    return right / sum(mark.is_marked for mark in marks), right / sum(mark.is_change for mark in marks)
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_nineteen_of_twenty_marks_are_right(path: Path) -> None:
+    precision, recall = precision_and_recall(marked_by_cosine(read(path)))
+    assert precision >= 0.95
+    assert recall >= 0.4
