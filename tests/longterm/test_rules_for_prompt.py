@@ -115,7 +115,7 @@ async def test_a_message_that_ended_a_rule_is_shown_in_its_place(
         assert found.replaced[memory.ids[older]].id == memory.ids[newer]
         dynamic = (await memory.memory.recall(prompt)).dynamic
         assert f"[{memory.ids[older]}" not in dynamic.partition("Rules the user stated")[2]
-        assert f"[{memory.ids[older]}" not in dynamic or f"until 2026-01-03, see {memory.ids[newer]}" in dynamic
+        assert f"[{memory.ids[older]}" not in dynamic or f"changed 2026-01-03, see {memory.ids[newer]}" in dynamic
 
 
 async def test_a_message_that_only_may_have_ended_a_rule_comes_before_it_and_neither_is_marked(home: Path) -> None:

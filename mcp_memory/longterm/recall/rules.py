@@ -23,6 +23,7 @@ from mcp_memory.language.rule_cues import CUES, cues_of
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_stated_rule, of_turns
 from mcp_memory.longterm.recall.relevance import RecallQuery
+from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
@@ -134,7 +135,7 @@ def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iter
 def _nearest(wanted: RecallQuery, layer: Layer, filters: Filters) -> list[str]:
     """Return the ids of the rows that are likeliest about the prompt's work, and likeliest about every answer."""
     desk = wanted.desk
-    if wanted.model != IDENTITY:
+    if not _is_bundled(wanted):
         return _searched(desk, layer, wanted.text, filters, _SCOPED)
     found: dict[str, None] = {}
     for data, limit in ((scoped_query(wanted.text), _SCOPED), (general_query(), _GENERAL)):
@@ -142,6 +143,13 @@ def _nearest(wanted: RecallQuery, layer: Layer, filters: Filters) -> list[str]:
         hits = desk.store.nearest(desk.space, layer, query, filters=filters, limit=limit)
         found |= dict.fromkeys(hit.id for hit in hits)
     return list(found)
+
+
+def _is_bundled(wanted: RecallQuery) -> bool:
+    """Tell whether the memory's vectors are those of the bundled model."""
+    desk = wanted.desk
+    vectors = desk.of_query(without_names(wanted.text, desk.store.totals(desk.space, "turn").names))
+    return bool(vectors) and vectors[0].identity == IDENTITY
 
 
 def _likely(wanted: RecallQuery, ids: Sequence[str]) -> list[str]:
