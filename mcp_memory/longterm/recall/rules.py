@@ -1,7 +1,7 @@
 """The standing rules that govern a prompt, for recall.
 
-A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`); none is
-shown just because it is the nearest. A rule that a later message surely replaced or took back is not shown: that
+A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`). For a
+question none is shown just because it is the nearest; for a task the nearest ones follow, up to three in all. A rule that a later message surely replaced or took back is not shown: that
 message is shown in its place. One that only may have ended a rule is shown in front of it. Without the encoder's files
 no rule is judged, and none is shown.
 
@@ -11,6 +11,7 @@ are found by their stored vectors, or by a search where another model made those
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
@@ -47,6 +48,8 @@ MAY_END = 0.25
 
 _SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
 _JUDGED = 8  # turns, of those whose vectors as a whole reach one of these limits
+_SEARCHED = 24  # turns that may state a rule, of which most state none
+_ASKS = re.compile("[?？؟]")
 _LATER = 64  # turns nearest to all chosen rules, that may end one
 _READ = 600  # characters of a message
 _TAKING_BACK = [CUES.index(name) for name in ("withdraw", "henceforth")]
@@ -79,17 +82,22 @@ def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits,
     """Return the rules that govern a prompt, likeliest first, without those in `known` or of the turns `there`.
 
     Rules about the prompt's work come before those about every answer; of each kind there are at most
-    `limits.rules_for_question`, together at most `limits.rules`. A rule stated several times is shown as stated last.
+    `limits.rules_for_question`, together at most `limits.rules`. If a task
+    has fewer than `limits.rules_for_question`, the nearest rules of an ordinary search follow: the models miss some of
+    those that are worded tersely, and a rule that is missing costs more than one too many. A rule stated several times
+    is shown as stated last.
     """
     try:
         stated: dict[str, list[_Rule]] = {}
         for rule in _candidates(wanted, there, known):
             stated.setdefault(rule.words, []).append(rule)
         rules = _chosen(wanted, list(stated.values()), limits)
+        if not _ASKS.search(wanted.text):
+            rules += _nearest_in_words(wanted, rules, there, limits.rules_for_question - len(rules))
         lines, replaced = _with_newer(wanted.desk, rules, there, limits)
     except EmbeddingFailed:
         return RulesForPrompt()
-    repeats = {other.row.id: rule.row.id for rule in rules for other in stated[rule.words]}
+    repeats = {other.row.id: rule.row.id for rule in rules for other in stated.get(rule.words, [rule])}
     return RulesForPrompt(lines[: limits.rules], replaced, repeats)
 
 
@@ -127,8 +135,7 @@ def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iter
     for atom in atoms:
         yield _Rule(atom, (atom.text,), turns.get(atom.evidence))
     for turn in (turns[id] for id in shown if id in turns):
-        sentences = tuple(turn.content[rule.start : rule.end] for rule in standing_rules(turn.content))
-        if sentences:
+        if sentences := _stated_in(turn):
             yield _Rule(turn, sentences, turn)
 
 
@@ -196,6 +203,27 @@ def _chosen(wanted: RecallQuery, stated: Sequence[Sequence[_Rule]], limits: Reca
         latest = (_latest(wanted.desk, rules, is_unread) for _, rules in sorted(some, key=lambda pair: -pair[0]))
         chosen += islice(filter(None, latest), limits.rules_for_question)
     return chosen[: limits.rules]
+
+
+def _nearest_in_words(wanted: RecallQuery, chosen: Sequence[_Rule], there: Collection[str], limit: int) -> list[_Rule]:
+    """Return up to `limit` rules in turns that no model has read, nearest to the prompt by an ordinary search."""
+    desk = wanted.desk
+    ids = _searched(desk, "turn", wanted.text, Filters(role="user", states_rule=True), _SEARCHED) if limit > 0 else []
+    hidden = {*there, *quarantined_ids(desk.store, desk.space, ids), *(rule.row.id for rule in chosen)}
+    is_unread = _unread(desk)
+    found = {rule.words: rule for rule in chosen}
+    for turn in desk.store.turns(desk.space, [id for id in ids if id not in hidden]):
+        if len(found) >= len(chosen) + limit:
+            break
+        sentences = _stated_in(turn)
+        if sentences and is_unread(turn) and _by_user(desk, turn):
+            rule = _Rule(turn, sentences, turn)
+            found.setdefault(rule.words, rule)
+    return list(found.values())[len(chosen) :]
+
+
+def _stated_in(turn: Turn) -> tuple[str, ...]:
+    return tuple(turn.content[rule.start : rule.end] for rule in standing_rules(turn.content))
 
 
 def _latest(desk: SearchContext, rules: Sequence[_Rule], is_unread: Callable[[Turn], bool]) -> _Rule | None:

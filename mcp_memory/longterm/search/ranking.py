@@ -77,7 +77,7 @@ WEIGHTS = Weights(
 
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
 _LONGEST = 2.5  # times the mean length
-_FULL_MEANING = 0.6  # cosine of a row that surely means the same
+_FULL_MEANING = 0.4  # cosine of a row that surely means the same
 _LACKING = 0.5  # least weight of the encoder alone for which it is asked
 _REACH = 5  # turns before and after that are context
 _SHORT = 300  # bytes
