@@ -156,7 +156,8 @@ async def follow_log(
     agent = client or await to_thread(agent_of, path)
     if agent is None:
         raise InvalidInput(f"{path} is no log of a coding agent. `mcp-memory import --help` says what can be read.")
-    held = [] if again else await memory.followed_logs(path=stored_path(path))
+    stored = await to_thread(stored_path, path)  # which reads lists of the package the first time
+    held = [] if again else await memory.followed_logs(path=stored)
     known = held[0] if held else None
     reading = _LogReading(path, agent, known)
     done = reading.done
