@@ -1,9 +1,9 @@
 """The standing rules that govern a prompt, for recall.
 
 A rule is shown if it is about the work that a prompt asks for, or about every answer (`embed.rule_relevance`). For a
-question none is shown just because it is the nearest; for a task the nearest ones follow, up to three in all. A rule that a later message surely replaced or took back is not shown: that
-message is shown in its place. One that only may have ended a rule is shown in front of it. Without the encoder's files
-no rule is judged, and none is shown.
+question none is shown just because it is the nearest; for a task the nearest ones follow, up to three in all. A rule
+that a later message surely replaced or took back is not shown: that message is shown in its place. One that only may
+have ended a rule is shown in front of it. Without the encoder's files no rule is judged, and none is shown.
 
 Rules are statements of the user that a model has noted, and sentences of turns that no model has read yet. Candidates
 are found by their stored vectors, or by a search where another model made those.
