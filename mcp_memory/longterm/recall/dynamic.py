@@ -8,18 +8,16 @@ facts say again what atoms say: in front of them they cost a recall of 600 token
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from datetime import date
 from heapq import merge
 from itertools import chain, zip_longest
-from typing import TypeVar
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, ResultHit, Source, Turn
 from mcp_memory.language.words import fold, index_terms, query_terms, terms_of_each
+from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
 from mcp_memory.longterm.recall.lines import (
     Group,
     RecallLine,
@@ -31,15 +29,7 @@ from mcp_memory.longterm.recall.lines import (
     of_turns,
     sound,
 )
-from mcp_memory.longterm.recall.overview import (
-    CANDIDATES,
-    Candidate,
-    asks_for_overview,
-    choose,
-    lines_of,
-    relevance,
-    without_replies,
-)
+from mcp_memory.longterm.recall.overview import asks_for_overview, overview_lines
 from mcp_memory.longterm.recall.relevance import (
     ABOUT,
     NEAR,
@@ -51,19 +41,16 @@ from mcp_memory.longterm.recall.relevance import (
 )
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
-from mcp_memory.longterm.search.coverage import is_echo, terms_of
+from mcp_memory.longterm.search.coverage import terms_of
 from mcp_memory.longterm.search.known import Judgement
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.query import question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.search.search import Ranked, SearchContext
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
-from mcp_memory.longterm.verification.trust import (
-    quarantined_ids,
-    speakers_of,
-)
+from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.store.citations import address, cited
-from mcp_memory.store.values import Filters, Layer
+from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags, without_orders
 
 __all__ = [
@@ -79,8 +66,6 @@ _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 _CLOSE = 0.1  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
-_COMPARED_TURNS = 45  # of an overview, with each other
-_SAME = 0.85  # share of a turn's words that another one has too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +138,7 @@ def dynamic_lines(
     shown = {line.id for line in ending}
     made = _lines(desk, question, wanted, found, words, rules, outputs, known=known, there=there, reach=reach)
     if wanted and (found.turns or found.unsure) and reach.overview and asks_for_overview(question):
-        lines = _overview(wanted, apart, words, known, rules.replaced)
+        lines = overview_lines(wanted, apart, words, known, rules.replaced)
         first, further = lines[: reach.before_rules], lines[reach.before_rules :]
         pages = list(found.scenes.values())[:_SCENES]
         made = _each_once(chain(first, rules.lines, pages, further, outputs, made))
@@ -183,7 +168,7 @@ def _found(
     aside = [one.id for one in desk.store.quarantined(desk.space, limit=_MOST_THERE) if one.id.startswith("t")]
     many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
     for wanted in filter(None, (question, talk)):
-        said = _unheld(desk, [row for row in weigh_rows(wanted, "turn", limit=many) if row.id not in there])
+        said = unheld(desk, [row for row in weigh_rows(wanted, "turn", limit=many) if row.id not in there])
         held: list[WeighedRow] = []
         if desk.store.totals(desk.space, "atom").rows:
             held = weigh_rows(wanted, "atom", limit=_ATOMS, ended=True)
@@ -230,15 +215,6 @@ def _with_successors(desk: SearchContext, rows: Sequence[WeighedRow]) -> list[We
     return list(found.values())
 
 
-_Row = TypeVar("_Row", Turn, WeighedRow, Ranked)
-
-
-def _unheld(desk: SearchContext, rows: Sequence[_Row]) -> list[_Row]:
-    """Return the rows that are not quarantined."""
-    aside = quarantined_ids(desk.store, desk.space, [row.id for row in rows])
-    return [row for row in rows if row.id not in aside]
-
-
 def _join(found: dict[str, WeighedRow], rows: Iterable[WeighedRow]) -> None:
     """Add the rows; a row found twice keeps its first place and its better scores."""
     for row in rows:
@@ -259,7 +235,7 @@ def _lines(
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not is_shown_in(atom, known)]
     speakers = speakers_of(desk.store, desk.space, ranked)
-    (about, unsure), repeated = _distinct(desk, list(found.turns), list(found.unsure))
+    (about, unsure), repeated = distinct_turns(desk, list(found.turns), list(found.unsure))
     pairs = pairs_of_one_topic(desk.store, desk.space, [*about, *unsure]) if wanted else []
     replaced = replaced_by(desk.store, desk.space, pairs)
     about = newer_first(about, {**possibly_changed(pairs, about), **replaced})
@@ -318,43 +294,6 @@ def _each_once(lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
             yield line
 
 
-def _overview(
-    wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str, replaced: Mapping[str, Turn]
-) -> list[RecallLine]:
-    """Return lines for a question about many things, from turns and statements, the first to be shown first.
-
-    `replaced` maps rules that have ended to what ended them; other turns are compared here.
-    """
-    desk = wanted.desk
-    asks_assistant = speaker_intent(wanted.text) == "assistant"
-
-    def hits(layer: Layer, filters: Filters) -> list[Ranked]:
-        found = desk.search(
-            desk.space, layer, wanted.text, embed=desk.of_query, filters=filters, limit=CANDIDATES, at=desk.now
-        )
-        return _unheld(desk, found)
-
-    said = relevance([hit for hit in hits("turn", Filters()) if hit.id not in there])
-    (distinct,), _ = _distinct(desk, list(said))
-    fresh = [turn for turn in distinct if not any(is_echo(turn.content, text) for text in wanted.texts)]
-    turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
-    has_atoms = desk.store.totals(desk.space, "atom").rows > 0
-    stated = relevance(hits("atom", Filters(unheld=True, ended=True))) if has_atoms else {}
-    atoms = {
-        atom.id: atom
-        for atom in desk.store.atoms(desk.space, stated)
-        if atom.evidence not in there and not atom.held and not is_shown_in(atom, known)
-    }
-    rows = [
-        *(Candidate(id=id, turn=id, relevance=said.get(id, 0.0)) for id in turns),
-        *(Candidate(id=atom.id, turn=atom.evidence, relevance=stated[atom.id]) for atom in atoms.values()),
-    ]
-    speakers = speakers_of(desk.store, desk.space, list(atoms.values()))
-    pairs = pairs_of_one_topic(desk.store, desk.space, list(turns.values())[:_COMPARED_TURNS])
-    newer = {**replaced_by(desk.store, desk.space, pairs), **replaced}
-    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers, newer=newer))
-
-
 def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:
     return (line for some in zip_longest(*several) for line in some if line is not None)
 
@@ -363,64 +302,6 @@ def _rank(desk: SearchContext, atom: Atom, row: WeighedRow) -> float:
     similarity = min(1.0, max(row.weight, row.cosine))
     rank = desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
     return rank * TRUST[atom.source]
-
-
-_WORD = re.compile(r"\w+")
-_COMPARED = 1_500  # characters
-_SENTENCE = 10  # characters; a shorter turn such as "Tuesday." may answer different questions
-
-
-def _distinct(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[list[Turn]], dict[str, set[date]]]:
-    """Return the turns of the groups without small talk and near-duplicates of earlier ones.
-
-    Of a user's turn and the assistant's echo of it, the user's is kept, whichever was found first. The second value
-    maps the id of a user's turn to the other days on which they said the same words.
-    """
-    ids = [id for group in groups for id in group]
-    turns = {turn.id: turn for turn in desk.store.turns(desk.space, ids)}
-    words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
-    place = {(turn.session, turn.position): turn.id for turn in turns.values()}
-    kept: dict[str, None] = {}
-    noise = _small_talk(desk, list(turns.values()))
-    for id in ids:
-        turn = turns.get(id) if id not in noise else None
-        if turn is None or any(_says_no_more(words[id], words[other]) for other in kept):
-            continue
-        before = place.get((turn.session, turn.position - 1))
-        if turn.role == "assistant" and before is not None and turns[before].role == "user":
-            id = before if _says_no_more(words[id], words[before]) else id
-        kept.setdefault(id)
-    return [[turns[id] for id in group if id in kept] for group in groups], _repeated(turns.values())
-
-
-def _repeated(turns: Collection[Turn]) -> dict[str, set[date]]:
-    """Return the other days on which the user said the same words, in the same order, by the ids of the turns."""
-    words = {
-        turn.id: " ".join(_WORD.findall(fold(turn.content)))
-        for turn in turns
-        if turn.role == "user" and not turn.name and len(turn.content) <= _COMPARED
-    }
-    days: dict[str, set[date]] = {}
-    for turn in turns:
-        if len(words.get(turn.id, "")) >= _SENTENCE:
-            days.setdefault(words[turn.id], set()).add(turn.said_at.date())
-    return {turn.id: days.get(words.get(turn.id, ""), set()) - {turn.said_at.date()} for turn in turns}
-
-
-def _small_talk(desk: SearchContext, turns: Sequence[Turn]) -> set[str]:
-    """Return the ids of turns that say nothing, such as "lol"; a "yes" to a question says something."""
-    short = [turn for turn in turns if turn.role in ("user", "assistant") and small_talk_kind(turn.content)]
-    near = desk.store.context_windows(desk.space, [turn.id for turn in short], around=1) if short else []
-    before = {(turn.session, turn.position + 1): turn for turn in near}
-    return {turn.id for turn in short if small_talk_kind(turn.content, before.get((turn.session, turn.position)))}
-
-
-def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
-    """Tell whether another text has nearly all of these words, and every number among them."""
-    if len(than) < _SAME * len(words):
-        return False
-    extra = words - than
-    return len(extra) <= (1 - _SAME) * len(words) and not any(word[0].isdigit() for word in extra)
 
 
 # --- facts, scenes, tool results -------------------------------------------------------------
@@ -488,7 +369,7 @@ def last_conversation(desk: SearchContext, there: Collection[str]) -> list[Recal
     sessions = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
     for one in sessions:
         said = desk.store.last_turns(desk.space, one.session, limit=_ENDING, roles=("user", "assistant"))
-        said = _unheld(desk, said)
+        said = unheld(desk, said)
         if said and not any(turn.id in there for turn in said):
             head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
             turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")

@@ -23,11 +23,18 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.sentences import sentences
 from mcp_memory.language.snippet import matches
-from mcp_memory.longterm.recall.lines import RecallLine, of_atom, of_turns
+from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
+from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_atom, of_turns
+from mcp_memory.longterm.recall.relevance import RecallQuery
+from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
+from mcp_memory.longterm.search.coverage import is_echo
+from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.search import Ranked
+from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.models.embed.classifiers import asks_for_many_things
+from mcp_memory.store.values import Filters, Layer
 
-__all__ = ["CANDIDATES", "Candidate", "asks_for_overview", "choose", "lines_of", "relevance", "without_replies"]
+__all__ = ["CANDIDATES", "Candidate", "asks_for_overview", "choose", "overview_lines"]
 
 CANDIDATES = 100
 """Hits of each layer to choose from."""
@@ -37,6 +44,7 @@ _SHARE = 0.4  # of the best hit's score: rows below it are not about the questio
 _BEST, _BEST_WIDTH = 4, 240  # the first hits, and characters of each
 _SENTENCE = 600  # characters looked at of a long sentence
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_COMPARED_TURNS = 45  # with each other, for values that changed
 _ALL_CHARS, _LEAST_WIDTH = 3_600, 90  # characters: of all lines together, and at least of each line
 
 
@@ -55,6 +63,43 @@ def asks_for_overview(question: str) -> bool:
         return 0 < len(question.strip()) <= _LONGEST_QUESTION and asks_for_many_things(question)
     except EmbeddingFailed:
         return False
+
+
+def overview_lines(
+    wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str, replaced: Mapping[str, Turn]
+) -> list[RecallLine]:
+    """Return lines for a question about many things, from turns and statements, the first to be shown first.
+
+    `replaced` maps rules that have ended to what ended them; other turns are compared here.
+    """
+    desk = wanted.desk
+    asks_assistant = speaker_intent(wanted.text) == "assistant"
+
+    def hits(layer: Layer, filters: Filters) -> list[Ranked]:
+        found = desk.search(
+            desk.space, layer, wanted.text, embed=desk.of_query, filters=filters, limit=CANDIDATES, at=desk.now
+        )
+        return unheld(desk, found)
+
+    said = relevance([hit for hit in hits("turn", Filters()) if hit.id not in there])
+    (distinct,), _ = distinct_turns(desk, list(said))
+    fresh = [turn for turn in distinct if not any(is_echo(turn.content, text) for text in wanted.texts)]
+    turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
+    has_atoms = desk.store.totals(desk.space, "atom").rows > 0
+    stated = relevance(hits("atom", Filters(unheld=True, ended=True))) if has_atoms else {}
+    atoms = {
+        atom.id: atom
+        for atom in desk.store.atoms(desk.space, stated)
+        if atom.evidence not in there and not atom.held and not is_shown_in(atom, known)
+    }
+    rows = [
+        *(Candidate(id=id, turn=id, relevance=said.get(id, 0.0)) for id in turns),
+        *(Candidate(id=atom.id, turn=atom.evidence, relevance=stated[atom.id]) for atom in atoms.values()),
+    ]
+    speakers = speakers_of(desk.store, desk.space, list(atoms.values()))
+    pairs = pairs_of_one_topic(desk.store, desk.space, list(turns.values())[:_COMPARED_TURNS])
+    newer = {**replaced_by(desk.store, desk.space, pairs), **replaced}
+    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers, newer=newer))
 
 
 def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
