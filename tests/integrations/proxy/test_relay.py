@@ -422,6 +422,7 @@ async def test_a_memory_that_is_busy_for_long_keeps_nobody_waiting(
         named_in(await here.call("warm_up"))
         monkeypatch.setattr(keeper, "KEEPING_SECONDS", 0.2)
         other = apsw.Connection(str(settings.home / "memory.db"))
+        other.set_busy_timeout(5_000)  # the saving of the call before may be on its way
         other.execute("BEGIN IMMEDIATE")
         assert await here.call("read") == result
         other.execute("ROLLBACK")
