@@ -70,6 +70,31 @@ async def test_recall_of_an_agent_and_of_a_hook_have_the_same_mark(memory: Memor
         assert found.dynamic.index(f"[{new}") < found.dynamic.index(f"[{old}")
 
 
+async def test_what_another_person_says_replaces_no_value_of_the_user(memory: Memory) -> None:
+    (old,) = await say(memory, OLD)
+    bob = NewTurn(role="user", name="Bob", content=NEW, said_at=START + timedelta(days=10))
+    await memory.record_turns([bob], session="bob")
+    hits = {hit.turn.id: hit for hit in (await memory.conversation_search(QUESTION)).hits}
+    assert hits[old].newer == {}
+    assert "changed" not in (await memory.recall(QUESTION)).dynamic
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("My flight to Lisbon for the conference leaves on Monday morning", "Monday|Tuesday"),
+        ("I do eat fish on days on which my sister cooks for all of us", "do eat|do not eat"),
+    ],
+)
+async def test_of_two_sentences_that_differ_in_one_word_recall_shows_both(
+    memory: Memory, text: str, other: str
+) -> None:
+    before, after = other.split("|")
+    said = await say(memory, text, text.replace(before, after))
+    brought = (await memory.recall("What about my flight to Lisbon, and do I eat fish?")).dynamic
+    assert all(f"[{id}" in brought for id in said)
+
+
 def test_a_turn_that_waits_for_review_changes_nothing(home: Path) -> None:
     with closing(open_store(home)) as store:
         for text in (OLD, NEW):

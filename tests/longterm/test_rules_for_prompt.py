@@ -190,3 +190,11 @@ def test_the_report_counts_right_outdated_and_unneeded_rules() -> None:
     assert nearest == ["nearest", "2", "1.5", "33.3%", "33.3%", "33.3%", "100.0%", "0.0%"]
     assert governed == ["governing", "2", "1.5", "100.0%", "100.0%", "100.0%", "0.0%", "100.0%"]
     assert by_memory[1:] == governed[1:]
+
+
+async def test_the_rule_of_a_long_turn_does_not_hide_what_else_it_says(home: Path) -> None:
+    trip = "In Geiranger we booked cabin 14, the one with the red door, for the second week of July. "
+    text = f"Always answer in German. {trip}{'The ferry was late, and it rained. ' * 9}"
+    async with said(home, text, *(f"We talked about {topic} for a while." for topic in _TOPICS)) as memory:
+        found = await memory.memory.recall("Which cabin did we book in Geiranger?")
+    assert "cabin 14" in found.dynamic

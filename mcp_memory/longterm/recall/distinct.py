@@ -45,7 +45,7 @@ def distinct_turns(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[li
     noise = _small_talk(desk, list(turns.values()))
     for id in ids:
         turn = turns.get(id) if id not in noise else None
-        if turn is None or any(_says_no_more(words[id], words[other]) for other in kept):
+        if turn is None or any(_repeats(turn, words[id], words[other]) for other in kept):
             continue
         before = place.get((turn.session, turn.position - 1))
         if turn.role == "assistant" and before is not None and turns[before].role == "user":
@@ -74,6 +74,11 @@ def _small_talk(desk: SearchContext, turns: Sequence[Turn]) -> set[str]:
     near = desk.store.context_windows(desk.space, [turn.id for turn in short], around=1) if short else []
     before = {(turn.session, turn.position + 1): turn for turn in near}
     return {turn.id for turn in short if small_talk_kind(turn.content, before.get((turn.session, turn.position)))}
+
+
+def _repeats(turn: Turn, words: AbstractSet[str], others: AbstractSet[str]) -> bool:
+    """Tell whether a turn only repeats another one. Of a user's, one word more or less may be what changed."""
+    return words == others if turn.role == "user" else _says_no_more(words, others)
 
 
 def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:

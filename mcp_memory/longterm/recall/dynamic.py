@@ -141,7 +141,9 @@ def dynamic_lines(
         lines = overview_lines(wanted, apart, words, known, rules.replaced)
         first, further = lines[: reach.before_rules], lines[reach.before_rules :]
         pages = list(found.scenes.values())[:_SCENES]
-        made = _each_once(chain(first, rules.lines, pages, further, outputs, made))
+        made = _each_once(chain(first, rules.lines, pages, further, outputs, made), apart=rules.in_part)
+        ended = rules.covered.difference(line.id for line in rules.lines)
+        made = (line for line in made if line.id not in ended)
     return sound(desk, chain(ending, (line for line in made if line.id not in shown)))
 
 
@@ -271,8 +273,8 @@ def _lines(
     # The weightier of the next lines of the two comes first. Within each the order of its search stays: it knows more.
     by_weight = list(merge(near, chain(fresh, likely), key=lambda line: -weight.get(line.id, 0.0)))
     first, further = by_weight[: reach.before_rules], by_weight[reach.before_rules :]
-    said = {rules.repeats.get(line.id, line.id) for line in first}
-    ruled = {*rules.repeats, *(rule.id for rule in rules.lines)}
+    said = {rules.repeats.get(line.id, line.id) for line in first if line.id not in rules.in_part}
+    ruled = rules.covered
     yield from first
     yield from (rule for rule in rules.lines if rule.id not in said)
     yield from (line for line in further if line.id not in ruled)
@@ -285,12 +287,13 @@ def _lines(
     yield from _alternately((line for line in stated if line.id not in told), rest)
 
 
-def _each_once(lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
-    """Yield the lines without further ones of the same row."""
-    shown: set[str] = set()
+def _each_once(lines: Iterable[RecallLine], *, apart: Collection[str]) -> Iterator[RecallLine]:
+    """Yield the lines without further ones of the same row. Rules of the turns `apart` do not count as their lines."""
+    shown: set[tuple[str, bool]] = set()
     for line in lines:
-        if line.id not in shown:
-            shown.add(line.id)
+        key = line.id, line.group == "rule" and line.id in apart
+        if key not in shown:
+            shown.add(key)
             yield line
 
 

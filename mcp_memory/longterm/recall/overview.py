@@ -152,7 +152,8 @@ def lines_of(
         elif id in turns:
             chars = _BEST_WIDTH if place < _BEST else width
             turn = _shortened(turns[id], words, chars)
-            yield from of_turns([turn], words=words, widths=(chars,), group="overview", newer=newer)
+            for line in of_turns([turn], words=words, widths=(chars,), group="overview", newer=newer):
+                yield replace(line, newer=None)  # sorted by time anyway, and the newer one may be told by a statement
 
 
 def _shortened(turn: Turn, words: AbstractSet[str], width: int) -> Turn:

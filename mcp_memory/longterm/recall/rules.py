@@ -25,7 +25,7 @@ from mcp_memory.language.words import fold
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_stated_rule, of_turns
 from mcp_memory.longterm.recall.relevance import RecallQuery
 from mcp_memory.longterm.search.ranking import without_names
-from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.search.search import SearchContext, atom_turns
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
 from mcp_memory.models.embed.bundled import IDENTITY
@@ -64,6 +64,13 @@ class RulesForPrompt:
     """By the ids of turns whose rule has ended: the message that ended it."""
     repeats: dict[str, str] = field(default_factory=dict[str, str])
     """By the ids of rows that state a shown rule in the same words: the id of its line."""
+    in_part: frozenset[str] = frozenset()
+    """The turns of which a line shows only the rules, or the beginning: they may have a line of their own as well."""
+
+    @property
+    def covered(self) -> set[str]:
+        """The ids of rows that need no further line."""
+        return {*self.repeats, *(line.id for line in self.lines)} - self.in_part
 
 
 @dataclass(frozen=True)
@@ -97,8 +104,17 @@ def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits,
         lines, replaced = _with_newer(wanted.desk, rules, there, limits)
     except EmbeddingFailed:
         return RulesForPrompt()
-    repeats = {other.row.id: rule.row.id for rule in rules for other in stated.get(rule.words, [rule])}
-    return RulesForPrompt(lines[: limits.rules], replaced, repeats)
+    lines = lines[: limits.rules]
+    shown = {line.id for line in lines}
+    for rule in rules:
+        if rule.turn is not None and rule.turn.id in replaced and replaced[rule.turn.id].id in shown:
+            shown.add(rule.row.id)  # by what ended it
+    repeats = {
+        other.row.id: rule.row.id for rule in rules if rule.row.id in shown for other in stated.get(rule.words, [rule])
+    }
+    turns = wanted.desk.store.turns(wanted.desk.space, [id for id in {*shown, *repeats} if id.startswith("t")])
+    in_part = frozenset(turn.id for turn in turns if len(turn.content) > limits.rule_width)
+    return RulesForPrompt(lines, replaced, repeats, in_part)
 
 
 def takes_back(text: str) -> bool:
@@ -131,9 +147,11 @@ def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iter
         if atom.source == "user" and atom.evidence not in there and not is_shown_in(atom, known)
     ]
     shown = _likely(wanted, [id for id in said if id not in hidden])
-    turns = {turn.id: turn for turn in desk.store.turns(desk.space, [*shown, *(atom.evidence for atom in atoms)])}
+    evidence = [id for atom in atoms for id in atom_turns(atom)]
+    turns = {turn.id: turn for turn in desk.store.turns(desk.space, [*shown, *evidence])}
     for atom in atoms:
-        yield _Rule(atom, (atom.text,), turns.get(atom.evidence))
+        stating = [turns[id] for id in atom_turns(atom) if id in turns]
+        yield _Rule(atom, (atom.text,), max(stating, key=lambda turn: (turn.said_at, turn.position), default=None))
     for turn in (turns[id] for id in shown if id in turns):
         if sentences := _stated_in(turn):
             yield _Rule(turn, sentences, turn)
@@ -168,13 +186,14 @@ def _likely(wanted: RecallQuery, ids: Sequence[str]) -> list[str]:
 
     vectors = wanted.desk.store.vectors_of(wanted.desk.space, "turn", ids, IDENTITY)
     if not vectors:
-        return list(ids)
+        return list(ids[:_JUDGED])
     judged = governing_by_vectors(wanted.text, np.stack(list(vectors.values())))
     chances = {
         id: max(found.general / GENERAL, found.scoped / GOVERNS) for id, found in zip(vectors, judged, strict=True)
     }
     likely = sorted((id for id in chances if chances[id] >= 1), key=lambda id: -chances[id])
-    return likely[:_JUDGED]
+    unknown = [id for id in ids if id not in vectors]  # embedded by another model meanwhile
+    return [*likely[:_JUDGED], *unknown[:_JUDGED]]
 
 
 def _searched(desk: SearchContext, layer: Layer, text: str, filters: Filters, limit: int) -> list[str]:
@@ -284,18 +303,20 @@ def _near(desk: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
     """
     import numpy as np
 
+    store, space = desk.store, desk.space
     turns = [rule.turn.id for rule in rules if rule.turn]
     if not turns:
         return []
-    filters = Filters(role="user")
-    vectors = desk.store.vectors_of(desk.space, "turn", turns, IDENTITY)
+    vectors = dict(store.vectors_of(space, "turn", turns, IDENTITY))
+    notes = [rule.row.id for rule in rules if isinstance(rule.row, Atom) and rule.turn and rule.turn.id not in vectors]
+    vectors |= store.vectors_of(space, "atom", notes, IDENTITY) if notes else {}
     if vectors:
         near = Vectors(identity=IDENTITY, data=np.sum(list(vectors.values()), axis=0)[None, :])
-        ids = [hit.id for hit in desk.store.nearest(desk.space, "turn", near, filters=filters, limit=_LATER)]
+        ids = [hit.id for hit in store.nearest(space, "turn", near, filters=Filters(), limit=2 * _LATER)]
     else:
-        ids = _searched(desk, "turn", "\n".join(rule.words for rule in rules), filters, _LATER)
-    aside = quarantined_ids(desk.store, desk.space, ids)
-    return desk.store.turns(desk.space, [id for id in ids if id not in aside])
+        ids = _searched(desk, "turn", "\n".join(rule.words for rule in rules), Filters(role="user"), _LATER)
+    aside = quarantined_ids(store, space, ids)
+    return [turn for turn in store.turns(space, [id for id in ids if id not in aside]) if turn.role == "user"][:_LATER]
 
 
 def _ended_by(desk: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mcp_memory.core.types import Turn
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.coverage import question_words, terms_of
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.verification.trust import quarantined_ids
@@ -119,7 +120,7 @@ def newer_first(rows: Iterable[_Row], newer: Mapping[str, _Row]) -> list[_Row]:
 
 
 def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[TurnPair]:
-    """Return the pairs of user turns that may be on one topic, in the order of the newer."""
+    """Return the pairs of user turns by one speaker that may be on one topic, in the order of the newer."""
     said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
     # Cosines of other models are on other scales.
     vectors = store.vectors_of(space, "turn", [turn.id for turn in said], IDENTITY)
@@ -129,7 +130,8 @@ def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[
         near = cosines.get(newer.id, {})
         for older in said[:place]:
             cosine = near.get(older.id)
-            if (cosine is None or cosine >= _OTHER_TOPIC) and _is_before(older, newer):
+            is_near = cosine is None or cosine >= _OTHER_TOPIC
+            if is_near and _is_before(older, newer) and fold(older.name or "") == fold(newer.name or ""):
                 pairs.append(TurnPair(older, newer, cosine))
     return pairs if vectors else pairs[-_PAIRS_WITHOUT_COSINE:]
 
