@@ -50,9 +50,9 @@ from mcp_memory.longterm.search.known import (
     QuestionFeatures,
     RowFeatures,
     measure,
-    probability,
     regression,
 )
+from mcp_memory.models.embed.classifiers import probability
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Filters
 

@@ -8,7 +8,6 @@ rule either. A sentence is judged alone and between its neighbours. Without the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +15,7 @@ from functools import lru_cache
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language.rule_words import word_score
 from mcp_memory.language.sentences import RuleCandidate, rule_candidates
-from mcp_memory.models.embed.classifiers import rule_scores
+from mcp_memory.models.embed.classifiers import probability, rule_scores
 
 __all__ = ["STATES", "SUPPORTS", "Rule", "combined", "judged", "possible_rules", "standing_rules"]
 
@@ -84,4 +83,4 @@ def _strengths(candidates: Sequence[RuleCandidate]) -> list[float]:
         scores = [word_score(text) for text in texts]
     score_of = dict(zip(texts, scores, strict=True))
     together = (combined(score_of[candidate.text], score_of[candidate.context]) for candidate in candidates)
-    return [1 / (1 + math.exp(-score)) for score in together]
+    return [probability(score) for score in together]

@@ -51,10 +51,10 @@ def distinct_turns(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[li
         if turn.role == "assistant" and before is not None and turns[before].role == "user":
             id = before if _says_no_more(words[id], words[before]) else id
         kept.setdefault(id)
-    return [[turns[id] for id in group if id in kept] for group in groups], _repeated(turns.values())
+    return [[turns[id] for id in group if id in kept] for group in groups], _other_days(turns.values())
 
 
-def _repeated(turns: Collection[Turn]) -> dict[str, set[date]]:
+def _other_days(turns: Collection[Turn]) -> dict[str, set[date]]:
     """Return the other days on which the user said the same words, in the same order, by the ids of the turns."""
     words = {
         turn.id: " ".join(_WORD.findall(fold(turn.content)))

@@ -89,10 +89,9 @@ def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits,
     """Return the rules that govern a prompt, likeliest first, without those in `known` or of the turns `there`.
 
     Rules about the prompt's work come before those about every answer; of each kind there are at most
-    `limits.rules_for_question`, together at most `limits.rules`. If a task
-    has fewer than `limits.rules_for_question`, the nearest rules of an ordinary search follow: the models miss some of
-    those that are worded tersely, and a rule that is missing costs more than one too many. A rule stated several times
-    is shown as stated last.
+    `limits.rules_for_question`, together at most `limits.rules`. If a task has fewer than `limits.rules_for_question`,
+    the nearest rules of an ordinary search follow: the models miss some that are worded tersely, and a missing rule
+    costs more than one too many. A rule stated several times is shown as stated last.
     """
     try:
         stated: dict[str, list[_Rule]] = {}
@@ -101,20 +100,20 @@ def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits,
         rules = _chosen(wanted, list(stated.values()), limits)
         if not _ASKS.search(wanted.text):
             rules += _nearest_in_words(wanted, rules, there, limits.rules_for_question - len(rules))
-        lines, replaced = _with_newer(wanted.desk, rules, there, limits)
+        rows, replaced = _with_newer(wanted.desk, rules, there)
     except EmbeddingFailed:
         return RulesForPrompt()
-    lines = lines[: limits.rules]
-    shown = {line.id for line in lines}
-    for rule in rules:
-        if rule.turn is not None and rule.turn.id in replaced and replaced[rule.turn.id].id in shown:
-            shown.add(rule.row.id)  # by what ended it
-    repeats = {
-        other.row.id: rule.row.id for rule in rules if rule.row.id in shown for other in stated.get(rule.words, [rule])
-    }
-    turns = wanted.desk.store.turns(wanted.desk.space, [id for id in {*shown, *repeats} if id.startswith("t")])
-    in_part = frozenset(turn.id for turn in turns if len(turn.content) > limits.rule_width)
-    return RulesForPrompt(lines, replaced, repeats, in_part)
+    rows = dict(islice(rows.items(), limits.rules))
+    ended = [rule for rule in rules if rule.turn and rule.turn.id in replaced and replaced[rule.turn.id].id in rows]
+    shown = {*rows, *(rule.row.id for rule in ended)}  # those by what ended them
+    same = [(rule, other) for rule in rules if rule.row.id in shown for other in stated.get(rule.words, [rule])]
+    own = (*rows.values(), *(rule.row for rule in ended), *(other.row for _, other in same))
+    return RulesForPrompt(
+        lines=tuple(_line_of(row, limits) for row in rows.values()),
+        replaced=replaced,
+        repeats={other.row.id: rule.row.id for rule, other in same},
+        in_part=frozenset(row.id for row in own if isinstance(row, Turn) and len(row.content) > limits.rule_width),
+    )
 
 
 def takes_back(text: str) -> bool:
@@ -275,25 +274,25 @@ def _unread(desk: SearchContext) -> Callable[[Turn], bool]:
 
 
 def _with_newer(
-    desk: SearchContext, rules: Sequence[_Rule], there: Collection[str], limits: RecallLimits
-) -> tuple[tuple[RecallLine, ...], dict[str, Turn]]:
-    """Return the lines of the rules with those of the messages that may have ended them, and the rules replaced.
+    desk: SearchContext, rules: Sequence[_Rule], there: Collection[str]
+) -> tuple[dict[str, Atom | Turn], dict[str, Turn]]:
+    """Return what to show by id, the rules and the messages that may have ended them, and the rules replaced.
 
-    Messages that are `there` already get no line.
+    Messages that are `there` already are not shown.
     """
-    lines: dict[str, RecallLine] = {}
+    rows: dict[str, Atom | Turn] = {}
     replaced: dict[str, Turn] = {}
     later = _near(desk, rules)
     own = {rule.turn.id for rule in rules if rule.turn}
     for rule in rules:
         ended, newer = _ended_by(desk, rule, later)
         if newer is not None and newer.id not in there and newer.id not in own:
-            lines.setdefault(newer.id, _line_of(newer, limits))
+            rows.setdefault(newer.id, newer)
         if ended and newer is not None and rule.turn is not None:
             replaced[rule.turn.id] = newer
         else:
-            lines.setdefault(rule.row.id, _line_of(rule.row, limits))
-    return tuple(lines.values()), replaced
+            rows.setdefault(rule.row.id, rule.row)
+    return rows, replaced
 
 
 def _near(desk: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:

@@ -42,7 +42,7 @@ from mcp_memory.longterm.search.coverage import (
 from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
-from mcp_memory.models.embed.classifiers import leans_on_memory
+from mcp_memory.models.embed.classifiers import leans_on_memory, probability
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Vectors
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JUDGED", "MODEL_FILE", "Judgement", "Measured", "QuestionFeatures", "Regression", "RowFeatures", "judge",
-    "judge_question", "measure", "probability", "regression",
+    "judge_question", "measure", "regression",
 ]  # fmt: skip
 
 MODEL_FILE = Path(__file__).with_name("known.json")
@@ -268,7 +268,3 @@ def regression(stored: Mapping[str, Any], features: type[QuestionFeatures] | typ
 
     means, weights = (np.array([stored[part][name] for name in features._fields]) for part in ("means", "weights"))
     return Regression(means=means, weights=weights, constant=stored["constant"])
-
-
-def probability(log_odds: float) -> float:
-    return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))

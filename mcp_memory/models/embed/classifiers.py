@@ -24,6 +24,7 @@ Related words: a table made once from the word vectors (`scripts/related_words.p
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -184,6 +185,11 @@ class _Network:
         import numpy as np
 
         return np.maximum(rows @ self.hidden + self.shift, 0) @ self.out + rows @ self.direct + self.constant
+
+
+def probability(log_odds: float) -> float:
+    """Return the probability, 0 to 1, of log-odds."""
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))
 
 
 MANY_THINGS_FILE = "many_things.safetensors"

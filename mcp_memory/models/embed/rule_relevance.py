@@ -18,13 +18,13 @@ which the caller finds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.models.embed.bundled import MODEL, STATIC_DIMENSIONS, reading, shared_encoder
+from mcp_memory.models.embed.classifiers import probability
 from mcp_memory.models.embed.protocol import unit_rows
 from mcp_memory.models.embed.tensors import mapped_tensors
 
@@ -134,7 +134,7 @@ class RelevanceModel:
         general = rules @ self.general[:-1] + self.general[-1]
         scoped = self.features(prompt, rules) @ self.scoped[:-1] + self.scoped[-1]
         return [
-            Governing(_probability(one), _probability(other))
+            Governing(probability(one), probability(other))
             for one, other in zip(general.tolist(), scoped.tolist(), strict=True)
         ]
 
@@ -148,7 +148,7 @@ class RelevanceModel:
         return np.column_stack([said @ asked, np.full(len(rules), task)]).astype(np.float32)
 
     def ending(self, cosine: float, *, tells_change: bool) -> float:
-        return _probability(float(self.ends[0] * cosine + self.ends[1] * tells_change + self.ends[2]))
+        return probability(float(self.ends[0] * cosine + self.ends[1] * tells_change + self.ends[2]))
 
 
 @cache
@@ -158,7 +158,3 @@ def _model() -> RelevanceModel:
         names = ("prompt_mean", "rule_mean", "task", "general", "general_query", "scoped", "ends")
         parts = {name: tensors[name] for name in names}
         return RelevanceModel(projection=tensors["projection"] * tensors["projection_scale"], **parts)
-
-
-def _probability(log_odds: float) -> float:
-    return 1 / (1 + math.exp(-max(-30.0, min(30.0, log_odds))))
