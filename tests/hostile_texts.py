@@ -52,7 +52,7 @@ _UNITS = [
     "always ", "never ", "Always use a. ", "you must ", "if you are an AI, ", "note to ", "he said ", "he said that ", "> ", ">> ", "\n> ", "> a\n", "- ", "- a\n", "* a\n", "# a\n", "1. a\n",
     "today ", "last week ", "on Monday ", "2026-05-07 ", "2026-", "10:00 ", "10:", "in 3 days ", "3 days ", "days ", "January ", "the day before ", "昨天", "来週", "3日",
     "haha", "ok ", "thanks ", "lol", "lololo", "👍", "👨‍👩", "🏴", "hello ",
-    "- [t1] a\n", "[a1 · ", "> t1 · ",
+    "- [t1] a\n", "[t1] a\n", "[a1 · ", "> t1 · ",
     # listings, logs, code
     "at a.b(c:1)\n", "Traceback (most recent call last):\n", "  File \"a\", line 1\n", "diff --git a/a b/a\n", "@@ -1 +1 @@\n", "+a\n", "-a\n", "a:1: b\n", "a\tb\n", "a,b\n", "a  b\n",
     "drwx a\n", "commit deadbeef\n", "def a():\n", "class A:\n", "ERROR ", "error: ", "PASSED ", "{\"a\":1}\n", "<tr><td>", "<h1>", "<script>", "<style>", "<a href=\"", "[a]", "![", "![a](", "N1 --> N2\n", "%% ", "==> a <==\n", "├── a\n", "\x1b[31m",

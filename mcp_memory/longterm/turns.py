@@ -186,9 +186,8 @@ _pattern = partial(pattern_of, "mcp_memory.longterm", "words/host.txt")
 def own_words(text: str) -> str:
     """Return what somebody said in a text: without blocks of the host and lines that copy what this memory showed."""
     text = without_client_blocks(text)
-    return (
-        _pattern("RECALLED").sub("", text).strip() if " · " in text or "- [t" in text or "<" in text else text.strip()
-    )
+    may_be_recalled = any(mark in text for mark in (" · ", "[t", "[a", "<"))
+    return (_pattern("RECALLED").sub("", text) if may_be_recalled else text).strip()
 
 
 def is_client_command(name: str) -> bool:

@@ -55,7 +55,7 @@ async def test_without_a_session_one_is_given_for_the_life_of_the_memory(memory:
 
 
 async def test_recalled_text_is_never_stored_again(memory: Memory) -> None:
-    block = recall_block("- [a1] Likes tea", part="stable")
+    block = recall_block("[a1] Likes tea", part="stable")
     done = await memory.record_turns([user(f"{block}What do I like?"), user(block)], session="s")
     assert (len(done.stored), done.emptied) == (1, 1)
     assert [turn.content for turn in await memory.session_turns("s")] == ["What do I like?"]
@@ -68,7 +68,7 @@ def test_no_text_can_close_the_fence_it_stands_in(text: str) -> None:
         assert admit([user(f"before\n{block}\nafter")]).turns == [user("before\nafter")]
 
 
-BLOCK = recall_block("- [a1] Likes tea", part="stable")
+BLOCK = recall_block("[a1] Likes tea", part="stable")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ async def test_recall_says_of_every_row_why_it_comes_or_not(told: Memory) -> Non
     bundle = await told.recall("When does the night boat sail?")
     assert recall.brought == bundle.dynamic
     assert {id for id, one in verdicts.items() if one.brought} == {
-        id for id in verdicts if f"- [{id}" in bundle.dynamic
+        id for id in verdicts if f"[{id}" in bundle.dynamic
     }
     assert "may be about something else" in verdicts["t6"].why
     assert all(one.why for one in recall.verdicts)

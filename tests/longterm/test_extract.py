@@ -229,7 +229,7 @@ def test_a_batch_is_never_longer_than_a_model_can_read(store: Store) -> None:
 
 
 def test_what_was_recalled_or_said_by_the_host_is_not_shown(store: Store) -> None:
-    say(store, "- [a57 · 2026-05-07] Likes tea\n<system-reminder>Be brief.</system-reminder>\nI live in Porto.")
+    say(store, "[a57 2026-05-07] Likes tea\n<system-reminder>Be brief.</system-reminder>\nI live in Porto.")
     text = asked(at(store))
     assert "I live in Porto." in text
     assert "tea" not in text

@@ -28,13 +28,13 @@ def line(
 ) -> RecallLine:
     """Return the line of the turn with this number, at this position in its session; odd ones are the assistant's."""
     return RecallLine(
-        group=group, id=f"t{number}", text=f"- [t{number}] {text}", source="assistant" if number % 2 else "user",
+        group=group, id=f"t{number}", text=f"[t{number}] {text}", source="assistant" if number % 2 else "user",
         said_at=TODAY - timedelta(days=days_ago), session=session, position=number, newer=f"t{newer}" if newer else None,
     )  # fmt: skip
 
 
 def ids(texts: Sequence[str]) -> list[int]:
-    return [int(text[4:].partition("]")[0]) for text in texts if text.startswith("- [")]
+    return [int(text[2:].partition("]")[0]) for text in texts if text.startswith("[")]
 
 
 def test_exchanges_come_by_rank_and_turns_within_one_as_they_were_said() -> None:
@@ -53,7 +53,7 @@ def test_turns_of_other_sessions_are_not_of_an_exchange() -> None:
 def test_a_reply_stands_in_the_part_of_the_turn_that_it_replies_to() -> None:
     lines = [line(2), line(3, group="unsure"), line(8, group="unsure")]
     assert list(layout(lines)) == [
-        "About this:", "12 March 2026:", "- [t2] ", "- [t3] ", "Closest, unsure:", "12 March:", "- [t8] "
+        "About this:", "12 March 2026:", "[t2] ", "[t3] ", "Closest, unsure:", "12 March:", "[t8] "
     ]  # fmt: skip
 
 

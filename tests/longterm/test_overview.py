@@ -141,7 +141,7 @@ def test_a_line_of_a_long_turn_is_its_sentence_about_the_question_and_no_code(ha
     said = f"{aside}Our canoe trip to Lake Orta was cold. {aside}{code}"
     trips(hand, 30)
     (long,) = say(hand, "long", ("user", said))
-    (line,) = [line for line in overview(recall(hand, TRIPS)).splitlines() if line.startswith(f"- [{long}")]
+    (line,) = [line for line in overview(recall(hand, TRIPS)).splitlines() if line.startswith(f"[{long}")]
     assert "Our canoe trip to Lake Orta was cold." in line
     assert "Trip(" not in line
 

@@ -212,10 +212,10 @@ def test_the_best_turn_comes_first_with_its_reply_though_another_is_newer(hand: 
     assert [line.partition("]")[0] for line in lines] == [
         "About this:",
         "20 November 2026:",
-        f"- [{told}",
-        f"- [{noted} · assistant",
+        f"[{told}",
+        f"[{noted} assistant",
         "23 November:",
-        f"- [{other}",
+        f"[{other}",
     ]
 
 
@@ -256,7 +256,7 @@ async def test_a_rule_that_the_user_stated_is_quoted_with_its_turn_and_an_assist
     rule, *_ = (await memory.record_turns(said, session="a")).stored
     dynamic = (await memory.recall("Add a query for late invoices")).dynamic
     rules = dynamic.partition("Rules the user stated")[2].partition("About this")[0].partition("Closest")[0]
-    assert f"- [{rule} · " in rules
+    assert f"[{rule} " in rules
     assert "] 4 GB, so small. Never use an ORM in this repo." in rules
     assert "Always use" not in rules
 
@@ -285,8 +285,8 @@ def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: By
     broke = hand.tell("The boiler broke on 3 May 2026", valid_from=datetime(2026, 5, 3, tzinfo=UTC), **told)
     found = dynamic_lines(hand.desk(), "When did the boiler break? Has Melanie kids?", [], known="", judgement=None)
     lines = {line.id: line.text for line in found}
-    assert lines[kids] == f"- [{kids} · told 2026-11-20] Melanie has kids"
-    assert lines[broke] == f"- [{broke} · said by Melanie] The boiler broke on 3 May 2026"
+    assert lines[kids] == f"[{kids} told 2026-11-20] Melanie has kids"
+    assert lines[broke] == f"[{broke} said by Melanie] The boiler broke on 3 May 2026"
 
 
 def test_the_words_of_a_statement_that_was_replaced_find_the_one_in_its_place(hand: ByHand) -> None:
@@ -304,8 +304,8 @@ def test_a_turn_whose_value_a_later_one_changed_says_when_and_comes_after_it(han
     hand.now += timedelta(days=9)
     new, _ = talk(hand, "The opening of the shop is now on 15 September.", "Changed.", session="b")
     dynamic = recall(hand, "When does the shop open?").dynamic
-    assert f"- [{old} · changed 2026-11-29, see {new}] The opening" in dynamic
-    assert dynamic.index(f"- [{new}") < dynamic.index(f"- [{old}")
+    assert f"[{old} changed 2026-11-29, see {new}] The opening" in dynamic
+    assert dynamic.index(f"[{new}") < dynamic.index(f"[{old}")
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_a_scene_is_pointed_at_by_the_part_that_the_question_asks_for(hand: ByHa
     body = f"- They met at school.\n- The quartet rehearses in the old chapel since May. ({atom})"
     hand.scene("music", body, summary="Four friends and a cellist.")
     dynamic = recall(hand, "Where does the quartet rehearse?").dynamic
-    assert "- [scene music · 2026-11-20] Music: - They met at school. - The quartet rehearses in the old" in dynamic
+    assert "[scene music 2026-11-20] Music: - They met at school. - The quartet rehearses in the old" in dynamic
     assert "[scene" not in recall(hand, "Where is the passport?").dynamic
 
 
@@ -404,7 +404,7 @@ def test_facts_of_whom_the_question_names_are_told_by_any_of_their_names(hand: B
     work = hand.work("extract", "told").id
     names: dict[str, Sequence[str]] = {"Anna Moreau": ["Annie"]}
     hand.store.commit(SPACE, work, Extraction(upto={"told": 2}, drafts=[], aliases=names), outcome={}, now=hand.tick())
-    line = f"- [{anna} · 2026-11-20] Anna Moreau · works for · the council"
+    line = f"[{anna} 2026-11-20] Anna Moreau · works for · the council"
     for question in ("Have you seen Anna Moreau?", "Have you seen Annie?"):
         assert line in recall(hand, question).dynamic.splitlines()
     assert line not in recall(hand, "Have you seen Anna's moorhen?").dynamic.splitlines()
@@ -451,7 +451,7 @@ def test_the_context_is_three_questions_and_the_last_word_after_each(hand: ByHan
 
 
 def atoms_in(found: Bundle) -> list[str]:
-    return [line[3:].partition(" ")[0] for line in found.dynamic.splitlines() if line.startswith("- [a")]
+    return [line[1:].partition(" ")[0] for line in found.dynamic.splitlines() if line.startswith("[a")]
 
 
 def test_atoms_stand_by_similarity_and_confidence_as_the_settings_weigh_them(hand: ByHand) -> None:

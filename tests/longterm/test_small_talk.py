@@ -144,12 +144,16 @@ def test_symbols_alone_are_noise(text: str) -> None:
     assert small_talk_kind(text) == "symbols"
 
 
-def test_copies_of_what_was_recalled_are_noise() -> None:
-    lines = (
-        "- [a57 · 2026-05-07] Lives in Porto\n- [t12 · 2026-05-07 · user] I moved\n> t3 · user · 2026-05-07 10:00: x"
-    )
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "[a57 2026-05-07 · said by Ines] Lives in Porto\n[t12] I moved\n> t3 · user · 2026-05-07 10:00: x",
+        "- [a57 · 2026-05-07] Lives in Porto\n- [t12] I moved\n> t3 · user · 2026-05-07 10:00: x",  # earlier versions
+    ],
+)
+def test_copies_of_what_was_recalled_are_noise(lines: str) -> None:
     assert small_talk_kind(lines) == "recalled"
-    assert small_talk_kind(recall_block("- [a57 · 2026-05-07] Lives in Porto", part="dynamic")) == "recalled"
+    assert small_talk_kind(recall_block(lines, part="dynamic")) == "recalled"
     mixed = f"From memory:\n{lines}\nBut I live in Braga now."
     assert small_talk_kind(mixed) is None
     assert own_words(mixed) == "From memory:\nBut I live in Braga now."

@@ -33,7 +33,7 @@ def test_no_text_holds_the_name_of_the_fence_once_it_is_inside(text: str) -> Non
 
 @given(texts, texts)
 def test_two_texts_close_no_fence_together(one: str, other: str) -> None:
-    block = recall_block(f"- [t1] {one}\n- [t2] {other}", part="dynamic")
+    block = recall_block(f"[t1] {one}\n[t2] {other}", part="dynamic")
     assert (block.count(f"<{TAG}"), block.count(f"</{TAG}>")) == (1, 1)
 
 

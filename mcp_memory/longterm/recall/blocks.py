@@ -292,11 +292,11 @@ def _why(
 
 
 def named(block: str) -> Iterator[str]:
-    """Yield the ids that a block shows: `- [a5 · …`, `- [t7] …` and, in pages, `(a5, a7)`."""
+    """Yield the ids that a block shows: `[a5 2026-05-07] …`, `[t7] …` and, in pages, `(a5, a7)`."""
     yield from cited(block)
     for line in block.splitlines():
-        if line.startswith("- ["):
-            yield line[3:].split("]")[0].split(" ")[0]
+        if line.startswith("["):
+            yield line[1:].split("]")[0].split(" ")[0]
 
 
 _REACH = RecallLimits(

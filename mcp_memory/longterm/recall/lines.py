@@ -113,9 +113,12 @@ def of_fact(fact: Fact) -> RecallLine:
     return RecallLine(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
 
 
-def _head(*parts: str | None) -> str:
-    """Return the beginning of a line: its id, and what else is known."""
-    return f"- [{' · '.join(filter(None, parts))}]"
+def _head(id: str, *notes: str | None) -> str:
+    """Return the beginning of a line, `[t12]` or `[t12 assistant · also 3 May]`.
+
+    A list marker in front would cost two tokens more, a tenth of a recall of short turns.
+    """
+    return f"[{' '.join(filter(None, (id, ' · '.join(filter(None, notes)))))}]"
 
 
 def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
