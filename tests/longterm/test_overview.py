@@ -50,7 +50,7 @@ def recall(hand: ByHand, question: str, budget: int = 1_200) -> str:
 
 
 def shown(text: str) -> list[str]:
-    return re.findall(r"(?m)^- \[(\w+)", text)
+    return re.findall(r"(?m)^\[(\w+)", text)
 
 
 def overview(text: str) -> str:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 ROLES = {"tool": "tool", "web": "tool", "assistant": "assistant", "user": "user", "pasted": "user"}
 NAMES = {"tool": "shell", "web": "fetch"}
-OTHERS = re.compile(r"^- \[[^]]*(?:said by a web page|from the web|output of a tool)")
+OTHERS = re.compile(r"^\[[^]]*(?:said by a web page|from the web|output of a tool)")
 LOOSE = re.compile(
     r"(?m)^>.*$|```+mermaid[\s\S]*?```+|<mcp-memory-recall [\s\S]*?</mcp-memory-recall>|'[^']*'|\"[^\"]*\""
 )
