@@ -645,7 +645,10 @@ class ShownMemories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """What recall puts into a context. `stable` changes rarely, so a prompt cache keeps it."""
+    """What recall puts into a context. `stable` changes rarely, so a prompt cache keeps it.
+
+    It is empty for a session that got the same block before.
+    """
 
     stable: str
     dynamic: str

@@ -89,9 +89,7 @@ async def test_recall_says_of_every_row_why_it_comes_or_not(told: Memory) -> Non
     verdicts = {one.id: one for one in recall.verdicts}
     bundle = await told.recall("When does the night boat sail?")
     assert recall.brought == bundle.dynamic
-    assert {id for id, one in verdicts.items() if one.brought} == {
-        id for id in verdicts if f"[{id}" in bundle.dynamic
-    }
+    assert {id for id, one in verdicts.items() if one.brought} == {id for id in verdicts if f"[{id}" in bundle.dynamic}
     assert "may be about something else" in verdicts["t6"].why
     assert all(one.why for one in recall.verdicts)
 

@@ -60,10 +60,17 @@ _LAST_TURNS = 60  # searched for them: an agent may say a lot between two turns 
 _IN_CONTEXT = 1_000  # turns of a session that its context may hold
 
 
-def bundle(desk: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
-    """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too."""
+def bundle(
+    desk: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int,
+    has_stable: Callable[[str], bool] = lambda block: False,
+) -> Bundle:  # fmt: skip
+    """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too.
+
+    A stable block that the reader has according to `has_stable` is left out, and the dynamic one gets its tokens.
+    """
     stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
-    left = budget - counter.count(stable) if stable else budget
+    shown = "" if has_stable(stable) else stable
+    left = budget - counter.count(shown) if shown else budget
     desk = desk.of_one_question()
     context = context_of(desk, session)
     judgement = judge_question(desk, question)
@@ -73,9 +80,10 @@ def bundle(desk: SearchContext, question: str, *, session: str | None, counter: 
     else:
         dynamic, _ = fit(top_by_confidence(desk, known=stable), counter, left)
         left_out = []  # nothing was asked, so nothing is missing
-    tokens = sum(counter.count(block) for block in (stable, dynamic) if block)
+    tokens = sum(counter.count(block) for block in (shown, dynamic) if block)
     known = judgement.known if judgement else None
-    return Bundle(stable=stable, dynamic=dynamic, tokens=tokens, left_out=[*left_out, *missing], known=known)
+    left_out += missing if shown else []
+    return Bundle(stable=shown, dynamic=dynamic, tokens=tokens, left_out=left_out, known=known)
 
 
 def stable(desk: SearchContext, *, counter: TokenCounter, budget: int) -> Bundle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, wraps
 from hashlib import sha256
@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.lru import LRU
 from mcp_memory.core.secrets.masking import mask, require_no_key
 from mcp_memory.core.text import one_line, safe_name
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_LIMIT = 50
+_SESSIONS = 1_000  # whose last stable block is remembered
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -111,6 +113,8 @@ class Parts:
     now: Callable[[], datetime]
     note: ProcessNote | None
     recall_log: RecallLog
+    stable_blocks: LRU[tuple[str, str], int] = field(default_factory=lambda: LRU(_SESSIONS))
+    """Hash of the stable block that a session got last, by space and session."""
 
     def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
         """Return the moment that a time filter names; None for no filter."""

@@ -319,7 +319,10 @@ class LongtermVerbs(Verbs):
 
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
-        """Return the context for a question within the budget: a stable and a dynamic block."""
+        """Return the context for a question within the budget: a stable and a dynamic block.
+
+        A question of a session that got the same stable block before, in this process, gets the dynamic one alone.
+        """
         return self._logged("recall", query, session, self._recalled(query, session, budget_tokens))
 
     def _recalled(self, query: str, session: str | None, budget: int) -> Bundle:
@@ -328,8 +331,11 @@ class LongtermVerbs(Verbs):
         in_range(budget, "budget_tokens", 1, MAX_BUDGET)
         query = without_private(query)
         parts = self._parts
-        context = parts.scheduler.context()
-        return blocks.bundle(context, query, session=session, counter=parts.counter, budget=budget)
+        last = parts.stable_blocks.get((self.space, session)) if session and query.strip() else None
+        return blocks.bundle(
+            parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget,
+            has_stable=lambda block: hash(block) == last,
+        )  # fmt: skip
 
     @in_thread
     def recall_stable(self, *, session: str | None = None, budget_tokens: int = 700) -> Bundle:
@@ -362,6 +368,8 @@ class LongtermVerbs(Verbs):
         from mcp_memory.longterm.recall.blocks import named
 
         query = without_private(query)
+        if session and found.stable:
+            self._parts.stable_blocks.put((self.space, session), hash(found.stable))
         if found.tokens:
             ids = (row[0] for block in (found.stable, found.dynamic) for id in named(block) if (row := _ROW.match(id)))
             shows_query = self.settings.log_contents and query.strip()
