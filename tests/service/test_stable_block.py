@@ -33,26 +33,32 @@ async def test_a_session_gets_the_stable_block_once(memory: Memory) -> None:
     assert "sails at two" in again.dynamic
     assert "Always answer in French" not in again.dynamic
     assert again.tokens < first.tokens
-    assert (await memory.recall(QUESTION, session="another")).stable == first.stable
+    assert (await memory.recall_answer(QUESTION, session="another")).stable == first.stable
 
 
 async def test_a_changed_stable_block_comes_again(memory: Memory) -> None:
     await about_the_user(memory)
-    await memory.recall(QUESTION, session="s")
+    await memory.recall_answer(QUESTION, session="s")
     await memory.remember("Never use exclamation marks", kind="instruction", typed=True)
-    assert "exclamation marks" in (await memory.recall(QUESTION, session="s")).stable
-    assert (await memory.recall(QUESTION, session="s")).stable == ""
+    assert "exclamation marks" in (await memory.recall_answer(QUESTION, session="s")).stable
+    assert (await memory.recall_answer(QUESTION, session="s")).stable == ""
 
 
 async def test_the_start_of_a_session_counts(memory: Memory) -> None:
     await about_the_user(memory)
     start = await memory.recall_stable(session="s", budget_tokens=360)
     assert start.stable
-    assert (await memory.recall(QUESTION, session="s", budget_tokens=1_200)).stable == ""
+    assert (await memory.recall_answer(QUESTION, session="s", budget_tokens=1_200)).stable == ""
 
 
 async def test_a_recall_without_a_session_or_a_question_has_the_stable_block(memory: Memory) -> None:
     await about_the_user(memory)
     for _ in range(2):
-        assert (await memory.recall(QUESTION)).stable
-        assert (await memory.recall(session="s")).stable
+        assert (await memory.recall_answer(QUESTION)).stable
+        assert (await memory.recall_answer(session="s")).stable
+
+
+async def test_a_program_that_builds_its_prompt_anew_always_gets_the_stable_block(memory: Memory) -> None:
+    await about_the_user(memory)
+    for _ in range(2):
+        assert (await memory.recall(QUESTION, session="s")).stable

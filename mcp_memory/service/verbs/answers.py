@@ -77,10 +77,17 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
         return await anyio.to_thread.run_sync(show, results, asked)
 
     async def recall_answer(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
-        """Return what `recall` finds, within the budget. InvalidInput names a budget that holds some of it."""
+        """Return what `recall` finds, within the budget. InvalidInput names a budget that holds some of it.
+
+        A conversation keeps earlier answers, so a question of a session gets the same stable block once.
+        """
+        last = self._parts.stable_blocks.get((self.space, session)) if session and query.strip() else None
+
+        def recall(budget: int) -> Bundle:
+            return self._recalled(query, session, budget, has_stable=lambda block: hash(block) == last)
 
         async def recalled(budget: int) -> Bundle:
-            found = await anyio.to_thread.run_sync(self._recalled, query, session, budget)
+            found = await anyio.to_thread.run_sync(recall, budget)
             named = max(1, budget_tokens // _TOKENS_A_LEFT_OUT)
             return replace(found, left_out=[*found.left_out[:named], *(["…"] if len(found.left_out) > named else [])])
 
@@ -95,6 +102,7 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
             raise InvalidInput(
                 f"budget_tokens={budget_tokens} holds nothing of what was found. Ask again with budget_tokens={enough}."
             )
+        self._note_stable(session, found)
         return await anyio.to_thread.run_sync(self._logged, "recall", query, session, found)
 
     async def expand_answer(

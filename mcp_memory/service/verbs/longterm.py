@@ -319,22 +319,20 @@ class LongtermVerbs(Verbs):
 
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
-        """Return the context for a question within the budget: a stable and a dynamic block.
-
-        A question of a session that got the same stable block before, in this process, gets the dynamic one alone.
-        """
+        """Return the context for a question within the budget: a stable and a dynamic block."""
         return self._logged("recall", query, session, self._recalled(query, session, budget_tokens))
 
-    def _recalled(self, query: str, session: str | None, budget: int) -> Bundle:
+    def _recalled(
+        self, query: str, session: str | None, budget: int, *, has_stable: Callable[[str], bool] = lambda block: False
+    ) -> Bundle:
         from mcp_memory.longterm.recall import blocks
 
         in_range(budget, "budget_tokens", 1, MAX_BUDGET)
         query = without_private(query)
         parts = self._parts
-        last = parts.stable_blocks.get((self.space, session)) if session and query.strip() else None
         return blocks.bundle(
             parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget,
-            has_stable=lambda block: hash(block) == last,
+            has_stable=has_stable,
         )  # fmt: skip
 
     @in_thread
@@ -343,7 +341,13 @@ class LongtermVerbs(Verbs):
         from mcp_memory.longterm.recall import blocks
 
         found = blocks.stable(self._parts.scheduler.context(), counter=self._parts.counter, budget=budget_tokens)
+        self._note_stable(session, found)
         return self._logged("start", "", session, found)
+
+    def _note_stable(self, session: str | None, found: Bundle) -> None:
+        """Remember which stable block a session has."""
+        if session and found.stable:
+            self._parts.stable_blocks.put((self.space, session), hash(found.stable))
 
     @in_thread
     def recall_beyond(
@@ -368,8 +372,6 @@ class LongtermVerbs(Verbs):
         from mcp_memory.longterm.recall.blocks import named
 
         query = without_private(query)
-        if session and found.stable:
-            self._parts.stable_blocks.put((self.space, session), hash(found.stable))
         if found.tokens:
             ids = (row[0] for block in (found.stable, found.dynamic) for id in named(block) if (row := _ROW.match(id)))
             shows_query = self.settings.log_contents and query.strip()
