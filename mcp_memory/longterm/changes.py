@@ -148,7 +148,7 @@ def _is_replaced(newer: ValueClause, older: ValueClause, near: float) -> bool:
     found = Comparison(newer, older)
     if found.revoked and (found.common or found.equal or (near >= _NEAR and newer.values)):
         return True
-    if near < _APART or not (found.values or found.names) or found.numbered or found.two_things:
+    if near < _APART or not (found.values or found.names) or found.numbered or found.two_things or newer.is_further:
         return False
     if found.same_names and found.values and len(older.words) <= _FEW_WORDS:
         return True
@@ -213,14 +213,28 @@ class Comparison:
     def _two_things(self, newer: ValueClause, older: ValueClause, had: int, has: int) -> bool:
         """Tell whether each says of what its value is something that the other does not: a word, name or relation.
 
-        "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things. So is what only
-        the newer says of a person, such as "my sister"; of a name, only if the older is about the user.
+        "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things; so are
+        "Zahnarzttermin" and "Termin beim Augenarzt". So is what only the newer says of a person, such as "my sister";
+        of a name, only if the older is about the user.
         """
         names = (newer.names, older.names) if not self.names else (frozenset[str](), frozenset[str]())
         new = len(newer.words) - had + len(names[0] - names[1]) + len(newer.relations - older.relations - _OF_CHANGE)
         old = len(older.words) - has + len(names[1] - names[0]) + len(older.relations - newer.relations)
+        new += _unshared_modifiers(newer.words, older.words)
+        old += _unshared_modifiers(older.words, newer.words)
         named = older.is_of_user and names[0] - names[1]
         return (new > 0 and old > 0) or bool(named or newer.people - older.people)
+
+
+def _unshared_modifiers(words: frozenset[str], others: frozenset[str]) -> int:
+    """Count the compounds of which the others have only the last part: "termin", but nothing like "zahnarzt"."""
+    modifiers = (
+        word.removesuffix(other)
+        for word in words - others
+        for other in others
+        if _LEAST_STEM <= len(other) < len(word) and word.endswith(other)
+    )
+    return sum(not any(_same_stem(modifier, other) for other in others) for modifier in modifiers)
 
 
 def _compared(newer: tuple[StatedValue, ...], older: tuple[StatedValue, ...]) -> tuple[set[ValueKind], bool]:
@@ -265,6 +279,8 @@ class ValueClause:
     """Words such as "sister", folded."""
     relations: frozenset[str]
     changed: bool
+    is_further: bool
+    """Whether it introduces a further thing: "another shelf"."""
     is_of_user: bool
     """Whether it is in the first person."""
     is_stated: bool
@@ -384,6 +400,7 @@ def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueCla
         people=frozenset(fold(word) for word in (*_WORD.findall(text), *_dense_words(text)) if is_person(word)),
         relations=frozenset(apart | overlapping),
         changed=changed,
+        is_further=_forms("further").are_in(text),
         is_of_user=bool(_first_person().search(text.lower())),
         is_stated=not _supposes(sentence),
     )
