@@ -146,7 +146,7 @@ def _is_replaced(newer: ValueClause, older: ValueClause, near: float) -> bool:
     if not newer.former and (near < _APART or not _may_differ(newer, older)):
         return False  # most pairs; what follows takes ten times as long
     found = Comparison(newer, older)
-    if found.revoked and (found.common or found.equal or (near >= _NEAR and newer.values)):
+    if found.revoked and (found.common or found.equal or (near >= _NEAR and found.same_units)):
         return True
     if near < _APART or not (found.values or found.names) or found.numbered or found.two_things or newer.is_further:
         return False
@@ -181,6 +181,11 @@ class Comparison:
     def __init__(self, newer: ValueClause, older: ValueClause) -> None:
         self.changed = newer.changed or bool(newer.former)  # the newer says that something is otherwise than before
         self.revoked = any(_revokes(gone, value) for gone in newer.former for value in older.values)
+        self.same_units = any(  # or one of them names none
+            new.kind == old.kind and (new.unit == old.unit or not (new.unit and old.unit))
+            for new in newer.values
+            for old in older.values
+        )
         differing, self.equal = _compared(newer.values, older.values)
         self.values = bool(differing)
         # A number that may be a thing's name differs: it follows a name that nothing calls a product ("Step 4" and
@@ -214,9 +219,11 @@ class Comparison:
         """Tell whether each says of what its value is something that the other does not: a word, name or relation.
 
         "The invoice of Kestrel" and "the invoice of Marlow" have one word in common and are two things; so are
-        "Zahnarzttermin" and "Termin beim Augenarzt". So is what only the newer says of a person, such as "my sister";
-        of a name, only if the older is about the user.
+        "Zahnarzttermin" and "Termin beim Augenarzt", or the pool and the car park of the pool. So is what only the
+        newer says of a person, such as "my sister"; of a name, only if the older is about the user.
         """
+        if _says_of_a_part(newer, older) or _says_of_a_part(older, newer):
+            return True
         names = (newer.names, older.names) if not self.names else (frozenset[str](), frozenset[str]())
         new = len(newer.words) - had + len(names[0] - names[1]) + len(newer.relations - older.relations - _OF_CHANGE)
         old = len(older.words) - has + len(names[1] - names[0]) + len(older.relations - newer.relations)
@@ -224,6 +231,14 @@ class Comparison:
         old += _unshared_modifiers(older.words, newer.words)
         named = older.is_of_user and names[0] - names[1]
         return (new > 0 and old > 0) or bool(named or newer.people - older.people)
+
+
+def _says_of_a_part(clause: ValueClause, other: ValueClause) -> bool:
+    """Tell whether a clause says something of a part, such as a car park, of what the other one names."""
+    return any(
+        part <= clause.words and not any(words_alike(part, other.words)) and any(words_alike(whole, other.words))
+        for part, whole in clause.parts
+    )
 
 
 def _unshared_modifiers(words: frozenset[str], others: frozenset[str]) -> int:
@@ -275,12 +290,14 @@ class ValueClause:
     kinds: frozenset[ValueKind]
     names: frozenset[str]
     words: frozenset[str]
+    parts: tuple[tuple[frozenset[str], frozenset[str]], ...]
+    """The words of a part and of its whole: "car park of the pool", "the pool's car park"."""
     people: frozenset[str]
     """Words such as "sister", folded."""
     relations: frozenset[str]
     changed: bool
     is_further: bool
-    """Whether it introduces a further thing: "another shelf"."""
+    """Whether its sentence, as far as to its end, introduces a further thing: "another shelf"."""
     is_of_user: bool
     """Whether it is in the first person."""
     is_stated: bool
@@ -325,6 +342,13 @@ _CLITIC = re.compile(r"^(?:[dlnsmtcj]|qu|dell|nell|all|sull|un)['’]|['’](?:s
 _DENSE = re.compile(r"[\u4e00-\u9fff]+|[\u30a0-\u30ff]{2,}|[\uac00-\ud7a3]+")
 _PARTICLES = re.compile(
     "[的了是在我你您他她们們到把从從和也都很就]|[上下]午|午[前後]|오전|오후|이에요|예요|에요|어요|아요|해요|입니다|합니다|습니다|까지"
+)
+_A_WORD = r"[^\W\d_\u0e00-\uffff]+"
+_PART_OF = re.compile(
+    rf"\b(?P<part>{_A_WORD})\s(?:(?:of|de|du|des|del|della|do|da|von|vom|van)\s|d['’]|dell['’])"
+    rf"(?:(?:the|my|our|la|le|les|el|los|las|dem|den|der|het|een)\s|l['’])?(?P<whole>{_A_WORD})"
+    rf"|\b(?P<owner>{_A_WORD})['’]s\s(?P<owned>{_A_WORD})"
+    r"|(?P<dense_whole>[\u30a0-\u30ff\u4e00-\u9fff]{2,})[的の](?P<dense>[\u30a0-\u30ff\u4e00-\u9fff]{2,})"
 )
 _NAME_WORD = r"[A-ZÀ-ÖØ-ÞА-ЯЁ][\w+#]*(?:[.-][A-Za-z]\w*)*"
 _NAME = re.compile(rf"(?<![^\W_]){_NAME_WORD}(?:\.?\s{_NAME_WORD})*")
@@ -382,7 +406,8 @@ def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueCla
     values = values_in(text)
     bare = _blanked(text, [value.at for value in values])
     # "Fiona has swapped a shift, so they come on Sunday", but not "I slept for eight hours, no longer tired"
-    changed = _announces(sentence[: sentence.find(text) + len(text)])
+    so_far = sentence[: sentence.find(text) + len(text)]
+    changed = _announces(so_far)
     names = list(_names(bare, languages))
     plain = _forms("changed").taken_out(_blanked(bare, names))
     apart, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
@@ -397,10 +422,11 @@ def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueCla
             fold(value.unit) for value in values if value.kind == "version"
         ),
         words=_content(plain),
+        parts=tuple(_parts(bare)),
         people=frozenset(fold(word) for word in (*_WORD.findall(text), *_dense_words(text)) if is_person(word)),
         relations=frozenset(apart | overlapping),
         changed=changed,
-        is_further=_forms("further").are_in(text),
+        is_further=_forms("further").are_in(so_far),
         is_of_user=bool(_first_person().search(text.lower())),
         is_stated=not _supposes(sentence),
     )
@@ -442,6 +468,14 @@ def _names(text: str, languages: tuple[str, ...]) -> Iterator[tuple[int, int]]:
         inside = text[:start].strip(" \"'“„«*-") or _POSSESSIVE.match(text, match.end())
         if (inside or acronym) and fold(word) not in idle:
             yield match.span()
+
+
+def _parts(text: str) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    for match in _PART_OF.finditer(text):
+        part = match["part"] or match["owned"] or match["dense"]
+        whole = match["whole"] or match["owner"] or match["dense_whole"]
+        if (words := _content(part)) and (of := _content(whole)):
+            yield words, of
 
 
 def _content(text: str) -> frozenset[str]:

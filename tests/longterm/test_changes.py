@@ -145,6 +145,11 @@ def test_a_value_that_is_revoked_replaces_the_turn_that_has_it() -> None:
         ("The launch is on 1 October.", "The launch is now fixed: 1 October."),
         ("Now write 300 words on SDG 7.", "Now write 300 words on SDG 12."),
         ("Room 4 seats 12 people.", "Room 7 seats 20 people."),
+        ("The shelf is 80 cm wide.", "We now have another shelf, 120 cm wide."),
+        ("Mein Zahnarzttermin ist am 4. Mai.", "Der Termin beim Augenarzt wurde auf den 11. Mai verschoben."),
+        ("The pool costs 5 euros.", "The car park of the pool now costs 2 euros."),
+        ("The pool's car park costs 2 euros.", "The pool now costs 6 euros."),
+        ("There are 3 pizzas in the freezer.", "Not 3 but 4 guests come on Saturday."),
     ],
 )
 def test_nothing_is_replaced_by_what_is_of_something_else_or_asked_or_the_same(older: str, newer: str) -> None:
