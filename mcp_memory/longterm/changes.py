@@ -148,7 +148,7 @@ def _is_replaced(newer: ValueClause, older: ValueClause, near: float) -> bool:
     found = Comparison(newer, older)
     if found.revoked and (found.common or found.equal or (near >= _NEAR and found.same_units)):
         return True
-    if near < _APART or not (found.values or found.names) or found.numbered or found.two_things or newer.is_further:
+    if near < _APART or not (found.values or found.names) or found.numbered or found.two_things:
         return False
     if found.same_names and found.values and len(older.words) <= _FEW_WORDS:
         return True
@@ -222,6 +222,8 @@ class Comparison:
         "Zahnarzttermin" and "Termin beim Augenarzt", or the pool and the car park of the pool. So is what only the
         newer says of a person, such as "my sister"; of a name, only if the older is about the user.
         """
+        if newer.is_further and not older.is_further:
+            return True
         if _says_of_a_part(newer, older) or _says_of_a_part(older, newer):
             return True
         names = (newer.names, older.names) if not self.names else (frozenset[str](), frozenset[str]())
@@ -297,7 +299,7 @@ class ValueClause:
     relations: frozenset[str]
     changed: bool
     is_further: bool
-    """Whether its sentence, as far as to its end, introduces a further thing: "another shelf"."""
+    """Whether its sentence, as far as to its end, introduces a further thing, or one of several: "another shelf", "the last bus"."""
     is_of_user: bool
     """Whether it is in the first person."""
     is_stated: bool

@@ -146,6 +146,7 @@ def test_a_value_that_is_revoked_replaces_the_turn_that_has_it() -> None:
         ("Now write 300 words on SDG 7.", "Now write 300 words on SDG 12."),
         ("Room 4 seats 12 people.", "Room 7 seats 20 people."),
         ("The shelf is 80 cm wide.", "We now have another shelf, 120 cm wide."),
+        ("My bus leaves at 7:12.", "The last bus now leaves at 23:40."),
         ("Mein Zahnarzttermin ist am 4. Mai.", "Der Termin beim Augenarzt wurde auf den 11. Mai verschoben."),
         ("The pool costs 5 euros.", "The car park of the pool now costs 2 euros."),
         ("The pool's car park costs 2 euros.", "The pool now costs 6 euros."),
