@@ -6,8 +6,8 @@ sentence about two things) and `unrelated` if not. Without files, `fixtures/chan
 
 Two measurements: each pair alone (`changes.replaces`); and all turns of a file in one language as one memory, the
 older turns first, one a day, each turn compared with each other one as recall and the searches do (`search.changed`).
-There 60 turns are 1,770 pairs, of which 10 are changes. Precision is of the marks, recall of the changes. `--show` lists what
-was judged wrongly.
+There 60 turns are 1,770 pairs, of which 10 are changes. Precision is of the marks, recall of the changes. `--show`
+lists what was judged wrongly.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ CONTRADICTS = 0.6
 # before and after fixing the faults they showed: recall of same_slot 82 and 85 %, precision 87 and 89 %; of replaces
 # 60 and 58 %, 96 and 100 %. On 40 more pairs, before fixing their faults: recall and precision 80 and 84 % (same_slot),
 # 60 and 100 % (replaces). Each newer text with every older text of another pair: 45 of 14,280 are marked or reported as
-# contradictions, most of them plausible. `fixtures/changes` has 358 later pairs (`python -m bench.marks`).
+# contradictions, most of them plausible. `fixtures/changes` has 568 later pairs (`python -m bench.marks`).
 _SAME = 0.9  # says the same again
 _CLOSE = 0.6  # one thing in other words
 _NEAR = 0.4  # one topic
@@ -299,7 +299,7 @@ class ValueClause:
     relations: frozenset[str]
     changed: bool
     is_further: bool
-    """Whether its sentence, as far as to its end, introduces a further thing, or one of several: "another shelf", "the last bus"."""
+    """Whether the sentence up to its end introduces a further thing or one of several: "another shelf", "the last bus"."""
     is_of_user: bool
     """Whether it is in the first person."""
     is_stated: bool
