@@ -299,7 +299,7 @@ class ValueClause:
     relations: frozenset[str]
     changed: bool
     is_further: bool
-    """Whether the sentence up to its end introduces a further thing or one of several: "another shelf", "the last bus"."""
+    """Whether its sentence, up to its end, is about a further thing or one of several: "another shelf", "the last bus"."""
     is_of_user: bool
     """Whether it is in the first person."""
     is_stated: bool
