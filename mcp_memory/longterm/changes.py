@@ -299,7 +299,7 @@ class ValueClause:
     relations: frozenset[str]
     changed: bool
     is_further: bool
-    """Whether its sentence, up to its end, is about a further thing or one of several: "another shelf", "the last bus"."""
+    """Whether its sentence so far names a further thing ("another shelf") or one of several ("the last bus")."""
     is_of_user: bool
     """Whether it is in the first person."""
     is_stated: bool
@@ -338,6 +338,8 @@ def words_alike(some: frozenset[str], others: frozenset[str]) -> tuple[int, int]
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|(?<=[。！？；])|\n+")
 _COMMA = re.compile(r"[,;:]\s|\s[-–—]\s|[，、；]")
 _MOST_CLAUSES = 12
+_QUOTATION = re.compile(r"«[^»]{12,}»|“[^”]{12,}”|„[^“”]{12,}[“”]|\"[^\"]{12,}\"|「[^」]{6,}」|『[^』]{6,}』")
+"""A quoted sentence; shorter quotations are mostly names."""
 _ABBREVIATED = re.compile(r"(?:\b\w{1,2}|\d|\b(?:Dr|Mrs?|Ms|Prof|Sr|Sra|St|Nr|ca|approx))\.$")
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _CLITIC = re.compile(r"^(?:[dlnsmtcj]|qu|dell|nell|all|sull|un)['’]|['’](?:s|ll|re|ve|d|m|t)$")
@@ -414,6 +416,7 @@ def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueCla
     plain = _forms("changed").taken_out(_blanked(bare, names))
     apart, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
     plain = _without(overlapping, _forms("changed").taken_out(_without(apart, plain)))
+    plain = _forms("month").taken_out(plain)  # "from June" is when, not what
     former = [value for value in values if _is_former(text, value, changed=changed)]
     return ValueClause(
         text=text,
@@ -430,7 +433,7 @@ def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueCla
         changed=changed,
         is_further=_forms("further").are_in(so_far),
         is_of_user=bool(_first_person().search(text.lower())),
-        is_stated=not _supposes(sentence),
+        is_stated=not _supposes(sentence) and not _quotes_values(sentence, text, values),
     )
 
 
@@ -443,6 +446,13 @@ def _supposes(sentence: str) -> bool:
     if sentence.rstrip().endswith(("?", "？")) or _forms("condition").are_in(sentence):
         return True
     return bool(pattern_of("mcp_memory.longterm", "words/frames.txt", "UNSURE").search(sentence.lower()))
+
+
+def _quotes_values(sentence: str, clause: str, values: Sequence[StatedValue]) -> bool:
+    """Tell whether a value of the clause is in a quotation: somebody else may have said it, of something else."""
+    start = sentence.find(clause)
+    spans = [quotation.span() for quotation in _QUOTATION.finditer(sentence)]
+    return any(first <= start + value.at[0] < last for first, last in spans for value in values)
 
 
 def _is_former(text: str, value: StatedValue, *, changed: bool) -> bool:

@@ -39,6 +39,7 @@ _PAIRS_WITHOUT_COSINE = 200
 _POSSIBLE_PAIRS = 12
 _MARKED = 300  # characters of a turn that may be marked as outdated, or mark another one
 _TELLING = 1.2  # rarity of the words that they share; a word of two rows in a hundred has 0.8
+_TELLING_ALONE = 0.5  # of turns that are near in meaning
 _ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
 
 
@@ -81,7 +82,7 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
         older.id: newer
         for older, newer, cosine in likely
         if replaces(newer.content, older.content, cosine=cosine, asked=questions.get(older.id, ""))
-        and _have_one_subject(store, space, older, newer)
+        and _have_one_subject(store, space, older, newer, cosine)
     }
 
 
@@ -152,11 +153,12 @@ def _is_before(older: Turn, newer: Turn) -> bool:
     return older.said_at < newer.said_at or (older.session == newer.session and older.position < newer.position)
 
 
-def _have_one_subject(store: Store, space: str, older: Turn, newer: Turn) -> bool:
-    """Tell whether two turns share telling words."""
+def _have_one_subject(store: Store, space: str, older: Turn, newer: Turn, cosine: float | None) -> bool:
+    """Tell whether two turns share telling words; one is enough if they are near in meaning too."""
     said = terms_of(newer.content)
     words = question_words(store, space, "turn", older.content, [said])
-    return sum(rarity for word, rarity in words.rarity.items() if word in said) >= _TELLING
+    shared = sum(rarity for word, rarity in words.rarity.items() if word in said)
+    return shared >= (_TELLING_ALONE if cosine is not None and cosine >= _ONE_TOPIC else _TELLING)
 
 
 def _texts_before(store: Store, space: str, turns: Sequence[Turn]) -> dict[str, str]:
