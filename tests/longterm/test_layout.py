@@ -27,6 +27,7 @@ def line(
     group: Group = "turn",
     newer: int | None = None,
     is_short: bool = False,
+    beside: int | None = None,
 ) -> RecallLine:
     """Return the line of the turn with this number, at this position in its session; odd ones are the assistant's.
 
@@ -35,7 +36,7 @@ def line(
     return RecallLine(
         group=group, id=f"t{number}", text=f"- [t{number}] {text}", source="assistant" if number % 2 else "user",
         said_at=TODAY - timedelta(days=days_ago), session=session, position=number, newer=f"t{newer}" if newer else None,
-        former=f"[t{number}] {text}" if newer and is_short else "",
+        former=f"[t{number}] {text}" if newer and is_short else "", beside=f"t{beside}" if beside else None,
     )  # fmt: skip
 
 
@@ -90,6 +91,11 @@ def test_a_reply_to_an_outdated_turn_stands_below_the_current_value() -> None:
     assert ids(list(layout(rent))) == [8, 4, 9, 5, 20]
 
 
+def test_two_turns_that_may_contradict_each_other_are_neighbours_the_later_one_first() -> None:
+    flask = [line(2, beside=12), line(20), line(3), line(13), line(12)]
+    assert ids(list(layout(flask))) == [12, 2, 13, 20, 3]
+
+
 def test_the_answer_comes_before_rules_and_rules_before_unsure_turns() -> None:
     rule = replace(line(50), group="rule")
     assert ids(list(layout([rule, line(8, group="unsure"), line(2)]))) == [2, 50, 8]
@@ -116,6 +122,7 @@ def ranked(draw: st.DrawFn) -> list[RecallLine]:
             group=draw(st.sampled_from(["turn", "maybe", "unsure"])),
             newer=draw(st.none() | st.sampled_from(later[number])) if later[number] else None,
             is_short=draw(st.booleans()),
+            beside=draw(st.none() | st.sampled_from(later[number])) if later[number] else None,
         )
         for number in numbers
     ]

@@ -2,7 +2,8 @@
 
 Lines come in order of priority. Verbatim turns keep it, the best one first, each in its exchange: a question comes
 before its answer and a reply after what it replies to, if both are shown. A turn whose value a later one replaced
-follows that one, so that a reader never meets the old value first. Short ones share a line below it, the oldest last:
+follows that one, so that a reader never meets the old value first, and so does one that a later turn may contradict, in
+front of the reply to it. Short outdated ones share a line below it, the oldest last:
 
     - [t99] it's 980 now
       before: [t41 · 10 April] rent is 940 now ← [t12 · 3 March] we pay 900 rent
@@ -145,22 +146,34 @@ def _by_exchange(lines: Sequence[RecallLine]) -> dict[Group, list[RecallLine]]:
     by_id = {line.id: line for line in lines}
     current = {(line.session, line.position): line for line in lines if line.newer not in by_id}
     outdated: dict[str, list[RecallLine]] = {}
+    contradicted: dict[str, list[RecallLine]] = {}
     for line in lines:
         if line.newer in by_id:
             outdated.setdefault(line.newer, []).append(line)
+        elif line.beside in by_id:
+            contradicted.setdefault(line.beside, []).append(line)
     parts: dict[Group, list[RecallLine]] = {}
     placed: set[str] = set()
     for line in sorted(lines, key=lambda line: _VERBATIM.index(line.group)):
         if line.id in placed:
             continue
-        exchange = [turn for turn in _exchange(_newest(line, by_id), current) if turn.id not in placed]
-        placed.update(turn.id for turn in exchange)
+        exchange: list[RecallLine] = []
+
+        def place(turn: RecallLine, exchange: list[RecallLine] = exchange) -> None:
+            if turn.id not in placed:
+                placed.add(turn.id)
+                exchange.append(turn)
+                for other in contradicted.get(turn.id, []):
+                    place(other)
+
+        for turn in _exchange(_newest(line, by_id), current):
+            place(turn)
         for turn in exchange:  # grows meanwhile: an outdated turn may have replaced an older one
             for old in outdated.get(turn.id, []):
+                place(old)
                 reply = current.get((old.session, old.position + 1))
-                is_reply = reply is not None and reply.source == "assistant" and reply.id not in placed
-                exchange += [old, reply] if reply and is_reply else [old]
-                placed.update(one.id for one in exchange[-2:])
+                if reply and reply.source == "assistant":
+                    place(reply)
         parts.setdefault(line.group, []).extend(exchange)
     return parts
 
@@ -177,9 +190,9 @@ def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[Reca
 
 
 def _newest(line: RecallLine, by_id: Mapping[str, RecallLine]) -> RecallLine:
-    """Return the turn with the current value of what a turn says."""
-    while line.newer is not None and line.newer in by_id:
-        line = by_id[line.newer]
+    """Return the turn with the current value of what a turn says, or the latest that may contradict it."""
+    while (newer := by_id.get(line.newer or "") or by_id.get(line.beside or "")) is not None:
+        line = newer
     return line
 
 

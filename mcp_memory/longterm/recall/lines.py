@@ -56,6 +56,8 @@ class RecallLine:
     """Of a turn, in its session."""
     newer: str | None = None
     """The id of the turn that replaced the value of this one."""
+    beside: str | None = None
+    """The id of a later turn that may contradict this one; the two are shown next to each other."""
     former: str = ""
     """How the line below the newer turn shows this one, `[t12 · 3 March] we pay 900`; empty if it has its own line."""
 

@@ -26,6 +26,7 @@ __all__ = [
     "COMPARED",
     "TurnPair",
     "changed_turns",
+    "is_before",
     "newer_first",
     "pairs_of_one_topic",
     "possibly_changed",
@@ -132,7 +133,7 @@ def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[
         for older in said[:place]:
             cosine = near.get(older.id)
             is_near = cosine is None or cosine >= _OTHER_TOPIC
-            if is_near and _is_before(older, newer) and fold(older.name or "") == fold(newer.name or ""):
+            if is_near and is_before(older, newer) and fold(older.name or "") == fold(newer.name or ""):
                 pairs.append(TurnPair(older, newer, cosine))
     return pairs if vectors else pairs[-_PAIRS_WITHOUT_COSINE:]
 
@@ -148,9 +149,11 @@ def _cosines(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, dict[str, 
     return {id: dict(zip(vectors, row, strict=True)) for id, row in zip(vectors, cosines, strict=True)}
 
 
-def _is_before(older: Turn, newer: Turn) -> bool:
-    """Tell which was said first; turns that were recorded together have one time."""
-    return older.said_at < newer.said_at or (older.session == newer.session and older.position < newer.position)
+def is_before(turn: Turn, other: Turn) -> bool:
+    """Tell whether a turn was said before another: by their places in one session, by their times in two."""
+    if turn.session == other.session:  # turns that were recorded together have one time
+        return turn.position < other.position
+    return turn.said_at < other.said_at
 
 
 def _have_one_subject(store: Store, space: str, older: Turn, newer: Turn, cosine: float | None) -> bool:
