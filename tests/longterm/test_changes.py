@@ -118,6 +118,18 @@ def test_a_newer_date_replaces_the_older_one() -> None:
     assert replaces("opening is now 15 September, also a Tuesday", "opening is on 1 September, a Tuesday")
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("We pay 900 rent a month.", "The rent is 940 now."),  # neither "rent" nor "now" is counted
+        ("The rent is 940.", "From June the rent goes up to 980."),
+        ("La cantine coûte 4,20 euros.", "La cantine est passée à 4,60 euros."),
+    ],
+)
+def test_a_newer_price_replaces_the_older_one(older: str, newer: str) -> None:
+    assert replaces(newer, older, cosine=0.6)
+
+
 def test_an_answer_is_about_what_was_asked() -> None:
     older, newer = "1. September, ein Dienstag.", "Eröffnung ist jetzt am 15. September"
     assert replaces(newer, older, asked="Klingt gut. Wann willst du öffnen?")
@@ -150,6 +162,9 @@ def test_a_value_that_is_revoked_replaces_the_turn_that_has_it() -> None:
         ("Mein Zahnarzttermin ist am 4. Mai.", "Der Termin beim Augenarzt wurde auf den 11. Mai verschoben."),
         ("The pool costs 5 euros.", "The car park of the pool now costs 2 euros."),
         ("The pool's car park costs 2 euros.", "The pool now costs 6 euros."),
+        ("The seminar is on 3 May.", "The briefing for the seminar is now on 26 April."),
+        ("L'assurance auto coûte 41 euros.", "L'assurance habitation coûte maintenant 18 euros."),
+        ("Le toit coûtera 9 000 euros.", "L'artisan a dit : « votre toit, ce sera 11 000 maintenant »."),
         ("There are 3 pizzas in the freezer.", "Not 3 but 4 guests come on Saturday."),
     ],
 )

@@ -2,8 +2,8 @@
 
 Lines come in order of priority. Verbatim turns keep it, the best one first, each in its exchange: a question comes
 before its answer and a reply after what it replies to, if both are shown. A turn whose value a later one replaced
-follows that one, so that a reader never meets the old value first, and so does one that a later turn may contradict, in
-front of the reply to it. Short outdated ones share a line below it, the oldest last:
+follows the later turn, so that a reader never meets the old value first. So does a turn that a later turn may
+contradict, before the reply to the later turn. Short outdated turns share a line below the current turn, oldest last:
 
     - [t99] it's 980 now
       before: [t41 · 10 April] rent is 940 now ← [t12 · 3 March] we pay 900 rent
@@ -190,7 +190,7 @@ def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[Reca
 
 
 def _newest(line: RecallLine, by_id: Mapping[str, RecallLine]) -> RecallLine:
-    """Return the turn with the current value of what a turn says, or the latest that may contradict it."""
+    """Return the turn with the current value for a turn, or the latest turn that may contradict it."""
     while (newer := by_id.get(line.newer or "") or by_id.get(line.beside or "")) is not None:
         line = newer
     return line

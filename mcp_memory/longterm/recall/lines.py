@@ -57,9 +57,9 @@ class RecallLine:
     newer: str | None = None
     """The id of the turn that replaced the value of this one."""
     beside: str | None = None
-    """The id of a later turn that may contradict this one; the two are shown next to each other."""
+    """The id of a later turn that may contradict this turn; `layout` places both next to each other."""
     former: str = ""
-    """How the line below the newer turn shows this one, `[t12 · 3 March] we pay 900`; empty if it has its own line."""
+    """The text for the line below the newer turn, `[t12 · 3 March] we pay 900`; empty if it needs its own."""
 
 
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
