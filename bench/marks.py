@@ -4,10 +4,10 @@ A file has one JSON object a line: `older` and `newer`, two turns of a user, the
 bundled model, and `kind`: `changed` if the newer replaces a value of the older; `near` (one topic, or one form of
 sentence about two things) and `unrelated` if not. Without files, `fixtures/changes/*.jsonl` are read.
 
-Two measurements: each pair alone (`changes.replaces`); and all turns of a language in one memory, the older turns
-first, one a day, each turn compared with each other one as recall and the searches do (`search.changed`). There 60
-turns are 1,770 pairs, of which 10 are changes. Precision is of the marks, recall of the changes. `--show` lists what
-was judged wrongly.
+Two measurements: each pair alone (`changes.replaces`); and all turns of a file in one language as one memory, the
+older turns first, one a day, each turn compared with each other one as recall and the searches do (`search.changed`).
+There 60 turns are 1,770 pairs, of which 10 are changes. Precision is of the marks, recall of the changes. `--show`
+lists what was judged wrongly.
 """
 
 from __future__ import annotations
@@ -92,13 +92,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args(arguments)
-    changes = [one for path in given.files or sorted(PAIRS.glob("*.jsonl")) for one in read(path)]
+    files = [read(path) for path in given.files or sorted(PAIRS.glob("*.jsonl"))]
+    changes = [one for file in files for one in file]
     languages = list(dict.fromkeys(one.language for one in changes))
-    within = [
-        mark
-        for language in languages
-        for mark in marked_in_memory([one for one in changes if one.language == language])
-    ]
+    # One memory for several files would have marks between the stories that happen to be about one thing.
+    memories = [[one for one in file if one.language == language] for language in languages for file in files]
+    within = [mark for memory in memories if memory for mark in marked_in_memory(memory)]
     for name, marks in (("each pair alone", marked_by_cosine(changes)), ("in one memory", within)):
         print(f"{name:<24} {'precision, %':<24} recall, %")
         for language in ["all", *languages]:

@@ -297,14 +297,24 @@ def _is_version(match: re.Match[str]) -> bool:
 
 
 def _counted(match: re.Match[str]) -> str:
-    """Return the unit of a bare number from the first letters of the next word, or an empty string."""
+    """Return the unit of a bare number from the first letters of the next word, or an empty string.
+
+    Words of change ("940 now") and of a relation ("900 rent") are not what is counted.
+    """
     after = _COUNTED.match(match.string, match.end()) if not match["scale"] else None
-    return "" if after is None or after[1].lower() in _not_counted() else f"#{after[1].lower()[:4]}"
+    if after is None or after[1].lower() in _not_counted() or _uncounted_forms().are_in(after[1]):
+        return ""
+    return f"#{after[1].lower()[:4]}"
 
 
 @cache
 def _not_counted() -> frozenset[str]:
     return function_words(("en", "de", "fr", "es", "it", "pt", "nl", "ru"))
+
+
+@cache
+def _uncounted_forms() -> Forms:
+    return Forms([*forms_of("changed").values(), *forms_of("relation").values()])
 
 
 def _is_name(word: str, text: str, start: int) -> bool:

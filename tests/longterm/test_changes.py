@@ -118,6 +118,18 @@ def test_a_newer_date_replaces_the_older_one() -> None:
     assert replaces("opening is now 15 September, also a Tuesday", "opening is on 1 September, a Tuesday")
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("We pay 900 rent a month.", "The rent is 940 now."),  # neither "rent" nor "now" is counted
+        ("The rent is 940.", "From June the rent goes up to 980."),
+        ("La cantine coûte 4,20 euros.", "La cantine est passée à 4,60 euros."),
+    ],
+)
+def test_a_newer_price_replaces_the_older_one(older: str, newer: str) -> None:
+    assert replaces(newer, older, cosine=0.6)
+
+
 def test_an_answer_is_about_what_was_asked() -> None:
     older, newer = "1. September, ein Dienstag.", "Eröffnung ist jetzt am 15. September"
     assert replaces(newer, older, asked="Klingt gut. Wann willst du öffnen?")
@@ -145,6 +157,15 @@ def test_a_value_that_is_revoked_replaces_the_turn_that_has_it() -> None:
         ("The launch is on 1 October.", "The launch is now fixed: 1 October."),
         ("Now write 300 words on SDG 7.", "Now write 300 words on SDG 12."),
         ("Room 4 seats 12 people.", "Room 7 seats 20 people."),
+        ("The shelf is 80 cm wide.", "We now have another shelf, 120 cm wide."),
+        ("My bus leaves at 7:12.", "The last bus now leaves at 23:40."),
+        ("Mein Zahnarzttermin ist am 4. Mai.", "Der Termin beim Augenarzt wurde auf den 11. Mai verschoben."),
+        ("The pool costs 5 euros.", "The car park of the pool now costs 2 euros."),
+        ("The pool's car park costs 2 euros.", "The pool now costs 6 euros."),
+        ("The seminar is on 3 May.", "The briefing for the seminar is now on 26 April."),
+        ("L'assurance auto coûte 41 euros.", "L'assurance habitation coûte maintenant 18 euros."),
+        ("Le toit coûtera 9 000 euros.", "L'artisan a dit : « votre toit, ce sera 11 000 maintenant »."),
+        ("There are 3 pizzas in the freezer.", "Not 3 but 4 guests come on Saturday."),
     ],
 )
 def test_nothing_is_replaced_by_what_is_of_something_else_or_asked_or_the_same(older: str, newer: str) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.token_counts import token_counter
+from mcp_memory.longterm.recall.blocks import named
 from mcp_memory.longterm.recall.layout import fit, layout
 from mcp_memory.longterm.recall.lines import Group, RecallLine
 
@@ -25,16 +26,22 @@ def line(
     days_ago: int = 0,
     group: Group = "turn",
     newer: int | None = None,
+    is_short: bool = False,
+    beside: int | None = None,
 ) -> RecallLine:
-    """Return the line of the turn with this number, at this position in its session; odd ones are the assistant's."""
+    """Return the line of the turn with this number, at this position in its session; odd ones are the assistant's.
+
+    Short ones need no line of their own if a newer turn replaced their value.
+    """
     return RecallLine(
         group=group, id=f"t{number}", text=f"[t{number}] {text}", source="assistant" if number % 2 else "user",
         said_at=TODAY - timedelta(days=days_ago), session=session, position=number, newer=f"t{newer}" if newer else None,
+        former=f"[t{number}] {text}" if newer and is_short else "", beside=f"t{beside}" if beside else None,
     )  # fmt: skip
 
 
 def ids(texts: Sequence[str]) -> list[int]:
-    return [int(text[2:].partition("]")[0]) for text in texts if text.startswith("[")]
+    return [int(id[1:]) for id in named("\n".join(texts))]
 
 
 def test_exchanges_come_by_rank_and_turns_within_one_as_they_were_said() -> None:
@@ -69,6 +76,26 @@ def test_an_outdated_turn_follows_the_one_with_the_current_value_even_within_one
     assert ids(list(layout(rent))) == [6, 7, 4, 2, 3]
 
 
+def test_short_outdated_turns_share_a_line_below_the_turn_that_replaced_them_the_oldest_last() -> None:
+    rent = [
+        line(2, "It is 900.", newer=12, is_short=True, days_ago=9), line(12, "It is 980.", days_ago=1),
+        line(13, "Noted."), line(6, "It is 940.", newer=12, is_short=True, days_ago=5),
+    ]  # fmt: skip
+    assert [text for text in layout(rent) if not text.endswith(":")] == [
+        "[t12] It is 980.", "  before: [t6] It is 940. ← [t2] It is 900.", "[t13] Noted."
+    ]  # fmt: skip
+
+
+def test_a_reply_to_an_outdated_turn_stands_below_the_current_value() -> None:
+    rent = [line(4, newer=8, is_short=True), line(20), line(5), line(8), line(9)]
+    assert ids(list(layout(rent))) == [8, 4, 9, 5, 20]
+
+
+def test_two_turns_that_may_contradict_each_other_are_neighbours_the_later_one_first() -> None:
+    flask = [line(2, beside=12), line(20), line(3), line(13), line(12)]
+    assert ids(list(layout(flask))) == [12, 2, 13, 20, 3]
+
+
 def test_the_answer_comes_before_rules_and_rules_before_unsure_turns() -> None:
     rule = replace(line(50), group="rule")
     assert ids(list(layout([rule, line(8, group="unsure"), line(2)]))) == [2, 50, 8]
@@ -94,6 +121,8 @@ def ranked(draw: st.DrawFn) -> list[RecallLine]:
             days_ago=30 - number,
             group=draw(st.sampled_from(["turn", "maybe", "unsure"])),
             newer=draw(st.none() | st.sampled_from(later[number])) if later[number] else None,
+            is_short=draw(st.booleans()),
+            beside=draw(st.none() | st.sampled_from(later[number])) if later[number] else None,
         )
         for number in numbers
     ]

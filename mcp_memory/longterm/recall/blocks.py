@@ -22,6 +22,7 @@ prompt that asks to continue an earlier conversation ("where were we?") gets the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -38,7 +39,7 @@ from mcp_memory.longterm.recall.dynamic import (
     last_conversation,
     top_by_confidence,
 )
-from mcp_memory.longterm.recall.layout import fit
+from mcp_memory.longterm.recall.layout import BEFORE_THAT, FORMER, fit
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.recall.relevance import NEAR, WeighedRow, recall_query, weigh_rows
 from mcp_memory.longterm.search.known import judge_question
@@ -299,12 +300,17 @@ def _why(
     return "is told by another line, or no longer holds"
 
 
+_FORMER_ID = re.compile(rf"(?:^{FORMER}|{BEFORE_THAT})\[(t\d+)[ \]]")
+
+
 def named(block: str) -> Iterator[str]:
-    """Yield the ids that a block shows: `[a5 2026-05-07] …`, `[t7] …` and, in pages, `(a5, a7)`."""
+    """Yield the ids that a block shows: `[a5 2026-05-07] …`, `[t7] …`, `  before: [t3 …` and, in pages, `(a5, a7)`."""
     yield from cited(block)
     for line in block.splitlines():
         if line.startswith("["):
             yield line[1:].split("]")[0].split(" ")[0]
+        elif line.startswith(FORMER):
+            yield from (match[1] for match in _FORMER_ID.finditer(line))
 
 
 _REACH = RecallLimits(

@@ -240,7 +240,8 @@ def _lines(
     (about, unsure), repeated = distinct_turns(desk, list(found.turns), list(found.unsure))
     pairs = pairs_of_one_topic(desk.store, desk.space, [*about, *unsure]) if wanted else []
     replaced = replaced_by(desk.store, desk.space, pairs)
-    about = newer_first(about, {**possibly_changed(pairs, about), **replaced})
+    possibly = possibly_changed(pairs, about)
+    about = newer_first(about, {**possibly, **replaced})
     moved = {turn.id for turn in about}
     unsure = [turn for turn in unsure if turn.id not in moved]
     replaced = {**replaced, **rules.replaced}
@@ -248,7 +249,11 @@ def _lines(
     notes = {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in ended}
     widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
     verbatim = [
-        line if line.id in found.sure else replace(line, group=reach.unsure)
+        replace(
+            line,
+            group=line.group if line.id in found.sure else reach.unsure,
+            beside=possibly[line.id].id if line.id in possibly else None,
+        )
         for line in of_turns(
             about, words=words, widths=widths, group=reach.certain, notes=notes, newer=replaced, repeated=repeated
         )

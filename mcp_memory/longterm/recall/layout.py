@@ -2,7 +2,11 @@
 
 Lines come in order of priority. Verbatim turns keep it, the best one first, each in its exchange: a question comes
 before its answer and a reply after what it replies to, if both are shown. A turn whose value a later one replaced
-follows that one, so that a reader never meets the old value first.
+follows the later turn, so that a reader never meets the old value first. So does a turn that a later turn may
+contradict, before the reply to the later turn. Short outdated turns share a line below the current turn, oldest last:
+
+    [t99] it's 980 now
+      before: [t41 10 April] rent is 940 now ← [t12 3 March] we pay 900 rent
 
 The lines of an overview are sorted by time, oldest first; those that do not fit are counted.
 
@@ -21,7 +25,10 @@ from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.longterm.recall.lines import Group, RecallLine
 from mcp_memory.longterm.turns import recall_block
 
-__all__ = ["fit", "layout"]
+__all__ = ["BEFORE_THAT", "FORMER", "fit", "layout"]
+
+FORMER, BEFORE_THAT = "  before: ", " ← "
+"""What starts the line of the values that a turn replaced, and what separates them."""
 
 _HEADINGS: dict[Group, str] = {
     "end": "",
@@ -66,7 +73,7 @@ def fit(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tupl
             continue
         if not is_sure and left < _LEAST_TOKENS:
             break
-        fits = line.newer in shown and cost(line.text) <= left
+        fits = line.newer in shown and cost(line.former or line.text) <= left
         if fits and (total := sum(map(cost, layout([*taken, line])))) <= room:
             taken.append(line)
             shown.add(line.id)
@@ -102,9 +109,13 @@ def _block(lines: Sequence[RecallLine], left_out: Sequence[RecallLine]) -> str:
 def layout(lines: Sequence[RecallLine], *, more: int = 0) -> Iterator[str]:
     """Yield the texts of the lines, part by part, with headings and dates. An overview says how many `more` it has."""
     verbatim = _by_exchange([line for line in lines if line.group in _VERBATIM])
+    former = _former_values(verbatim.values())
+    in_line = {line.id for some in former.values() for line in some}
     last: date | None = None
     for group, heading in _HEADINGS.items():
-        part = verbatim.get(group, []) if group in _VERBATIM else [line for line in lines if line.group == group]
+        part = [line for line in lines if line.group == group]
+        if group in _VERBATIM:
+            part = [line for line in verbatim.get(group, []) if line.id not in in_line]
         if group == "overview":
             part.sort(key=_time)
         if part and heading:
@@ -116,6 +127,8 @@ def layout(lines: Sequence[RecallLine], *, more: int = 0) -> Iterator[str]:
                 yield f"{day_in_words(day, after=last)}:"
                 last, is_first = day, False
             yield line.text
+            if group in _VERBATIM and line.id in former:
+                yield f"{FORMER}{BEFORE_THAT.join(one.former for one in former[line.id])}"
         if group == "overview" and part and more:
             yield f"{more} more about this were left out."
 
@@ -133,26 +146,53 @@ def _by_exchange(lines: Sequence[RecallLine]) -> dict[Group, list[RecallLine]]:
     by_id = {line.id: line for line in lines}
     current = {(line.session, line.position): line for line in lines if line.newer not in by_id}
     outdated: dict[str, list[RecallLine]] = {}
+    contradicted: dict[str, list[RecallLine]] = {}
     for line in lines:
         if line.newer in by_id:
             outdated.setdefault(line.newer, []).append(line)
+        elif line.beside in by_id:
+            contradicted.setdefault(line.beside, []).append(line)
     parts: dict[Group, list[RecallLine]] = {}
     placed: set[str] = set()
     for line in sorted(lines, key=lambda line: _VERBATIM.index(line.group)):
         if line.id in placed:
             continue
-        exchange = [turn for turn in _exchange(_newest(line, by_id), current) if turn.id not in placed]
+        exchange: list[RecallLine] = []
+
+        def place(turn: RecallLine, exchange: list[RecallLine] = exchange) -> None:
+            if turn.id not in placed:
+                placed.add(turn.id)
+                exchange.append(turn)
+                for other in contradicted.get(turn.id, []):
+                    place(other)
+
+        for turn in _exchange(_newest(line, by_id), current):
+            place(turn)
         for turn in exchange:  # grows meanwhile: an outdated turn may have replaced an older one
-            exchange += outdated.get(turn.id, [])
-        placed.update(turn.id for turn in exchange)
+            for old in outdated.get(turn.id, []):
+                place(old)
+                reply = current.get((old.session, old.position + 1))
+                if reply and reply.source == "assistant":
+                    place(reply)
         parts.setdefault(line.group, []).extend(exchange)
     return parts
 
 
+def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[RecallLine]]:
+    """Return the outdated turns that share a line, latest first, by the id of the turn below which the line is."""
+    above: dict[str | None, str] = {}
+    former: dict[str, list[RecallLine]] = {}
+    for line in chain.from_iterable(parts):  # a newer turn comes before the older
+        above[line.id] = above[line.newer] if line.former and line.newer in above else line.id
+        if above[line.id] != line.id:
+            former.setdefault(above[line.id], []).append(line)
+    return {id: sorted(some, key=_time, reverse=True) for id, some in former.items()}
+
+
 def _newest(line: RecallLine, by_id: Mapping[str, RecallLine]) -> RecallLine:
-    """Return the turn with the current value of what a turn says."""
-    while line.newer is not None and line.newer in by_id:
-        line = by_id[line.newer]
+    """Return the turn with the current value for a turn, or the latest turn that may contradict it."""
+    while (newer := by_id.get(line.newer or "") or by_id.get(line.beside or "")) is not None:
+        line = newer
     return line
 
 

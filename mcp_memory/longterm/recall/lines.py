@@ -56,9 +56,14 @@ class RecallLine:
     """Of a turn, in its session."""
     newer: str | None = None
     """The id of the turn that replaced the value of this one."""
+    beside: str | None = None
+    """The id of a later turn that may contradict this turn; `layout` places both next to each other."""
+    former: str = ""
+    """The text for the line below the newer turn, `[t12 · 3 March] we pay 900`; empty if it needs its own."""
 
 
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
+_FORMER_CHARS = 120  # a longer turn says more than the value that was replaced
 _DAYS = 3  # on which a user said the same, that are named
 
 
@@ -162,7 +167,16 @@ def of_turns(
         also = _also(turn.said_at.date(), repeated.get(turn.id, ()))
         head = _head(turn.id, _speaker(turn), notes.get(turn.id) or changed, also)
         line = _said(turn, group, f"{head} {dated}")
-        yield replace(line, newer=change.id) if change else line
+        if change is not None:
+            former = _former(turn, change, also, dated) if turn.id not in notes else ""
+            line = replace(line, newer=change.id, former=former)
+        yield line
+
+
+def _former(turn: Turn, newer: Turn, also: str, said: str) -> str:
+    """Return a turn as a part of the line below the newer one; empty if it is too long for that."""
+    day = day_in_words(turn.said_at.date(), after=newer.said_at.date())
+    return f"{_head(turn.id, day, also)} {said}" if len(said) <= _FORMER_CHARS else ""
 
 
 def _also(day: date, others: Collection[date]) -> str:

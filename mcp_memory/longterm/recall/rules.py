@@ -24,6 +24,7 @@ from mcp_memory.language.rule_cues import CUES, cues_of
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_stated_rule, of_turns
 from mcp_memory.longterm.recall.relevance import RecallQuery
+from mcp_memory.longterm.search.changed import is_before
 from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import SearchContext, atom_turns
 from mcp_memory.longterm.standing_rules import standing_rules
@@ -322,19 +323,13 @@ def _ended_by(desk: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[
     """Return whether a rule has ended, and the message that ended it or may have: the latest, or else the likeliest."""
     if rule.turn is None:
         return False, None
-    after = (turn for turn in later if _is_after(turn, rule.turn))
+    after = (turn for turn in later if is_before(rule.turn, turn))
     chances = [(turn, _ends(turn.content, rule.sentences)) for turn in after]
     found = [pair for pair in chances if pair[1].changes >= MAY_END and _by_user(desk, pair[0])]
     surely = [turn for turn, chance in found if chance.takes_back >= ENDS]
     if surely:
         return True, max(surely, key=lambda turn: (turn.said_at, turn.position))
     return False, max(found, key=lambda pair: pair[1].changes, default=(None,))[0]
-
-
-def _is_after(turn: Turn, older: Turn) -> bool:
-    if turn.session == older.session:
-        return turn.position > older.position
-    return turn.said_at > older.said_at
 
 
 class _Ending(NamedTuple):

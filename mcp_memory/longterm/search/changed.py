@@ -26,6 +26,7 @@ __all__ = [
     "COMPARED",
     "TurnPair",
     "changed_turns",
+    "is_before",
     "newer_first",
     "pairs_of_one_topic",
     "possibly_changed",
@@ -39,6 +40,7 @@ _PAIRS_WITHOUT_COSINE = 200
 _POSSIBLE_PAIRS = 12
 _MARKED = 300  # characters of a turn that may be marked as outdated, or mark another one
 _TELLING = 1.2  # rarity of the words that they share; a word of two rows in a hundred has 0.8
+_TELLING_ALONE = 0.5  # of turns that are near in meaning
 _ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
 
 
@@ -81,7 +83,7 @@ def replaced_by(store: Store, space: str, pairs: Sequence[TurnPair]) -> dict[str
         older.id: newer
         for older, newer, cosine in likely
         if replaces(newer.content, older.content, cosine=cosine, asked=questions.get(older.id, ""))
-        and _have_one_subject(store, space, older, newer)
+        and _have_one_subject(store, space, older, newer, cosine)
     }
 
 
@@ -131,7 +133,7 @@ def pairs_of_one_topic(store: Store, space: str, turns: Iterable[Turn]) -> list[
         for older in said[:place]:
             cosine = near.get(older.id)
             is_near = cosine is None or cosine >= _OTHER_TOPIC
-            if is_near and _is_before(older, newer) and fold(older.name or "") == fold(newer.name or ""):
+            if is_near and is_before(older, newer) and fold(older.name or "") == fold(newer.name or ""):
                 pairs.append(TurnPair(older, newer, cosine))
     return pairs if vectors else pairs[-_PAIRS_WITHOUT_COSINE:]
 
@@ -147,16 +149,19 @@ def _cosines(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, dict[str, 
     return {id: dict(zip(vectors, row, strict=True)) for id, row in zip(vectors, cosines, strict=True)}
 
 
-def _is_before(older: Turn, newer: Turn) -> bool:
-    """Tell which was said first; turns that were recorded together have one time."""
-    return older.said_at < newer.said_at or (older.session == newer.session and older.position < newer.position)
+def is_before(turn: Turn, other: Turn) -> bool:
+    """Tell whether a turn was said before another: by position within a session, by time across sessions."""
+    if turn.session == other.session:  # turns that were recorded together have one time
+        return turn.position < other.position
+    return turn.said_at < other.said_at
 
 
-def _have_one_subject(store: Store, space: str, older: Turn, newer: Turn) -> bool:
-    """Tell whether two turns share telling words."""
+def _have_one_subject(store: Store, space: str, older: Turn, newer: Turn, cosine: float | None) -> bool:
+    """Tell whether two turns share telling words; a single word suffices if the turns are near in meaning."""
     said = terms_of(newer.content)
     words = question_words(store, space, "turn", older.content, [said])
-    return sum(rarity for word, rarity in words.rarity.items() if word in said) >= _TELLING
+    shared = sum(rarity for word, rarity in words.rarity.items() if word in said)
+    return shared >= (_TELLING_ALONE if cosine is not None and cosine >= _ONE_TOPIC else _TELLING)
 
 
 def _texts_before(store: Store, space: str, turns: Sequence[Turn]) -> dict[str, str]:
