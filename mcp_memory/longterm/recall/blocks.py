@@ -37,7 +37,6 @@ from mcp_memory.longterm.recall.dynamic import (
     dynamic_lines,
     last_conversation,
     searched,
-    sure_rows,
     top_by_confidence,
 )
 from mcp_memory.longterm.recall.layout import fit
@@ -250,9 +249,8 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
     held = quarantined_ids(desk.store, desk.space, ids)
     texts = row_texts(desk.store, desk.space, ids)
     echoes = {id for id in ids if id[0] == "t" and is_echo(texts.get(id, ""), query)}
-    turns = [id for id in ids if id[0] == "t" and id not in echoes | held]
-    sure = sure_rows(judgement, turns) if judgement else set[str]()
     chances = judgement.rows if judgement else dict[str, float]()
+    sure = judgement.close if judgement else frozenset[str]()
 
     def why(id: str) -> str:
         if id in told:

@@ -44,7 +44,7 @@ from mcp_memory.store.values import Filters, Layer
 from mcp_memory.suspicion.flags import flags, without_orders
 
 __all__ = [
-    "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation", "searched", "sure_rows",
+    "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation", "searched",
     "top_by_confidence",
 ]  # fmt: skip
 
@@ -171,26 +171,21 @@ def _found(
             continue
         hits, _ = without_echoes(desk.store, desk.space, text, searched(desk, "turn", text, 2 * many), limit=many)
         said = [hit.id for hit in unheld(desk, [hit for hit in hits if hit.id not in there])]
-        sure = sure_rows(judged, said)
         if judged.known != "unlikely":
-            found.turns.update(dict.fromkeys(id for place, id in enumerate(said) if place < _FIRST or id in sure))
+            found.turns.update(
+                dict.fromkeys(id for place, id in enumerate(said) if place < _FIRST or id in judged.close)
+            )
+            found.sure.update(judged.close, said[:_FIRST] if judged.known == "likely" else ())
         if text is question:
             found.unsure.update(dict.fromkeys(id for id in said if id not in found.turns))
+        rows = {id: judged.rows.get(id, 0.0) for id in said}
         for id, hit in _current(desk, searched(desk, "atom", text, JUDGED)):
-            if text is question or hit.id in sure:
+            if text is question or hit.id in judged.close:
                 found.atoms.setdefault(id, hit)
-                found.chances[id] = max(found.chance(id), judged.rows.get(hit.id, 0.0))
-                found.sure.update([id] if hit.id in sure else [])
-        found.chances.update((id, max(found.chance(id), judged.rows.get(id, 0.0))) for id in said)
-        found.sure.update(sure)
+                found.sure.update([id] if hit.id in judged.close else ())
+                rows[id] = max(rows.get(id, 0.0), judged.rows.get(hit.id, 0.0))
+        found.chances.update((id, max(found.chance(id), chance)) for id, chance in rows.items())
     return found
-
-
-def sure_rows(judgement: Judgement, turns: Sequence[str]) -> set[str]:
-    """Return the ids of the rows that are surely about a question; `turns` are those that a search for it found."""
-    if judgement.known == "unlikely":
-        return set()
-    return {*judgement.close, *(turns[:_FIRST] if judgement.known == "likely" else ())}
 
 
 def searched(desk: SearchContext, layer: Layer, text: str, limit: int) -> list[Ranked]:

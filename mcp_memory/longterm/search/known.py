@@ -114,7 +114,7 @@ class Judgement:
     """The probabilities of the rows by id: turns, best first, then statements; those that repeat the question are not
     judged."""
     close: frozenset[str]
-    """The rows that are surely about the question."""
+    """The rows that are surely about the question: none where it is unlikely known."""
 
 
 def judge_question(context: SearchContext, question: str) -> Judgement | None:
@@ -145,12 +145,9 @@ def judge(
     rows = {id: probability(model.row.log_odds(row._replace(question=log_odds))) for id, row in measured.rows.items()}
     for id, evidence in measured.evidence.items():
         rows[id] = max(rows[id], *(rows.get(turn, 0.0) for turn in evidence))
-    return Judgement(
-        probability=round(chance, 3),
-        known="likely" if chance >= model.likely else "unsure" if chance >= model.unlikely else "unlikely",
-        rows=rows,
-        close=frozenset(id for id, row in rows.items() if row >= model.close),
-    )
+    known: Known = "likely" if chance >= model.likely else "unsure" if chance >= model.unlikely else "unlikely"
+    close = frozenset(id for id, row in rows.items() if known != "unlikely" and row >= model.close)
+    return Judgement(probability=round(chance, 3), known=known, rows=rows, close=close)
 
 
 def measure(
