@@ -50,7 +50,7 @@ __all__ = [
 
 _SCENES, _FACTS, _OUTPUTS = 3, 5, 2
 _SUCCESSORS = 5  # one after the other
-_FIRST = 6  # turns of a search that are about a question, where the memory may know: most answers are among them
+_FIRST = 6  # turns of a search that are about a question where the memory likely knows: most answers are among them
 _MOST_THERE = 100  # turns that are there already and may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
 _CONTEXT_CHARS = 300
@@ -172,9 +172,7 @@ def _found(
         hits, _ = without_echoes(desk.store, desk.space, text, searched(desk, "turn", text, 2 * many), limit=many)
         said = [hit.id for hit in unheld(desk, [hit for hit in hits if hit.id not in there])]
         if judged.known != "unlikely":
-            found.turns.update(
-                dict.fromkeys(id for place, id in enumerate(said) if place < _FIRST or id in judged.close)
-            )
+            found.turns.update(dict.fromkeys(id for id in said if id in judged.rows))
             found.sure.update(judged.close, said[:_FIRST] if judged.known == "likely" else ())
         if text is question:
             found.unsure.update(dict.fromkeys(id for id in said if id not in found.turns))
