@@ -104,8 +104,8 @@ _HELD_CHARS = 200
 
 
 def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
-    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else those that are
-    likeliest about one of the sentences. A turn may speak of three things, and of a medicine in four words.
+    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else the most
+    probable ones for each of the sentences. A turn may speak of three things, and of a medicine in four words.
     """
     current = Filters(unheld=True)
     few = desk.store.list_atoms(desk.space, filters=current, limit=_HELD + 1)

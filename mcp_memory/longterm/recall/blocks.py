@@ -243,7 +243,7 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
     made = bundle(desk, query, session=None, counter=counter, budget=budget)
     judgement = judge_question(desk, query)
     rows = [hit for layer in _LAYERS for hit in searched(desk, layer, query, _LOOKED_AT)] if judgement else []
-    told = set(named(made.dynamic))
+    brought = set(named(made.dynamic))
     stable = set(named(made.stable))
     ids = [row.id for row in rows]
     held = quarantined_ids(desk.store, desk.space, ids)
@@ -253,7 +253,7 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
     sure = judgement.close if judgement else frozenset[str]()
 
     def why(id: str) -> str:
-        if id in told:
+        if id in brought:
             return "is brought" if id in sure else "is brought as the closest there is; it may be about something else"
         if id in stable:
             return "is in the part that every recall has"
@@ -262,10 +262,10 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
         if id in made.left_out:
             return "did not fit into the tokens that this recall may have"
         if id in echoes:
-            return "only repeats what is asked"
+            return "repeats the question"
         if id not in sure:
             return "is not surely about it, and closer rows took the room"
-        return "is told by another line, or no longer holds"
+        return "another line says the same, or it is no longer true"
 
     return Recalled(
         tokens=made.tokens,
@@ -278,7 +278,7 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
                 id=row.id,
                 probability=round(chances.get(row.id, 0.0), 3),
                 cosine=round(max(0.0, row.cosine or 0.0), 3),
-                brought=row.id in told,
+                brought=row.id in brought,
                 why=why(row.id),
                 text=mask(one_line(texts.get(row.id, ""), _TEXT)),
             )

@@ -149,7 +149,7 @@ class _RecallRows:
     unsure: dict[str, None] = field(default_factory=dict[str, None])
     """Further turns found for the question."""
     atoms: dict[str, Ranked] = field(default_factory=dict[str, Ranked])
-    """Current statements by id; the hit of one that took the place of another is that of the other."""
+    """Current statements by id. The successor of an ended statement has the hit of the ended one."""
     chances: dict[str, float] = field(default_factory=dict[str, float])
     """The probability of each turn and statement that it is part of the answer."""
     sure: set[str] = field(default_factory=set[str])
@@ -193,7 +193,7 @@ def searched(desk: SearchContext, layer: Layer, text: str, limit: int) -> list[R
 
 
 def _current(desk: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str, Ranked]]:
-    """Yield the ids of current statements with their hits: the words of an old price mean the new one."""
+    """Yield the ids of current statements with their hits; an ended one is replaced by its successor."""
     atoms = {atom.id: atom for atom in desk.store.atoms(desk.space, [hit.id for hit in hits])}
     for hit in hits:
         atom = atoms.get(hit.id)

@@ -13,8 +13,8 @@ they do not depend on how its rows compare with each other:
     sense    the largest part of a row's cosine that the multilingual encoder has
     size     logarithm of the number of turns: in a large memory the best of many rows looks good by chance
 
-Statements count as rows for `share`, `unknown` and `sense`. The second regression judges them by these, for their
-scores are on another scale than those of turns; a statement is at least as likely to help as a turn that it rests on.
+Statements count as rows for `share`, `unknown` and `sense`. The second regression judges them without a score, since
+statements are scored by fewer signals than turns; a statement is as likely to help as its evidence, or likelier.
 
 `python -m bench.known` fits both to questions that a memory answers, questions of other people's memories, and prompts
 that need none, and writes `known.json`. The ranking's own score, the best cosine, the question's form and its length
@@ -101,7 +101,7 @@ class Measured:
     rows: Mapping[str, RowFeatures]
     """Turns, then statements. Their `question` is NaN: the first regression gives it."""
     evidence: Mapping[str, Sequence[str]]
-    """The turns that each statement rests on."""
+    """The turns that are evidence of each statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class Judgement:
     """The probabilities of the rows by id: turns, best first, then statements; those that repeat the question are not
     judged."""
     close: frozenset[str]
-    """The rows that are surely about the question: none where it is unlikely known."""
+    """The rows that are surely about the question; empty if it is unlikely known."""
 
 
 def judge_question(context: SearchContext, question: str) -> Judgement | None:
