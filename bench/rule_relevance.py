@@ -35,7 +35,6 @@ from bench.ours import until_indexed
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.recall.dynamic import RecallLimits
-from mcp_memory.longterm.recall.relevance import recall_query
 from mcp_memory.longterm.recall.rules import rules_for
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.service.memory import Memory, open_memory
@@ -158,8 +157,7 @@ def _shown(opened: Memory, prompt: str) -> tuple[list[str], list[str]]:
     turns = desk.store.turns(desk.space, [hit.id for hit in hits])
     stating = [turn.id for turn in turns if standing_rules(turn.content)]
     most = _FOR_QUESTION if "?" in prompt or "？" in prompt else _NEAREST
-    wanted = recall_query(desk, [prompt])
-    shown = rules_for(wanted, (), RecallLimits(), "").lines if wanted else ()
+    shown = rules_for(desk, prompt, (), RecallLimits(), "").lines
     return stating[:most], [line.id for line in shown]
 
 

@@ -2,7 +2,8 @@
 
 A small network on the features of the bundled encoder (`Encoder.features`) tells prompts that need earlier
 conversations from those that do not. It learns from `fixtures/prompts/train.jsonl` and from the prompts that need none
-in `fixtures/prompts/nothing`, but for those of author C, and prints figures for `test.jsonl` and author C.
+in `fixtures/prompts/work.jsonl` and `fixtures/prompts/nothing`, but for those of author C, and prints figures for
+`test.jsonl` and author C.
 `mcp_memory/models/embed/classifiers.py` reads it.
 """
 
@@ -41,8 +42,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Fit the prompt gate.")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    nothing = sorted((PROMPTS / "nothing").glob("*.jsonl"))
-    features, needs = read(PROMPTS / "train.jsonl", *(file for file in nothing if file.name != HELD_OUT))
+    nothing = [file for file in sorted((PROMPTS / "nothing").glob("*.jsonl")) if file.name != HELD_OUT]
+    features, needs = read(PROMPTS / "train.jsonl", *nothing, PROMPTS / "work.jsonl")
     network = fit_network(features, needs, np.ones(len(needs), np.float32), hidden=HIDDEN, epochs=EPOCHS)
     features, needs = read(PROMPTS / "test.jsonl")
     scores, alone = network.scores(features), network.scores(read(PROMPTS / "nothing" / HELD_OUT)[0])

@@ -426,4 +426,4 @@ def _recall(recall: Recalled) -> str:
 
 
 def _verdict(one: RowVerdict) -> str:
-    return f"weighs {one.weight:.2f}: {one.why}" if not one.why.startswith("has too little") else one.why
+    return f"{100 * one.probability:.0f} % likely to help: {one.why}"

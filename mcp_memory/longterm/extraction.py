@@ -29,7 +29,7 @@ from mcp_memory.language.sentences import sentences
 from mcp_memory.language.words import fold, languages_of, query_terms
 from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, is_person, names_in, names_table, with_told
-from mcp_memory.longterm.recall.relevance import RecallQuery, weigh_rows
+from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
 from mcp_memory.longterm.times import date_of
@@ -104,19 +104,23 @@ _HELD_CHARS = 200
 
 
 def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
-    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else those that weigh
-    most for one of the sentences. A turn may speak of three things, and of a medicine in four words.
+    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else the most
+    probable ones for each of the sentences. A turn may speak of three things, and of a medicine in four words.
     """
     current = Filters(unheld=True)
     few = desk.store.list_atoms(desk.space, filters=current, limit=_HELD + 1)
     if len(few) <= _HELD:
         return sorted((atom.id for atom in few), key=_number)
     said = [own_words(turn.content)[:BACKGROUND_CHARS] for turn in turns if is_person(turn)]
-    weights: dict[str, float] = {}
+    chances: dict[str, float] = {}
     for sentence in filter(query_terms, dict.fromkeys(text[slice(*span)] for text in said for span in sentences(text))):
-        for row in weigh_rows(RecallQuery(desk=desk, texts=[sentence]), "atom", limit=_HELD_FOR_ONE):
-            weights[row.id] = max(weights.get(row.id, 0.0), row.weight + row.cosine)
-    return sorted(nlargest(_HELD, weights, key=lambda id: (weights[id], _number(id))), key=_number)
+        hits = desk.search(
+            desk.space, "atom", sentence, embed=desk.of_query, filters=current, limit=_HELD_FOR_ONE, at=desk.now
+        )
+        judged = judge(desk.store, desk.space, sentence, (), hits, embed=desk.of_query)
+        for id, chance in judged.rows.items():
+            chances[id] = max(chances.get(id, 0.0), chance)
+    return sorted(nlargest(_HELD, chances, key=lambda id: (chances[id], _number(id))), key=_number)
 
 
 def _number(id: str) -> int:

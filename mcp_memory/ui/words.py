@@ -328,7 +328,7 @@ WORDS: dict[str, str] = {
     "search.recall_size": "{count} token|{count} tokens, with what is always there",
     "search.recall_text": "The text that an agent gets",
     "search.recall_not": "What it leaves out",
-    "search.weight": "weight {weight}",
+    "search.chance": "{chance} % likely to help",
     "search.asked": "How the question was read",
     "search.words": "Words",
     "search.related": "Related",

@@ -74,6 +74,23 @@ def test_prompts_it_never_saw_are_told_apart() -> None:
     assert right / len(rows) >= 0.85
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "rerun the failing test",
+        "delete that unused import",
+        "i test passano tutti, grazie",
+        "formatta questo file",
+        "de tests slagen nu allemaal",
+        "nog steeds dezelfde fout",
+        "testy przechodzą, dzięki",
+        "이 파일 포맷해줘",
+    ],
+)
+def test_remarks_during_work_need_no_memory(prompt: str) -> None:
+    assert leans_on_memory(prompt) < 0
+
+
 @given(st.text(max_size=200) | st.text(st.characters(codec=None), max_size=20))
 def test_any_text_has_bounded_log_odds(prompt: str) -> None:
     assert -6 <= leans_on_memory(prompt) <= 6

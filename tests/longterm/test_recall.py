@@ -21,6 +21,7 @@ from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Bundle, Evidence, NewTurn
 from mcp_memory.longterm.recall.blocks import ALWAYS_TOKENS, IDENTITY_TOKENS, automatic_lines, bundle, context_of
 from mcp_memory.longterm.recall.dynamic import dynamic_lines
+from mcp_memory.longterm.search.known import judge_question
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.sqlite.store import open_store
@@ -283,7 +284,9 @@ def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: By
     }
     kids = hand.tell("Melanie has kids", **told)
     broke = hand.tell("The boiler broke on 3 May 2026", valid_from=datetime(2026, 5, 3, tzinfo=UTC), **told)
-    found = dynamic_lines(hand.desk(), "When did the boiler break? Has Melanie kids?", [], known="", judgement=None)
+    question = "When did the boiler break? Has Melanie kids?"
+    judgement = judge_question(hand.desk(), question)
+    found = dynamic_lines(hand.desk(), question, [], known="", judgement=judgement)
     lines = {line.id: line.text for line in found}
     assert lines[kids] == f"[{kids} told 2026-11-20] Melanie has kids"
     assert lines[broke] == f"[{broke} said by Melanie] The boiler broke on 3 May 2026"

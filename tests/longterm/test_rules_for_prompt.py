@@ -16,7 +16,6 @@ from bench.rule_relevance import Message, Prompt, RuleMemory, Shown, read_memori
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.recall.dynamic import RecallLimits
-from mcp_memory.longterm.recall.relevance import recall_query
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for, tells_change
 from mcp_memory.models.embed.rule_relevance import ending, governing
 from mcp_memory.service.memory import Memory, open_memory
@@ -46,9 +45,7 @@ class Said:
 
     def _rules(self, prompt: str, there: Sequence[str], limits: RecallLimits) -> RulesForPrompt:
         desk = self.memory._parts.scheduler.context().of_one_question()  # pyright: ignore[reportPrivateUsage]
-        wanted = recall_query(desk, [prompt])
-        assert wanted is not None
-        return rules_for(wanted, [self.ids[text] for text in there], limits, "")
+        return rules_for(desk, prompt, [self.ids[text] for text in there], limits, "")
 
     async def shown(self, prompt: str, *, there: Sequence[str] = (), limits: RecallLimits = _LIMITS) -> list[str]:
         """Return the texts of the turns that are shown as rules."""

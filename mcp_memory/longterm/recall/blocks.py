@@ -2,10 +2,10 @@
 
 The stable block (user, standing rules, persona, scenes) changes only when the memory does: two calls with the same
 budget and no write between them return the same bytes. The dynamic block answers the question and the current
-conversation: atoms, verbatim turns, standing rules, scenes, facts. Rows that `relevance` judges relevant come first;
-the closest other turns follow under "unsure" and fill the budget, because a client would believe a denial. Atoms are
-ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without a question and a
-conversation by confidence alone.
+conversation: atoms, verbatim turns, standing rules, scenes, facts. Rows that are surely about them come first
+(`search.known`); the closest other turns follow under "unsure" and fill the budget, because a client would believe a
+denial. Atoms are ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without
+a question and a conversation by confidence alone.
 
 A question about many things ("in what order ...?", "how many different ...?") gets an `overview` first: a short line
 for each event, oldest first, and how many more there are.
@@ -37,11 +37,12 @@ from mcp_memory.longterm.recall.dynamic import (
     asks_to_continue,
     dynamic_lines,
     last_conversation,
+    searched,
     top_by_confidence,
 )
 from mcp_memory.longterm.recall.layout import BEFORE_THAT, FORMER, fit
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, statement_line
-from mcp_memory.longterm.recall.relevance import NEAR, WeighedRow, recall_query, weigh_rows
+from mcp_memory.longterm.search.coverage import is_echo
 from mcp_memory.longterm.search.known import judge_question
 from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.search import SearchContext, row_texts
@@ -220,10 +221,10 @@ _TEXT = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowVerdict:
-    """The decision on one row. `weight` orders the rows: by how much of the question each has."""
+    """The decision on one row. `probability` is that of being part of the answer."""
 
     id: str
-    weight: float
+    probability: float
     cosine: float
     brought: bool
     why: str
@@ -250,14 +251,31 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
     desk = desk.of_one_question()
     made = bundle(desk, query, session=None, counter=counter, budget=budget)
     judgement = judge_question(desk, query)
-    wanted = recall_query(desk, [query])
-    rows = [(layer, row) for layer in _LAYERS for row in weigh_rows(wanted, layer, limit=_LOOKED_AT)] if wanted else []
-    anything = judgement is not None and judgement.known != "unlikely"
-    told = set(named(made.dynamic))
+    rows = [hit for layer in _LAYERS for hit in searched(desk, layer, query, _LOOKED_AT)] if judgement else []
+    brought = set(named(made.dynamic))
     stable = set(named(made.stable))
-    ids = [row.id for _, row in rows]
+    ids = [row.id for row in rows]
     held = quarantined_ids(desk.store, desk.space, ids)
     texts = row_texts(desk.store, desk.space, ids)
+    echoes = {id for id in ids if id[0] == "t" and is_echo(texts.get(id, ""), query)}
+    chances = judgement.rows if judgement else dict[str, float]()
+    sure = judgement.close if judgement else frozenset[str]()
+
+    def why(id: str) -> str:
+        if id in brought:
+            return "is brought" if id in sure else "is brought as the closest there is; it may be about something else"
+        if id in stable:
+            return "is in the part that every recall has"
+        if id in held:
+            return "waits for review"
+        if id in made.left_out:
+            return "did not fit into the tokens that this recall may have"
+        if id in echoes:
+            return "repeats the question"
+        if id not in sure:
+            return "is not surely about it, and closer rows took the room"
+        return "another line says the same, or it is no longer true"
+
     return Recalled(
         tokens=made.tokens,
         brought=made.dynamic,
@@ -267,37 +285,18 @@ def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: 
         verdicts=tuple(
             RowVerdict(
                 id=row.id,
-                weight=round(row.weight, 3),
-                cosine=round(row.cosine, 3),
-                brought=row.id in told,
-                why=_why(row, told=told, stable=stable, left_out=made.left_out, held=held, anything=anything),
+                probability=round(chances.get(row.id, 0.0), 3),
+                cosine=round(max(0.0, row.cosine or 0.0), 3),
+                brought=row.id in brought,
+                why=why(row.id),
                 text=mask(one_line(texts.get(row.id, ""), _TEXT)),
             )
-            for _, row in sorted(rows, key=lambda one: -one[1].weight)
+            for row in sorted(rows, key=lambda row: -chances.get(row.id, 0.0))
         ),
     )
 
 
 _LAYERS: tuple[Layer, ...] = ("atom", "turn")
-
-
-def _why(
-    row: WeighedRow, *, told: set[str], stable: set[str], left_out: list[str], held: set[str], anything: bool
-) -> str:
-    is_about = anything and row.weight >= NEAR
-    if row.id in told:
-        return "is brought" if is_about else "is brought as the closest there is; it may be about something else"
-    if row.id in stable:
-        return "is in the part that every recall has"
-    if row.id in held:
-        return "waits for review"
-    if row.id in left_out:
-        return "did not fit into the tokens that this recall may have"
-    if row.is_echo:
-        return "only repeats what is asked"
-    if not is_about:
-        return f"is not surely about it ({row.weight:.2f}, where {NEAR} is near), and closer rows took the room"
-    return "is told by another line, or no longer holds"
 
 
 _FORMER_ID = re.compile(rf"(?:^{FORMER}|{BEFORE_THAT})\[(t\d+)[ \]]")

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.recall.relevance import WeighedRow
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
@@ -22,7 +21,7 @@ _WORD = re.compile(r"\w+")
 _COMPARED = 1_500  # characters
 _SENTENCE = 10  # characters; a shorter turn such as "Tuesday." may answer different questions
 
-_Row = TypeVar("_Row", Turn, WeighedRow, Ranked)
+_Row = TypeVar("_Row", Turn, Ranked)
 
 
 def unheld(desk: SearchContext, rows: Sequence[_Row]) -> list[_Row]:

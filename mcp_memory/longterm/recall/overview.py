@@ -25,11 +25,10 @@ from mcp_memory.language.sentences import sentences
 from mcp_memory.language.snippet import matches
 from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_atom, of_turns
-from mcp_memory.longterm.recall.relevance import RecallQuery
 from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
 from mcp_memory.longterm.search.coverage import is_echo
 from mcp_memory.longterm.search.query import speaker_intent
-from mcp_memory.longterm.search.search import Ranked
+from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.models.embed.classifiers import asks_for_many_things
 from mcp_memory.store.values import Filters, Layer
@@ -66,24 +65,24 @@ def asks_for_overview(question: str) -> bool:
 
 
 def overview_lines(
-    wanted: RecallQuery, there: Collection[str], words: AbstractSet[str], known: str, replaced: Mapping[str, Turn]
-) -> list[RecallLine]:
+    desk: SearchContext, question: str, there: Collection[str], words: AbstractSet[str], known: str,
+    replaced: Mapping[str, Turn],
+) -> list[RecallLine]:  # fmt: skip
     """Return lines for a question about many things, from turns and statements, the first to be shown first.
 
     `replaced` maps rules that have ended to what ended them; other turns are compared here.
     """
-    desk = wanted.desk
-    asks_assistant = speaker_intent(wanted.text) == "assistant"
+    asks_assistant = speaker_intent(question) == "assistant"
 
     def hits(layer: Layer, filters: Filters) -> list[Ranked]:
         found = desk.search(
-            desk.space, layer, wanted.text, embed=desk.of_query, filters=filters, limit=CANDIDATES, at=desk.now
+            desk.space, layer, question, embed=desk.of_query, filters=filters, limit=CANDIDATES, at=desk.now
         )
         return unheld(desk, found)
 
     said = relevance([hit for hit in hits("turn", Filters()) if hit.id not in there])
     (distinct,), _ = distinct_turns(desk, list(said))
-    fresh = [turn for turn in distinct if not any(is_echo(turn.content, text) for text in wanted.texts)]
+    fresh = [turn for turn in distinct if not is_echo(turn.content, question)]
     turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
     has_atoms = desk.store.totals(desk.space, "atom").rows > 0
     stated = relevance(hits("atom", Filters(unheld=True, ended=True))) if has_atoms else {}

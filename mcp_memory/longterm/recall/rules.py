@@ -23,7 +23,6 @@ from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.rule_cues import CUES, cues_of
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, of_stated_rule, of_turns
-from mcp_memory.longterm.recall.relevance import RecallQuery
 from mcp_memory.longterm.search.changed import is_before
 from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import SearchContext, atom_turns
@@ -86,7 +85,9 @@ class _Rule:
         return " ".join(fold(" ".join(self.sentences)).split())
 
 
-def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits, known: str) -> RulesForPrompt:
+def rules_for(
+    desk: SearchContext, prompt: str, there: Collection[str], limits: RecallLimits, known: str
+) -> RulesForPrompt:
     """Return the rules that govern a prompt, likeliest first, without those in `known` or of the turns `there`.
 
     Rules about the prompt's work come before those about every answer; of each kind there are at most
@@ -96,12 +97,12 @@ def rules_for(wanted: RecallQuery, there: Collection[str], limits: RecallLimits,
     """
     try:
         stated: dict[str, list[_Rule]] = {}
-        for rule in _candidates(wanted, there, known):
+        for rule in _candidates(desk, prompt, there, known):
             stated.setdefault(rule.words, []).append(rule)
-        rules = _chosen(wanted, list(stated.values()), limits)
-        if not _ASKS.search(wanted.text):
-            rules += _nearest_in_words(wanted, rules, there, limits.rules_for_question - len(rules))
-        rows, replaced = _with_newer(wanted.desk, rules, there)
+        rules = _chosen(desk, prompt, list(stated.values()), limits)
+        if not _ASKS.search(prompt):
+            rules += _nearest_in_words(desk, prompt, rules, there, limits.rules_for_question - len(rules))
+        rows, replaced = _with_newer(desk, rules, there)
     except EmbeddingFailed:
         return RulesForPrompt()
     rows = dict(islice(rows.items(), limits.rules))
@@ -133,20 +134,19 @@ def tells_change(text: str) -> bool:
 # --- candidates -------------------------------------------------------------------------------------
 
 
-def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iterator[_Rule]:
+def _candidates(desk: SearchContext, prompt: str, there: Collection[str], known: str) -> Iterator[_Rule]:
     """Yield rules that the user stated: statements, then turns."""
-    desk = wanted.desk
     noted: list[str] = []
     if desk.store.totals(desk.space, "atom").rows:
-        noted = _nearest(wanted, "atom", Filters(kind="instruction", unheld=True))
-    said = _nearest(wanted, "turn", Filters(role="user", states_rule=True))
+        noted = _nearest(desk, prompt, "atom", Filters(kind="instruction", unheld=True))
+    said = _nearest(desk, prompt, "turn", Filters(role="user", states_rule=True))
     hidden = {*there, *quarantined_ids(desk.store, desk.space, [*noted, *said])}
     atoms = [
         atom
         for atom in desk.store.atoms(desk.space, [id for id in noted if id not in hidden])
         if atom.source == "user" and atom.evidence not in there and not is_shown_in(atom, known)
     ]
-    shown = _likely(wanted, [id for id in said if id not in hidden])
+    shown = _likely(desk, prompt, [id for id in said if id not in hidden])
     evidence = [id for atom in atoms for id in atom_turns(atom)]
     turns = {turn.id: turn for turn in desk.store.turns(desk.space, [*shown, *evidence])}
     for atom in atoms:
@@ -157,37 +157,35 @@ def _candidates(wanted: RecallQuery, there: Collection[str], known: str) -> Iter
             yield _Rule(turn, sentences, turn)
 
 
-def _nearest(wanted: RecallQuery, layer: Layer, filters: Filters) -> list[str]:
+def _nearest(desk: SearchContext, prompt: str, layer: Layer, filters: Filters) -> list[str]:
     """Return the ids of the rows that are likeliest about the prompt's work, and likeliest about every answer."""
-    desk = wanted.desk
-    if not _is_bundled(wanted):
-        return _searched(desk, layer, wanted.text, filters, _SCOPED)
+    if not _is_bundled(desk, prompt):
+        return _searched(desk, layer, prompt, filters, _SCOPED)
     found: dict[str, None] = {}
-    for data, limit in ((scoped_query(wanted.text), _SCOPED), (general_query(), _GENERAL)):
+    for data, limit in ((scoped_query(prompt), _SCOPED), (general_query(), _GENERAL)):
         query = Vectors(identity=IDENTITY, data=data)
         hits = desk.store.nearest(desk.space, layer, query, filters=filters, limit=limit)
         found |= dict.fromkeys(hit.id for hit in hits)
     return list(found)
 
 
-def _is_bundled(wanted: RecallQuery) -> bool:
+def _is_bundled(desk: SearchContext, prompt: str) -> bool:
     """Tell whether the memory's vectors are those of the bundled model."""
-    desk = wanted.desk
-    vectors = desk.of_query(without_names(wanted.text, desk.store.totals(desk.space, "turn").names))
+    vectors = desk.of_query(without_names(prompt, desk.store.totals(desk.space, "turn").names))
     return bool(vectors) and vectors[0].identity == IDENTITY
 
 
-def _likely(wanted: RecallQuery, ids: Sequence[str]) -> list[str]:
+def _likely(desk: SearchContext, prompt: str, ids: Sequence[str]) -> list[str]:
     """Return the turns that govern the prompt if they state a rule, without those that their vectors rule out.
 
     Whether a turn states a rule takes the encoder some milliseconds for each sentence.
     """
     import numpy as np
 
-    vectors = wanted.desk.store.vectors_of(wanted.desk.space, "turn", ids, IDENTITY)
+    vectors = desk.store.vectors_of(desk.space, "turn", ids, IDENTITY)
     if not vectors:
         return list(ids[:_JUDGED])
-    judged = governing_by_vectors(wanted.text, np.stack(list(vectors.values())))
+    judged = governing_by_vectors(prompt, np.stack(list(vectors.values())))
     chances = {
         id: max(found.general / GENERAL, found.scoped / GOVERNS) for id, found in zip(vectors, judged, strict=True)
     }
@@ -204,9 +202,9 @@ def _searched(desk: SearchContext, layer: Layer, text: str, filters: Filters, li
 # --- relevance --------------------------------------------------------------------------------------
 
 
-def _chosen(wanted: RecallQuery, stated: Sequence[Sequence[_Rule]], limits: RecallLimits) -> list[_Rule]:
+def _chosen(desk: SearchContext, prompt: str, stated: Sequence[Sequence[_Rule]], limits: RecallLimits) -> list[_Rule]:
     """Return the likeliest rules; `stated` has for each rule every time that it was stated."""
-    judged = iter(governing(wanted.text, list(chain.from_iterable(rules[0].sentences for rules in stated))))
+    judged = iter(governing(prompt, list(chain.from_iterable(rules[0].sentences for rules in stated))))
     general: list[tuple[float, Sequence[_Rule]]] = []
     scoped: list[tuple[float, Sequence[_Rule]]] = []
     for rules in stated:
@@ -217,17 +215,18 @@ def _chosen(wanted: RecallQuery, stated: Sequence[Sequence[_Rule]], limits: Reca
         elif (chance := max(sentence.scoped for sentence in sentences)) >= GOVERNS:
             scoped.append((chance, rules))
     chosen: list[_Rule] = []
-    is_unread = _unread(wanted.desk)
+    is_unread = _unread(desk)
     for some in (scoped, general):
-        latest = (_latest(wanted.desk, rules, is_unread) for _, rules in sorted(some, key=lambda pair: -pair[0]))
+        latest = (_latest(desk, rules, is_unread) for _, rules in sorted(some, key=lambda pair: -pair[0]))
         chosen += islice(filter(None, latest), limits.rules_for_question)
     return chosen[: limits.rules]
 
 
-def _nearest_in_words(wanted: RecallQuery, chosen: Sequence[_Rule], there: Collection[str], limit: int) -> list[_Rule]:
+def _nearest_in_words(
+    desk: SearchContext, prompt: str, chosen: Sequence[_Rule], there: Collection[str], limit: int
+) -> list[_Rule]:
     """Return up to `limit` rules in turns that no model has read, nearest to the prompt by an ordinary search."""
-    desk = wanted.desk
-    ids = _searched(desk, "turn", wanted.text, Filters(role="user", states_rule=True), _SEARCHED) if limit > 0 else []
+    ids = _searched(desk, "turn", prompt, Filters(role="user", states_rule=True), _SEARCHED) if limit > 0 else []
     hidden = {*there, *quarantined_ids(desk.store, desk.space, ids), *(rule.row.id for rule in chosen)}
     is_unread = _unread(desk)
     found = {rule.words: rule for rule in chosen}

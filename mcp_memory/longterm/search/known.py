@@ -1,8 +1,9 @@
 """Whether a memory knows about a question, and which rows of a search are about it.
 
 There is always a nearest row, whatever is asked. Two logistic regressions judge the first rows of a search: one says
-how likely it is that the memory has an answer, the other how likely it is that a row is part of it. The features of a
-question are on absolute scales, so they do not depend on how its rows compare with each other:
+how likely it is that the memory has an answer, the other how likely it is that a row is part of it. Recall, the
+searches, hooks and the page all go by these two probabilities. The features of a question are on absolute scales, so
+they do not depend on how its rows compare with each other:
 
     prompt   log-odds that it needs earlier conversations (`embed.classifiers`)
     named    1 if it names a speaker of the memory
@@ -12,7 +13,8 @@ question are on absolute scales, so they do not depend on how its rows compare w
     sense    the largest part of a row's cosine that the multilingual encoder has
     size     logarithm of the number of turns: in a large memory the best of many rows looks good by chance
 
-Statements count as rows for `share`, `unknown` and `sense`; turns alone are called close.
+Statements count as rows for `share`, `unknown` and `sense`. The second regression judges them without a score, since
+statements are scored by fewer signals than turns; a statement is as likely to help as its evidence, or likelier.
 
 `python -m bench.known` fits both to questions that a memory answers, questions of other people's memories, and prompts
 that need none, and writes `known.json`. The ranking's own score, the best cosine, the question's form and its length
@@ -40,7 +42,7 @@ from mcp_memory.longterm.search.coverage import (
     terms_with_neighbours,
 )
 from mcp_memory.longterm.search.ranking import without_names
-from mcp_memory.longterm.search.search import Ranked, SearchContext
+from mcp_memory.longterm.search.search import Ranked, SearchContext, atom_turns
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
 from mcp_memory.models.embed.classifiers import leans_on_memory, probability
 from mcp_memory.store.protocol import Store
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JUDGED", "MODEL_FILE", "Judgement", "Measured", "QuestionFeatures", "Regression", "RowFeatures", "judge",
-    "judge_question", "measure", "regression",
+    "judge_question", "measure", "regression", "without_echoes",
 ]  # fmt: skip
 
 MODEL_FILE = Path(__file__).with_name("known.json")
@@ -97,16 +99,22 @@ class Measured:
 
     question: QuestionFeatures
     rows: Mapping[str, RowFeatures]
-    """Their `question` is NaN: the first regression gives it."""
+    """Turns, then statements. Their `question` is NaN: the first regression gives it."""
+    evidence: Mapping[str, Sequence[str]]
+    """The turns that are evidence of each statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """How likely it is that a memory answers a question, and which rows are surely about it."""
+    """How likely it is that a memory answers a question, and that each of its first rows is part of the answer."""
 
     probability: float
     known: Known
+    rows: Mapping[str, float]
+    """The probabilities of the rows by id: turns, best first, then statements; those that repeat the question are not
+    judged."""
     close: frozenset[str]
+    """The rows that are surely about the question; empty if it is unlikely known."""
 
 
 def judge_question(context: SearchContext, question: str) -> Judgement | None:
@@ -129,31 +137,31 @@ def judge(
     store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
     embed: Callable[[str], Sequence[Vectors]],
 ) -> Judgement:  # fmt: skip
-    """Judge what a search found, best first. `embed` gives the vectors of a question. Only turns are called close."""
+    """Judge what a search found, best first. `embed` gives the vectors of a question."""
     model = _model()
     measured = measure(store, space, question, turns, statements, embed=embed)
     log_odds = model.question.log_odds(measured.question)
     chance = probability(log_odds)
-    rows = {id: row._replace(question=log_odds) for id, row in measured.rows.items()}
-    return Judgement(
-        probability=round(chance, 3),
-        known="likely" if chance >= model.likely else "unsure" if chance >= model.unlikely else "unlikely",
-        close=frozenset(id for id, row in rows.items() if probability(model.row.log_odds(row)) >= model.close),
-    )
+    rows = {id: probability(model.row.log_odds(row._replace(question=log_odds))) for id, row in measured.rows.items()}
+    for id, evidence in measured.evidence.items():
+        rows[id] = max(rows[id], *(rows.get(turn, 0.0) for turn in evidence))
+    known: Known = "likely" if chance >= model.likely else "unsure" if chance >= model.unlikely else "unlikely"
+    close = frozenset(id for id, row in rows.items() if known != "unlikely" and row >= model.close)
+    return Judgement(probability=round(chance, 3), known=known, rows=rows, close=close)
 
 
 def measure(
     store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
     embed: Callable[[str], Sequence[Vectors]],
 ) -> Measured:  # fmt: skip
-    """Measure the features of a question, and of the first turns that a search for it found."""
-    hits, echoes = _without_echoes(store, space, question, turns)
+    """Measure the features of a question, and of the first turns and statements that a search for it found."""
+    hits, echoes = without_echoes(store, space, question, turns, limit=JUDGED)
     ids = [hit.id for hit in hits]
     atoms = store.atoms(space, [hit.id for hit in statements[:JUDGED]])
-    stated = [terms_of(atom.text) for atom in atoms]
+    stated = {atom.id: terms_of(atom.text) for atom in atoms}
     totals = store.totals(space, "turn")
     presence = terms_with_neighbours(store, space, ids)
-    words = question_words(store, space, "turn", question, [*presence.values(), *stated], echoes=echoes)
+    words = question_words(store, space, "turn", question, [*presence.values(), *stated.values()], echoes=echoes)
     worth = {word: rarity + _COMMON for word, rarity in words.rarity.items()}
     whole = sum(worth.values()) or 1.0
 
@@ -163,7 +171,7 @@ def measure(
     nameless = without_names(question, totals.names)
     asked = embed(nameless)
     senses = _senses(store, space, "turn", ids, asked)
-    stated_senses = _senses(store, space, "atom", [atom.id for atom in atoms], asked).values() if atoms else ()
+    senses |= _senses(store, space, "atom", list(stated), asked) if atoms else {}
     rows = {
         hit.id: RowFeatures(
             question=math.nan,
@@ -176,23 +184,33 @@ def measure(
         for hit in hits
         if (terms := presence.get(hit.id)) is not None
     }
+    for id, terms in stated.items():
+        rows[id] = RowFeatures(
+            question=math.nan,
+            own=share(terms),
+            share=share(terms),
+            sense=senses.get(id, math.nan),
+            score=math.nan,
+            behind=math.nan,
+        )
     return Measured(
         question=QuestionFeatures(
             prompt=_leaning(question),
             named=float(nameless != question),
-            share=max([*(row.share for row in rows.values()), *map(share, stated)], default=0.0),
+            share=max((row.share for row in rows.values()), default=0.0),
             unknown=sum(worth[word] for word in words.unknown) / whole,
-            sense=max([*senses.values(), *stated_senses], default=math.nan),
+            sense=max(senses.values(), default=math.nan),
             size=math.log1p(min(max(totals.rows, _SMALLEST), _LARGEST)),
         ),
         rows=rows,
+        evidence={atom.id: atom_turns(atom) for atom in atoms},
     )
 
 
-def _without_echoes(
-    store: Store, space: str, question: str, hits: Sequence[Ranked]
+def without_echoes(
+    store: Store, space: str, question: str, hits: Sequence[Ranked], *, limit: int
 ) -> tuple[list[Ranked], list[TermPresence]]:
-    """Return the first rows that do not only repeat the question, and the terms of those before them that do."""
+    """Return the first `limit` turns that do not only repeat the question, and the terms of the others before them."""
     kept: list[Ranked] = []
     echoes: list[TermPresence] = []
     for start in range(0, len(hits), JUDGED):
@@ -201,9 +219,9 @@ def _without_echoes(
         repeating = {id for id, text in texts.items() if is_echo(text, question)}
         echoes += [terms_of(texts[id]) for id in repeating]
         kept += [hit for hit in some if hit.id in texts and hit.id not in repeating]
-        if len(kept) >= JUDGED:
+        if len(kept) >= limit:
             break
-    return kept[:JUDGED], echoes
+    return kept[:limit], echoes
 
 
 def _leaning(question: str) -> float:

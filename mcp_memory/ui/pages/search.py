@@ -285,10 +285,10 @@ def _known(known: Known | None) -> list[Element]:
 
 
 def _verdict(one: RowVerdict) -> list[Element]:
-    weight = el("span", t("search.weight", weight=f"{one.weight:.2f}"))
+    chance = el("span", t("search.chance", chance=f"{100 * one.probability:.0f}"))
     return [
         ui.words_of(one.text, tag="p"),
-        ui.gap(ui.link(f"/{one.id}", one.id, class_="id"), weight, el("span", inline(one.why), dir="auto")),
+        ui.gap(ui.link(f"/{one.id}", one.id, class_="id"), chance, el("span", inline(one.why), dir="auto")),
     ]
 
 
