@@ -123,7 +123,7 @@ class Told:
 
 SYSTEMS = ("recall", "search", "hook")
 
-_ID = re.compile(r"(?m)(?:^(?:- \[|\* |  )?|(?:^  before: | ← )\[)(t\d+)[ \]]")
+_ID = re.compile(r"(?m)(?:^(?:\[|\* |  )?|(?:^  before: | ← )\[)(t\d+)[ \]]")
 _SURE = "About this"
 """What stands above the turns that `recall` takes to be about a question."""
 
