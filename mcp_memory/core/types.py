@@ -647,7 +647,7 @@ class ShownMemories:
 class Bundle:
     """What recall puts into a context. `stable` changes rarely, so a prompt cache keeps it.
 
-    `recall_answer` leaves it empty for a session that got the same block before.
+    `recall_answer` leaves it empty for a session that got the same block within the last hour.
     """
 
     stable: str

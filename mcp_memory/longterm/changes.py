@@ -336,10 +336,11 @@ def words_alike(some: frozenset[str], others: frozenset[str]) -> tuple[int, int]
 # --- reading ----------------------------------------------------------------------------------------
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|(?<=[。！？；])|\n+")
+_TOPIC_END = re.compile(r"[:：]\s")  # "another thing: dinner is at 8 now"
 _COMMA = re.compile(r"[,;:]\s|\s[-–—]\s|[，、；]")
 _MOST_CLAUSES = 12
-_QUOTATION = re.compile(r"«[^»]{12,}»|“[^”]{12,}”|„[^“”]{12,}[“”]|\"[^\"]{12,}\"|「[^」]{6,}」|『[^』]{6,}』")
-"""A quoted sentence; shorter quotations are mostly names."""
+_QUOTATION = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」|『[^』]*』")
+_QUOTED_SENTENCE = 14  # characters with the quotation marks; shorter quotations are mostly names
 _ABBREVIATED = re.compile(r"(?:\b\w{1,2}|\d|\b(?:Dr|Mrs?|Ms|Prof|Sr|Sra|St|Nr|ca|approx))\.$")
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _CLITIC = re.compile(r"^(?:[dlnsmtcj]|qu|dell|nell|all|sull|un)['’]|['’](?:s|ll|re|ve|d|m|t)$")
@@ -432,7 +433,7 @@ def _statement(text: str, sentence: str, languages: tuple[str, ...]) -> ValueCla
         relations=frozenset(apart | overlapping),
         plain_relations=frozenset(apart),
         changed=changed,
-        is_further=_forms("further").are_in(so_far),
+        is_further=_forms("further").are_in(_TOPIC_END.split(so_far)[-1]),
         is_of_user=bool(_first_person().search(text.lower())),
         is_stated=not _supposes(sentence) and not _quotes_values(sentence, text, values),
     )
@@ -452,7 +453,7 @@ def _supposes(sentence: str) -> bool:
 def _quotes_values(sentence: str, clause: str, values: Sequence[StatedValue]) -> bool:
     """Tell whether a quotation contains a value of the clause: somebody else may have said it about something else."""
     start = sentence.find(clause)
-    spans = [quotation.span() for quotation in _QUOTATION.finditer(sentence)]
+    spans = [found.span() for found in _QUOTATION.finditer(sentence) if len(found[0]) >= _QUOTED_SENTENCE]
     return any(first <= start + value.at[0] < last for first, last in spans for value in values)
 
 

@@ -113,6 +113,7 @@ def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
         return sorted((atom.id for atom in few), key=_number)
     said = [own_words(turn.content)[:BACKGROUND_CHARS] for turn in turns if is_person(turn)]
     chances: dict[str, float] = {}
+    desk = desk.of_one_question()
     for sentence in filter(query_terms, dict.fromkeys(text[slice(*span)] for text in said for span in sentences(text))):
         hits = desk.search(
             desk.space, "atom", sentence, embed=desk.of_query, filters=current, limit=_HELD_FOR_ONE, at=desk.now

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.longterm.recall.blocks import named
-from mcp_memory.longterm.recall.layout import fit, layout
+from mcp_memory.longterm.recall.layout import FORMER, fit, layout
 from mcp_memory.longterm.recall.lines import Group, RecallLine
 
 COUNTER = token_counter("o200k_base")
@@ -86,9 +86,10 @@ def test_short_outdated_turns_share_a_line_below_the_turn_that_replaced_them_the
     ]  # fmt: skip
 
 
-def test_a_reply_to_an_outdated_turn_stands_below_the_current_value() -> None:
+def test_an_outdated_turn_whose_reply_is_shown_has_its_own_line_above_that_and_below_the_current_value() -> None:
     rent = [line(4, newer=8, is_short=True), line(20), line(5), line(8), line(9)]
-    assert ids(list(layout(rent))) == [8, 4, 9, 5, 20]
+    assert ids(list(layout(rent))) == [8, 9, 4, 5, 20]
+    assert not any(text.startswith(FORMER) for text in layout(rent))
 
 
 def test_two_turns_that_may_contradict_each_other_are_neighbours_the_later_one_first() -> None:

@@ -307,7 +307,8 @@ def test_a_turn_whose_value_a_later_one_changed_is_shown_below_it(hand: ByHand) 
     hand.now += timedelta(days=9)
     new, _ = talk(hand, "The opening of the shop is now on 15 September.", "Changed.", session="b")
     dynamic = recall(hand, "When does the shop open?").dynamic
-    assert f"15 September.\n  before: [{old} 20 November] The opening" in dynamic
+    assert f"[{old} changed 2026-11-29, see {new}] The opening" in dynamic  # its reply is shown
+    assert dynamic.index(f"[{new}") < dynamic.index(f"[{old}")
     assert f"[{new}] " in dynamic
 
 

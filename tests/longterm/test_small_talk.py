@@ -145,9 +145,18 @@ def test_symbols_alone_are_noise(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["[a4 paper] is out, buy two packs", "[a1] Smith 2020 shows that bees sleep", "see\n[t1 tent] two persons, green"],
+)
+def test_brackets_with_a_letter_and_a_number_are_the_users_own(text: str) -> None:
+    assert own_words(text) == text
+    assert small_talk_kind(text) is None
+
+
+@pytest.mark.parametrize(
     "lines",
     [
-        "[a57 2026-05-07 · said by Ines] Lives in Porto\n[t12] I moved\n> t3 · user · 2026-05-07 10:00: x",
+        "[a57 2026-05-07 · said by Ines] Lives in Porto\n[t12 assistant] Noted\n> t3 · user · 2026-05-07 10:00: x",
         "- [a57 · 2026-05-07] Lives in Porto\n- [t12] I moved\n> t3 · user · 2026-05-07 10:00: x",  # earlier versions
     ],
 )

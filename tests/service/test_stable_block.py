@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.testing import FixedClock
 
 QUESTION = "When does the night boat sail?"
 
 
 @pytest.fixture
-async def memory(home: Path) -> AsyncIterator[Memory]:
-    async with open_memory(home=home, embedder="none", llm="none") as opened:
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+async def memory(home: Path, clock: FixedClock) -> AsyncIterator[Memory]:
+    async with open_memory(home=home, embedder="none", llm="none", now=clock) as opened:
         yield opened
 
 
@@ -34,6 +41,19 @@ async def test_a_session_gets_the_stable_block_once(memory: Memory) -> None:
     assert "Always answer in French" not in again.dynamic
     assert again.tokens < first.tokens
     assert (await memory.recall_answer(QUESTION, session="another")).stable == first.stable
+
+
+async def test_what_is_about_the_question_comes_again_although_the_session_has_it(memory: Memory) -> None:
+    await memory.remember("The dentist is Dr Kohl", typed=True)
+    assert "Dr Kohl" in (await memory.recall_answer("Who is the dentist?", session="s")).stable
+    assert "Dr Kohl" in (await memory.recall_answer("Who is the dentist?", session="s")).dynamic
+
+
+async def test_after_an_hour_the_stable_block_comes_again(memory: Memory, clock: FixedClock) -> None:
+    await about_the_user(memory)
+    await memory.recall_answer(QUESTION, session="s")
+    clock.moment += timedelta(hours=1)
+    assert (await memory.recall_answer(QUESTION, session="s")).stable
 
 
 async def test_a_changed_stable_block_comes_again(memory: Memory) -> None:

@@ -40,8 +40,8 @@ from mcp_memory.longterm.recall.dynamic import (
     searched,
     top_by_confidence,
 )
-from mcp_memory.longterm.recall.layout import BEFORE_THAT, FORMER, fit
-from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, statement_line
+from mcp_memory.longterm.recall.layout import FORMER, fit
+from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.search.coverage import is_echo
 from mcp_memory.longterm.search.known import judge_question
 from mcp_memory.longterm.search.pages import current
@@ -68,7 +68,8 @@ def bundle(
 ) -> Bundle:  # fmt: skip
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too.
 
-    A stable block that the reader has according to `has_stable` is left out, and the dynamic one gets its tokens.
+    A stable block that the reader has according to `has_stable` is left out, and the dynamic one gets its tokens; what
+    is about the question comes again there.
     """
     stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
@@ -77,7 +78,7 @@ def bundle(
     context = context_of(desk, session)
     judgement = judge_question(desk, question)
     if question.strip() or context:
-        lines = dynamic_lines(desk, question, context, known=stable, judgement=judgement)
+        lines = dynamic_lines(desk, question, context, known=shown, judgement=judgement)
         dynamic, left_out = fit(lines, counter, left)
     else:
         dynamic, _ = fit(top_by_confidence(desk, known=stable), counter, left)

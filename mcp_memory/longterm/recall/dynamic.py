@@ -173,14 +173,17 @@ def _found(
         said = [hit.id for hit in unheld(desk, [hit for hit in hits if hit.id not in there])]
         if judged.known != "unlikely":
             found.turns.update(dict.fromkeys(id for id in said if id in judged.rows))
-            found.sure.update(judged.close, said[:_FIRST] if judged.known == "likely" else ())
+            found.sure.update(judged.close)
+        stated = list(_current(desk, searched(desk, "atom", text, JUDGED)))
+        found.sure.update(id for id, hit in stated if hit.id in judged.close)
         if text is question:
             found.unsure.update(dict.fromkeys(id for id in said if id not in found.turns))
+            if judged.known == "likely":
+                found.sure.update(said[:_FIRST], (id for id, _ in stated[:_FIRST]))
         rows = {id: judged.rows.get(id, 0.0) for id in said}
-        for id, hit in _current(desk, searched(desk, "atom", text, JUDGED)):
+        for id, hit in stated:
             if text is question or hit.id in judged.close:
                 found.atoms.setdefault(id, hit)
-                found.sure.update([id] if hit.id in judged.close else ())
                 rows[id] = max(rows.get(id, 0.0), judged.rows.get(hit.id, 0.0))
         found.chances.update((id, max(found.chance(id), chance)) for id, chance in rows.items())
     return found
@@ -261,7 +264,8 @@ def _lines(
         [turn for turn in unsure if turn.id not in told], words=words, widths=reach.unsure_widths, group=reach.unsure,
         notes=notes, newer=replaced, repeated=repeated,
     )  # fmt: skip
-    yield from _alternately((line for line in stated.values() if line.id not in told), rest)
+    unlikely = (replace(line, group=reach.unsure) for line in stated.values() if line.id not in told)
+    yield from _alternately(unlikely, rest)
 
 
 def _each_once(lines: Iterable[RecallLine], *, apart: Collection[str]) -> Iterator[RecallLine]:
@@ -340,7 +344,7 @@ def last_conversation(desk: SearchContext, there: Collection[str]) -> list[Recal
         said = desk.store.last_turns(desk.space, one.session, limit=_ENDING, roles=("user", "assistant"))
         said = unheld(desk, said)
         if said and not any(turn.id in there for turn in said):
-            head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
+            head = f"The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
             turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
             return [RecallLine(group="end", id=one.session, text=head), *turns]
     return []

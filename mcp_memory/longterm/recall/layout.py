@@ -22,13 +22,13 @@ from itertools import chain
 
 from mcp_memory.core.text import day_in_words
 from mcp_memory.core.token_counts import TokenCounter
-from mcp_memory.longterm.recall.lines import Group, RecallLine
+from mcp_memory.longterm.recall.lines import BEFORE_THAT, Group, RecallLine
 from mcp_memory.longterm.turns import recall_block
 
-__all__ = ["BEFORE_THAT", "FORMER", "fit", "layout"]
+__all__ = ["FORMER", "fit", "layout"]
 
-FORMER, BEFORE_THAT = "  before: ", " ← "
-"""What starts the line of the values that a turn replaced, and what separates them."""
+FORMER = "  before: "
+"""What the line of the values that a turn replaced begins with."""
 
 _HEADINGS: dict[Group, str] = {
     "end": "",
@@ -154,36 +154,39 @@ def _by_exchange(lines: Sequence[RecallLine]) -> dict[Group, list[RecallLine]]:
             contradicted.setdefault(line.beside, []).append(line)
     parts: dict[Group, list[RecallLine]] = {}
     placed: set[str] = set()
+
+    def place(turns: Iterable[RecallLine]) -> Iterator[RecallLine]:
+        """Yield the turns that are not placed yet, each followed by those that it may contradict."""
+        for turn in turns:
+            if turn.id not in placed:
+                placed.add(turn.id)
+                yield turn
+                yield from place(contradicted.get(turn.id, []))
+
     for line in sorted(lines, key=lambda line: _VERBATIM.index(line.group)):
         if line.id in placed:
             continue
-        exchange: list[RecallLine] = []
-
-        def place(turn: RecallLine, exchange: list[RecallLine] = exchange) -> None:
-            if turn.id not in placed:
-                placed.add(turn.id)
-                exchange.append(turn)
-                for other in contradicted.get(turn.id, []):
-                    place(other)
-
-        for turn in _exchange(_newest(line, by_id), current):
-            place(turn)
+        exchange = list(place(_exchange(_newest(line, by_id), current)))
         for turn in exchange:  # grows meanwhile: an outdated turn may have replaced an older one
             for old in outdated.get(turn.id, []):
-                place(old)
                 reply = current.get((old.session, old.position + 1))
-                if reply and reply.source == "assistant":
-                    place(reply)
+                exchange += place([old, reply] if reply and reply.source == "assistant" else [old])
         parts.setdefault(line.group, []).extend(exchange)
     return parts
 
 
 def _former_values(parts: Iterable[Sequence[RecallLine]]) -> dict[str, list[RecallLine]]:
-    """Return the outdated turns that share a line, latest first, by the id of the turn below which the line is."""
+    """Return the outdated turns that share a line, latest first, by the id of the turn below which the line is.
+
+    A turn whose reply is shown has a line of its own: alone, "Noted, 900" would read like the current value.
+    """
+    lines = list(chain.from_iterable(parts))
+    replies = {(line.session, line.position) for line in lines if line.source == "assistant"}
     above: dict[str | None, str] = {}
     former: dict[str, list[RecallLine]] = {}
-    for line in chain.from_iterable(parts):  # a newer turn comes before the older
-        above[line.id] = above[line.newer] if line.former and line.newer in above else line.id
+    for line in lines:  # a newer turn comes before the older
+        is_alone = bool(line.former) and (line.session, line.position + 1) not in replies
+        above[line.id] = above[line.newer] if is_alone and line.newer in above else line.id
         if above[line.id] != line.id:
             former.setdefault(above[line.id], []).append(line)
     return {id: sorted(some, key=_time, reverse=True) for id, some in former.items()}

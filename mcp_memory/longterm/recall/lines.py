@@ -26,8 +26,8 @@ from mcp_memory.store.citations import address, plain
 from mcp_memory.suspicion.flags import flags
 
 __all__ = [
-    "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_rule", "of_scene", "of_stated_rule",
-    "of_turns", "sound", "statement_line",
+    "BEFORE_THAT", "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_rule", "of_scene",
+    "of_stated_rule", "of_turns", "sound", "statement_line",
 ]  # fmt: skip
 
 
@@ -59,11 +59,13 @@ class RecallLine:
     beside: str | None = None
     """The id of a later turn that may contradict this turn; `layout` places both next to each other."""
     former: str = ""
-    """The text for the line below the newer turn, `[t12 · 3 March] we pay 900`; empty if it needs its own."""
+    """The text for the line below the newer turn, `[t12 3 March] we pay 900`; empty if it needs its own."""
 
 
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 _FORMER_CHARS = 120  # a longer turn says more than the value that was replaced
+BEFORE_THAT = " ← "
+"""What separates turns that share a line."""
 _DAYS = 3  # on which a user said the same, that are named
 
 
@@ -174,9 +176,10 @@ def of_turns(
 
 
 def _former(turn: Turn, newer: Turn, also: str, said: str) -> str:
-    """Return a turn as a part of the line below the newer one; empty if it is too long for that."""
+    """Return a turn as a part of the line below the newer one; empty if it is too long, or has what separates parts."""
     day = day_in_words(turn.said_at.date(), after=newer.said_at.date())
-    return f"{_head(turn.id, day, also)} {said}" if len(said) <= _FORMER_CHARS else ""
+    fits = len(said) <= _FORMER_CHARS and BEFORE_THAT.strip() not in said
+    return f"{_head(turn.id, day, also)} {said}" if fits else ""
 
 
 def _also(day: date, others: Collection[date]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import anyio.to_thread
@@ -79,12 +80,12 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
     async def recall_answer(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
         """Return what `recall` finds, within the budget. InvalidInput names a budget that holds some of it.
 
-        A conversation keeps earlier answers, so a question of a session gets the same stable block once.
+        A conversation keeps earlier answers, so a question of a session gets the same stable block once an hour.
         """
-        last = self._parts.stable_blocks.get((self.space, session)) if session and query.strip() else None
 
         def recall(budget: int) -> Bundle:
-            return self._recalled(query, session, budget, has_stable=lambda block: hash(block) == last)
+            named = session if query.strip() else None
+            return self._recalled(query, session, budget, has_stable=partial(self._has_stable, named))
 
         async def recalled(budget: int) -> Bundle:
             found = await anyio.to_thread.run_sync(recall, budget)
@@ -102,8 +103,9 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
             raise InvalidInput(
                 f"budget_tokens={budget_tokens} holds nothing of what was found. Ask again with budget_tokens={enough}."
             )
+        logged = await anyio.to_thread.run_sync(self._logged, "recall", query, session, found)
         self._note_stable(session, found)
-        return await anyio.to_thread.run_sync(self._logged, "recall", query, session, found)
+        return logged
 
     async def expand_answer(
         self, *, node: str | None = None, ref: str | None = None, max_tokens: int = 2000, **view: Any

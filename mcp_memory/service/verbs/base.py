@@ -113,8 +113,8 @@ class Parts:
     now: Callable[[], datetime]
     note: ProcessNote | None
     recall_log: RecallLog
-    stable_blocks: LRU[tuple[str, str], int] = field(default_factory=lambda: LRU(_SESSIONS))
-    """Hash of the stable block that a session got last, by space and session."""
+    stable_blocks: LRU[tuple[str, str], tuple[int, datetime]] = field(default_factory=lambda: LRU(_SESSIONS))
+    """Hash of the stable block that a session got last, and when, by space and session."""
 
     def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
         """Return the moment that a time filter names; None for no filter."""

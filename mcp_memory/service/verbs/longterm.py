@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -36,6 +37,7 @@ Results = TypeVar("Results", TurnResults, MemoryResults)
 MAX_NEIGHBOURS = 10
 MAX_BUDGET = 100_000
 """The largest token budget of a recall."""
+_KEPT = timedelta(hours=1)  # a stable block in the context of a session
 _QUERY_CHARS = 300  # of a query in the log of recalls
 _ROW = re.compile(r"(?:[at]\d{1,18}|r-[0-9a-f]{12,64})(?![\w-])", re.ASCII)
 WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
@@ -347,7 +349,12 @@ class LongtermVerbs(Verbs):
     def _note_stable(self, session: str | None, found: Bundle) -> None:
         """Remember which stable block a session has."""
         if session and found.stable:
-            self._parts.stable_blocks.put((self.space, session), hash(found.stable))
+            self._parts.stable_blocks.put((self.space, session), (hash(found.stable), self._parts.now()))
+
+    def _has_stable(self, session: str | None, block: str) -> bool:
+        """Tell whether a session got this stable block, within the last hour: an older context may have been cut."""
+        last = self._parts.stable_blocks.get((self.space, session)) if session else None
+        return last is not None and last[0] == hash(block) and self._parts.now() - last[1] < _KEPT
 
     @in_thread
     def recall_beyond(
