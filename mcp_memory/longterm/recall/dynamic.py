@@ -246,7 +246,7 @@ def _lines(
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
     stated = {atom: of_atom(atom, speakers.get(atom.id)) for atom in ranked}
-    sure = [line for atom, line in stated.items() if line.id in found.sure or atom.evidence in found.turns]
+    sure = [line for line in stated.values() if line.id in found.sure]
     # The likelier of the next lines of the two comes first. Within each the order of its search stays: it knows more.
     by_chance = list(merge(sure, fresh, key=lambda line: -found.chance(line.id)))
     first, further = by_chance[: reach.before_rules], by_chance[reach.before_rules :]
@@ -254,10 +254,12 @@ def _lines(
     ruled = rules.covered
     yield from first
     yield from (rule for rule in rules.lines if rule.id not in said)
-    yield from (line for line in further if line.id not in ruled)
+    further = [line for line in further if line.id not in ruled]
+    yield from (line for line in further if line.id in found.sure)
     yield from pages
     yield from _facts(desk, question, {*cited(known), *(atom.id for atom in held)})
     yield from (line for line in verbatim if line.id in bearing_out and line.id not in ruled)
+    yield from (line for line in further if line.id not in found.sure)
     yield from outputs
     told = {*ruled, *(line.id for line in by_chance)}
     rest = of_turns(
@@ -283,7 +285,8 @@ def _alternately(*several: Iterable[RecallLine]) -> Iterator[RecallLine]:
 
 
 def _rank(desk: SearchContext, atom: Atom, found: _RecallRows) -> float:
-    similarity = max(found.chance(atom.id), found.atoms[atom.id].cosine or 0.0)
+    best = max(hit.score for hit in found.atoms.values())
+    similarity = found.atoms[atom.id].score / best if best else 0.0
     rank = desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
     return rank * TRUST[atom.source]
 
@@ -310,12 +313,13 @@ def _facts(desk: SearchContext, question: str, shown: set[str]) -> list[RecallLi
 
 
 def _scenes(desk: SearchContext, found: _RecallRows, words: AbstractSet[str]) -> list[RecallLine]:
-    """Return a line for each of the scenes with the likeliest statements, of those that are surely about it."""
+    """Return a line for each of the scenes whose surest statement is at least half as likely as that of the best."""
     chances = {
         scene: max((found.chance(id) for id in scene.atoms if id in found.sure), default=0.0)
         for scene in current(desk.store, desk.space)
     }
-    about = sorted((scene for scene in chances if chances[scene]), key=lambda scene: -chances[scene])
+    least = max(chances.values(), default=0.0) / 2
+    about = sorted((scene for scene in chances if chances[scene] > least), key=lambda scene: -chances[scene])
     return [of_scene(scene, words) for scene in about[:_SCENES]]
 
 
