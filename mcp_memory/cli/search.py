@@ -94,7 +94,7 @@ def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -
 
 
 @click.command()
-@click.argument("query", nargs=-1, required=True)
+@click.argument("query", nargs=-1)
 @click.option("--in", "layer", type=click.Choice(["turns", "memories"]), help="Search only these.")
 @click.option(
     "--since", metavar="TIME", help="From this time on: 2026-10-25, 2026-10-25T08:20, 2026-10, yesterday, last week."
@@ -118,9 +118,9 @@ def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -
 def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     """Search statements, conversations and tool results.
 
-    The search goes by words and by meaning. A filter that only turns have (--session, --role, --neighbours) or only
-    memories (--kind, --scene, --entity, --as-of) narrows the search to them. If the memory is unlikely to know, the
-    answer says so first. Exit code 1 when nothing is found.
+    The search goes by words and by meaning; without a query, turns are listed by time, newest first. A filter that
+    only turns have (--session, --role, --neighbours) or only memories (--kind, --scene, --entity, --as-of) narrows the
+    search to them. If the memory is unlikely to know, the answer says so first. Exit code 1 when nothing is found.
 
     \b
     mcp-memory search "who looks after bookings"
@@ -128,6 +128,7 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     mcp-memory search "ImportError: cannot import name" --role tool
     mcp-memory search knee --since 2026-10-14 --until 2026-10-20 --role user
     mcp-memory search dentist --since "two months ago" --until "last week"
+    mcp-memory search --in turns --since yesterday
     mcp-memory search 牙医 --json
     """
     layer = _layer(layer, filters)

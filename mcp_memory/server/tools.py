@@ -157,7 +157,7 @@ def remember(
 
 
 def conversation_search(
-    query: Annotated[str, Field(description="Words or a question, any language")],
+    query: Annotated[str, Field(description="Words or a question, any language; left out: newest first")] = "",
     session: Annotated[Session, Field(description="This one alone")] = None,
     role: Role | None = None,
     since: Since = None,

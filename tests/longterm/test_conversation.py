@@ -143,9 +143,21 @@ def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
     assert {hit.turn.id for hit in known.turns} == {hit.turn.id for hit in said.hits}
 
 
-async def test_an_empty_query_is_refused(memory: Memory) -> None:
-    with pytest.raises(InvalidInput, match="query is empty"):
-        await memory.conversation_search(" ")
+async def test_without_a_query_turns_are_listed_by_time_newest_first_in_pages(
+    memory: Memory, clock: FixedClock
+) -> None:
+    for day in range(5):
+        await memory.record_turns([user(f"day {day}"), NewTurn(role="assistant", content=f"noted {day}")], session="s")
+        clock.advance(days=1)
+    listed: list[str] = []
+    cursor = None
+    while cursor is not None or not listed:
+        page = await memory.conversation_search(" ", role="user", limit=2, cursor=cursor)
+        listed += [hit.turn.content for hit in page.hits]
+        cursor = page.cursor
+    assert listed == ["day 4", "day 3", "day 2", "day 1", "day 0"]
+    since = await memory.conversation_search(since="2026-11-21", until="2026-11-22", session="s")
+    assert [hit.turn.content for hit in since.hits] == ["noted 2", "day 2", "noted 1", "day 1"]
 
 
 async def test_pages_follow_each_other_without_gaps_or_repeats(memory: Memory) -> None:

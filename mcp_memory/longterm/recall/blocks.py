@@ -34,11 +34,11 @@ from mcp_memory.core.types import Atom, Bundle, Kind, Known, Turn
 from mcp_memory.longterm import persona as l3_page
 from mcp_memory.longterm.recall.dynamic import (
     RecallLimits,
-    asks_to_continue,
     dynamic_lines,
     last_conversation,
     searched,
     top_by_confidence,
+    wants_last_conversation,
 )
 from mcp_memory.longterm.recall.layout import BEFORE_THAT, FORMER, fit
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, statement_line
@@ -334,7 +334,7 @@ def automatic_lines(desk: SearchContext, prompt: str, *, known: str, there: Coll
     Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
     searched for: the reader sees it.
     """
-    if asks_to_continue(prompt):
+    if wants_last_conversation(desk, prompt):
         return iter([] if there else last_conversation(desk, there))
     if small_talk_kind(prompt) is not None:
         return iter(())

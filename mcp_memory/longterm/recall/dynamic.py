@@ -34,7 +34,7 @@ from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
 from mcp_memory.longterm.search.known import JUDGED, Judgement, judge_question, without_echoes
 from mcp_memory.longterm.search.pages import current
-from mcp_memory.longterm.search.query import question_pattern, speaker_intent
+from mcp_memory.longterm.search.query import parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
@@ -45,7 +45,7 @@ from mcp_memory.suspicion.flags import flags, without_orders
 
 __all__ = [
     "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation", "searched",
-    "top_by_confidence",
+    "top_by_confidence", "wants_last_conversation",
 ]  # fmt: skip
 
 _SCENES, _FACTS, _OUTPUTS = 3, 5, 2
@@ -126,7 +126,7 @@ def dynamic_lines(
     rules = rules_for(desk, asked, apart, reach, known) if asked else RulesForPrompt()
     outputs = _outputs(desk, asked, words) if asked and reach.outputs else []
     pages = _scenes(desk, found, words)
-    ending = last_conversation(desk, apart) if asks_to_continue(question) else []
+    ending = last_conversation(desk, apart) if wants_last_conversation(desk, question) else []
     shown = {line.id for line in ending}
     made = _lines(desk, question, found, words, rules, pages, outputs, known=known, there=there, reach=reach)
     if asked and (found.turns or found.unsure) and reach.overview and asks_for_overview(question):
@@ -344,6 +344,11 @@ def last_conversation(desk: SearchContext, there: Collection[str]) -> list[Recal
             turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
             return [RecallLine(group="end", id=one.session, text=head), *turns]
     return []
+
+
+def wants_last_conversation(desk: SearchContext, question: str) -> bool:
+    """Return whether a question asks to continue. One about a time alone does not: its search finds that time."""
+    return asks_to_continue(question) and not parse_query(question, desk.now).time_only
 
 
 _LONGEST = 400  # characters; a longer turn names its own subject

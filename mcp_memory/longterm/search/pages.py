@@ -57,25 +57,28 @@ def search_turns(
     at: datetime,
     rerank: Rerank = as_found,
 ) -> TurnResults:
-    """Return a page of turns that match, best first, each with its neighbours. Raises InvalidInput.
+    """Return a page of turns that match, best first, each with its neighbours. Raises NotFound for an unknown session.
+
+    Without a query the turns that pass the filters are listed, the newest first, without neighbours.
 
     `limit` counts places: a hit that is shown already, as a neighbour of better ones, takes none, so that a page
     has less than twice as many hits. `at` is
     `pages.asked_at` of the cursor.
     """
-    if not query.strip():
-        raise InvalidInput("The query is empty. Say what to look for, in the words you would expect to find.")
     if filters.session is not None and not store.session_turns(space, filters.session, limit=1):
         name = one_line(filters.session, 60)
         raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
-    page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space)
+    listing = not query.strip()
+    page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space, listing=listing)
+    if listing:
+        return _listed_turns(store, space, filters, page, limit)
     wanted = max(FIRST, COMPARED, len(page.shown) + 2 * limit)
     found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=wanted, at=at)
     ranked = rerank(space, query, found, len(page.shown))
     asking = partial(search, space, "turn", query, embed=embed, at=at)
     newer = _changed(store, space, asking, page, limit, found, filters)
     fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
-    judgement = judge(store, space, query, found, embed=embed)
+    judgement = judge(store, space, query, found, embed=embed, at=at)
     some = fresh[: 2 * limit - 1 if neighbours else limit]
     hits = _turn_hits(store, space, some, neighbours, judgement.close, newer)
     many = _filling(hits, limit)
@@ -87,6 +90,19 @@ def search_turns(
         results=_results(store, space, query, filters, page, limit),
         known=judgement.known,
     )
+
+
+def _listed_turns(store: Store, space: str, filters: Filters, page: PageState, limit: int) -> TurnResults:
+    last = next(iter(page.shown), None)
+    listed = store.list_turns(space, filters=page.then(filters, "turn"), after=last, limit=limit + 1)
+    fresh = [_as_listed(turn.id) for turn in listed]
+    return TurnResults(
+        hits=_turn_hits(store, space, fresh[:limit], 0, (), {}), cursor=page.after(fresh, limit), start=page.cursor()
+    )
+
+
+def _as_listed(id: str) -> Ranked:
+    return Ranked(id=id, score=0.0, found_by={"listed": 1.0}, cosine=None)
 
 
 def search_memories(
@@ -114,13 +130,13 @@ def search_memories(
     if listing:
         last = next(iter(page.shown), None)
         listed = store.list_atoms(space, filters=page.then(filters, "atom"), after=last, limit=limit + 1)
-        fresh = [Ranked(id=atom.id, score=0.0, found_by={"listed": 1.0}, cosine=None) for atom in listed]
+        fresh = [_as_listed(atom.id) for atom in listed]
     else:
         wanted = max(FIRST, len(page.shown) + limit + 1)
         found = rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at, page=page)
         atoms = found.atoms
         if of_turns(filters) is not None:
-            judgement = judge(store, space, query, found.turns, found.atoms, embed=embed)
+            judgement = judge(store, space, query, found.turns, found.atoms, embed=embed, at=at)
         ranked = rerank(space, query, found.ordered, len(page.shown))
         asking = partial(search, space, "turn", query, embed=embed, at=at)
         newer = _changed(store, space, asking, page, limit, found.turns, of_turns(filters))

@@ -101,7 +101,7 @@ class LongtermVerbs(Verbs):
     @in_thread
     def conversation_search(
         self,
-        query: str,
+        query: str = "",
         *,
         session: str | None = None,
         role: Role | None = None,
@@ -111,8 +111,9 @@ class LongtermVerbs(Verbs):
         limit: int = 10,
         cursor: str | None = None,
     ) -> TurnResults:
-        """Find turns by words and by meaning, best first.
+        """Find turns by words and by meaning, best first; without a query, list them by time, newest first.
 
+        A question that names a time and nothing else ("what happened on Tuesday?") finds the turns of that time.
         `since` and `until` take dates, times and phrases such as "last week", and include all they name.
         `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50; a hit among
         the neighbours of better ones takes no place of it; a page has less than twice as many hits.
