@@ -38,13 +38,15 @@ async def test_recorded_turns_are_found_again_at_once(memory: Memory) -> None:
     assert (first.turn.content, list(first.found_by)) == ("The blue kettle leaks", ["words", "context", "meaning"])
 
 
-async def test_a_long_session_that_no_model_reads_says_that_distilling_is_worth_it(memory: Memory) -> None:
+async def test_when_no_model_reads_record_turns_counts_the_turns_that_distill_would_read(memory: Memory) -> None:
     many = [user(f"Point {i} of the plan") for i in range(20)]
     short = await memory.record_turns(many[:19], session="plan")
     long = await memory.record_turns(many[19:], session="plan")
     assert short.note is None
-    assert long.note == "20 turns of this session are not distilled. When the user is done, call distill."
-    assert (await memory.record_turns([user("Hello there")], session="other")).note is None
+    assert long.note == "20 turns are not distilled. When the user is done, call distill."
+    other = await memory.record_turns([user("Hello there")], session="other")
+    assert other.note == "21 turns are not distilled. When the user is done, call distill."
+    assert (await memory.distill()).waiting == 21
 
 
 async def test_without_a_session_one_is_given_for_the_life_of_the_memory(memory: Memory) -> None:

@@ -67,7 +67,7 @@ class LongtermVerbs(Verbs):
             emptied=admitted.emptied,
             forgotten=done.forgotten,
             masked=admitted.masked,
-            note=self._undistilled(name) if done.stored and done.stored[-1].position >= WORTH_DISTILLING - 1 else None,
+            note=self._undistilled(),
         )
 
     @in_thread
@@ -87,16 +87,14 @@ class LongtermVerbs(Verbs):
     @in_thread
     def undistilled(self) -> str | None:
         """Return a note for the connected agent, where no model is set: enough turns wait to be worth its questions."""
-        return self._undistilled(None)
+        return self._undistilled()
 
-    def _undistilled(self, session: str | None) -> str | None:
-        if self._parts.model is not None:
-            return None
-        waiting = self._waiting(session)
+    def _undistilled(self) -> str | None:
+        """Count the turns of all sessions, as `distill` does."""
+        waiting = 0 if self._parts.model is not None else self._waiting()
         if waiting < WORTH_DISTILLING:
             return None
-        whose = "earlier conversations" if session is None else "this session"
-        return f"{waiting} turns of {whose} are not distilled. When the user is done, call distill."
+        return f"{waiting} turns are not distilled. When the user is done, call distill."
 
     @in_thread
     def conversation_search(
