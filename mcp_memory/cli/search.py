@@ -197,7 +197,7 @@ def _found(
     cursors: dict[str, str | None],
 ) -> Iterator[str]:
     listed = {
-        "memories": [_statement(hit.atom) for hit in memories],
+        "memories": [_statement(hit.atom, hit.when) for hit in memories],
         "scenes": [page(hit.scene) for hit in scenes],
         "turns": [_passage(run) for run in passages(turns)],
         "tool results": [_result(hit) for hit in results],
@@ -331,9 +331,9 @@ def _quote(one: Quoted) -> str:
     return _row_of(f"{one.turn_id}  {_spoken(one.turn)}", f"“{one.quote}”\n{stands}")
 
 
-def _statement(atom: Atom) -> str:
+def _statement(atom: Atom, when: str | None = None) -> str:
     until = f" to {day(atom.valid_to)}" if atom.valid_to else ""
-    return _row_of(f"{atom.id}  {day(atom.valid_from)}{until}  {atom.kind}", atom.text)
+    return _row_of(f"{atom.id}  {when or day(atom.valid_from)}{until}  {atom.kind}", atom.text)
 
 
 def _mention(one: Mention) -> str:

@@ -226,6 +226,7 @@ class _Excerpts:
             atom=replace(hit.atom, text=self._cut(hit.atom.id, hit.atom.text, width)[0]),
             found=self._why(hit.atom.id, hit, hit.atom.text),
             cites=list(dict.fromkeys(address(one.ref, one.lines) for one in hit.cites))[:_CITES],
+            when=hit.when,
         )
 
     def result(self, hit: ResultHit, width: int) -> ShownResult:

@@ -47,6 +47,7 @@ from mcp_memory.longterm.search.known import judge_question
 from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
+from mcp_memory.longterm.validity import time_note, validity
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.citations import cited, tidy, without
 from mcp_memory.store.values import Filters, Layer
@@ -134,7 +135,7 @@ def context_of(desk: SearchContext, session: str | None) -> list[Turn]:
 def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
     """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
     store, space = desk.store, desk.space
-    who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
+    who = _head("User: ", l3_page.identity(store, space, desk.now), "; ", counter, IDENTITY_TOKENS)
     standing = [atom for atom in _users(desk, "instruction") if atom.priority < 0]
     rules = sorted(standing, key=lambda one: one.valid_from, reverse=True)
     traits = [one for one in _users(desk, "persona") if one.priority >= _CRITICAL and not _only_names(one, who)]
@@ -167,9 +168,10 @@ def _is_heading(line: str) -> bool:
 
 
 def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
-    """Return statements of the user of a kind."""
+    """Return statements of the user of a kind that hold now; plans whose day has passed are on the page."""
     listed = desk.store.list_atoms(desk.space, filters=Filters(kind=kind, unheld=True), limit=50)
-    return [atom for atom in listed if atom.source == "user"]
+    current = [atom for atom in listed if validity(atom, desk.now) == "current" and not time_note(atom, desk.now)]
+    return [atom for atom in current if atom.source == "user"]
 
 
 def _only_names(atom: Atom, who: str) -> bool:
@@ -179,7 +181,7 @@ def _only_names(atom: Atom, who: str) -> bool:
 
 def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
     """Return the lines of the page without those of which all rests on atoms that are shown already."""
-    page = l3_page.body(desk.store, desk.space)
+    page = l3_page.body(desk.store, desk.space, at=desk.now)
     if page == l3_page.EMPTY:
         return []
     page = without(page, set(cited(page)) - _stated_by_the_user(desk, cited(page)))

@@ -29,6 +29,7 @@ from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns
+from mcp_memory.longterm.validity import current_facts, is_past, time_note
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Posting, Vectors
 
@@ -127,10 +128,12 @@ def search_memories(
     listing = not query.strip()
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
     note, atoms, judgement, newer = None, list[Ranked](), None, dict[str, Turn]()
+    past = set[str]()
     if listing:
         last = next(iter(page.shown), None)
         listed = store.list_atoms(space, filters=page.then(filters, "atom"), after=last, limit=limit + 1)
         fresh = [_as_listed(atom.id) for atom in listed]
+        past = {atom.id for atom in listed if is_past(atom, filters.as_of or at)}
     else:
         wanted = max(FIRST, len(page.shown) + limit + 1)
         found = rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at, page=page)
@@ -143,8 +146,10 @@ def search_memories(
         fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
         note = ranked.note
     return MemoryResults(
-        atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"]),
-        facts=_facts(store, space, query, filters) if page.first else [],
+        atoms=_atom_hits(
+            store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a" and hit.id not in past], filters.as_of or at
+        ),
+        facts=_facts(store, space, query, filters, at) if page.first else [],
         scenes=matching(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
         turns=_turn_hits(
             store,
@@ -196,7 +201,11 @@ def rows_for(
         held = page.then(passing, layer) if page else passing
         return search(space, layer, query, embed=embed, filters=held, limit=limit, at=at)
 
-    hits = ranked("atom", filters, MAX_SHOWN)
+    # Ended ones too, without those that are past: a later value may end a statement on a day to come.
+    hits = ranked("atom", replace(filters, ended=True), MAX_SHOWN)
+    found = store.atoms(space, [hit.id for hit in hits])
+    past = {atom.id for atom in found if is_past(atom, filters.as_of or at)}
+    hits = [hit for hit in hits if hit.id not in past]
     atoms = [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
     passing = of_turns(filters)
     turns = ranked("turn", passing, max(limit, COMPARED)) if passing else []
@@ -230,13 +239,14 @@ def _results(store: Store, space: str, query: str, filters: Filters, page: PageS
     return results(store, space, query, filters=passing, limit=min(limit, SHOWN))
 
 
-def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]:
+def _facts(store: Store, space: str, query: str, filters: Filters, at: datetime) -> list[Fact]:
     """Return the facts of the entity or scene asked for, or those whose entity the query names."""
     words = set(query_terms(query))
     filtered = filters.entity is not None or filters.scene is not None
     if not filtered and not words:
         return []
-    facts = store.facts(space, filters=replace(filters, unheld=True), limit=500)
+    facts = store.facts(space, filters=replace(filters, unheld=True, ended=True), limit=500)
+    facts = current_facts(store, space, facts, filters.as_of or at)
     if not filtered:
         known = store.names(space, {fact.entity for fact in facts})
         names = {fold(entity): " ".join(names) for entity, names in known.items()}
@@ -312,7 +322,7 @@ def _filling(hits: Sequence[TurnHit], limit: int) -> int:
     return len(hits)
 
 
-def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit]:
+def _atom_hits(store: Store, space: str, hits: Sequence[Ranked], at: datetime) -> list[AtomHit]:
     found = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
     cites = store.citations(space, list(found))
     return [
@@ -321,6 +331,7 @@ def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit
             score=round(hit.score, 5),
             found_by=dict(hit.found_by),
             cites=tuple(cites.get(hit.id, ())),
+            when=time_note(found[hit.id], at) or None,
         )
         for hit in hits
         if hit.id in found

@@ -196,6 +196,7 @@ class LongtermVerbs(Verbs):
         value: str | None = None,
         supersedes: Sequence[str] = (),
         valid_from: str | None = None,
+        valid_until: str | None = None,
         cites: Sequence[str] = (),
         source: Source = "user",
         session: str | None = None,
@@ -208,6 +209,9 @@ class LongtermVerbs(Verbs):
         say just that and nothing else, it states no fact and supersedes nothing. `note` tells of each. `typed`: the
         user typed the statement itself.
 
+        It holds from `valid_from`, else from now, until the end of `valid_until`, else of a day that its text names
+        for certain ("until 10 November"). After that it is past, as one that was replaced: only `as_of` finds it.
+
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.
 
@@ -219,6 +223,7 @@ class LongtermVerbs(Verbs):
         from mcp_memory.longterm.merging import similar
         from mcp_memory.longterm.opened import statements_of
         from mcp_memory.longterm.statements import explicit_atom
+        from mcp_memory.longterm.validity import with_end
         from mcp_memory.longterm.verification.trust import checked_claim
 
         parts = self._parts
@@ -241,6 +246,7 @@ class LongtermVerbs(Verbs):
             value=value,
             supersedes=supersedes,
             valid_from=parts.moment(valid_from, "valid_from") or now,
+            valid_to=parts.moment(valid_until, "valid_until", end=True),
             cites=cites,
             source=source,
         )
@@ -248,16 +254,20 @@ class LongtermVerbs(Verbs):
             about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=about)
         asking = parts.asking()
-        given = atom.text
+        given, end = atom.text, atom.valid_to
         atom, note = checked_claim(
             parts.store, self.space, atom, embed=asking.vectors, typed=typed, dated=valid_from is not None
         )
+        in_their_words = atom.text != given
+        if end is not None and end > now:  # the store keeps an end once it has come; until then the text has it
+            kept = None if atom.valid_to == end else atom.valid_to
+            atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=kept)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
         if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
             parts.store.review(self.space, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=()))
-        if atom.text != given:
+        if in_their_words:
             self._keep_out(given)
         self._changed()
         near = similar(
