@@ -26,6 +26,7 @@ Validity = Literal["past", "current", "ahead"]
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/validity.txt")
 _EAST_ASIAN = re.compile(r"(\d{1,2}([月월]) ?\d{1,2}[日号號일]) ((?:19|20|21)\d\d)")
 _ONE_OF_SEVERAL = re.compile(r"\d\W*(?:(?:or|and|oder|und|ou|et|o|y|e|и|или)\W+)?$")  # "12 or" before "13 November"
+_CLOCKS_DIFFER = timedelta(minutes=1)  # of two machines; a search's moment is in whole seconds
 _FULL_DATE = re.compile(r"(?<!\d)(?:19|20|21)\d\d(?!\d)")
 
 
@@ -38,7 +39,7 @@ def validity(atom: Atom, at: datetime) -> Validity:
     end = end_of(atom)
     if end is not None and (end <= at or end <= atom.valid_from):  # the latter was never true
         return "past"
-    return "ahead" if atom.valid_from > at else "current"
+    return "ahead" if atom.valid_from > at + _CLOCKS_DIFFER else "current"
 
 
 def is_past(atom: Atom, at: datetime) -> bool:

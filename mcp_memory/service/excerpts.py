@@ -100,6 +100,7 @@ def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
             note=_with_rest(results.note, 0, [], len(results.results) - lines),
             results=[cut.result(hit, width) for hit in results.results[:lines]],
             known=results.known,
+            listed=None if asking.query.strip() else True,
         )
 
     return _fitted(draft, len(results.hits), asking)

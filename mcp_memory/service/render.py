@@ -187,7 +187,7 @@ def _shown_turns(answer: ShownTurns) -> str:
             "Nothing that was recorded matches. With filters, try fewer; without, it is not known here.", answer.note
         )
     hits = sum(turn.found is not None for passage in answer.passages for turn in passage.turns)
-    order = "newest" if answer.known is None else "best"  # without a query nothing is judged
+    order = "newest" if answer.listed else "best"
     head = f"{_count(hits, 'turn')}, {order} first.{_KNOWN[answer.known]} {DATA_NOTE}"
     blocks = [head, *_passages(answer.passages), *_results(answer.results)]
     blocks += [*_whole(answer.passages), *_more(answer)]

@@ -71,7 +71,7 @@ async def told(memory: Memory, text: str, **given: Any) -> str:
     return (await memory.remember(text, typed=True, **given)).atom.id
 
 
-async def known(memory: Memory, query: str = "", **filters: str) -> list[str]:
+async def known(memory: Memory, query: str = "", **filters: Any) -> list[str]:
     return [hit.atom.id for hit in (await memory.memory_search(query, **filters)).atoms]
 
 
@@ -90,7 +90,7 @@ async def everything(memory: Memory, query: str) -> str:
     ],
 )
 async def test_after_its_last_day_a_statement_is_past_and_as_of_finds_it(
-    memory: Memory, clock: FixedClock, text: str, given: dict[str, str]
+    memory: Memory, clock: FixedClock, text: str, given: dict[str, Any]
 ) -> None:
     id = await told(memory, text, **given)
     clock.moment = datetime(2026, 12, 10, 20).astimezone()
