@@ -120,7 +120,7 @@ def identity(store: Store, space: str, at: datetime) -> list[str]:
     as `name: Maya`.
     """
     known = store.facts(space, filters=Filters(entity="user", unheld=True, ended=True), limit=_READ)
-    about = current_facts(store, space, known, at)  # also what a later value will end, on a day to come
+    about = current_facts(store, space, known, at)  # includes values that end in the future
     # Without facts about others that also mention the user, and facts about the user from others.
     facts = [fact for fact in about if fold(fact.entity) == "user" and fact.source == "user"]
     rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}

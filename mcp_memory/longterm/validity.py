@@ -1,8 +1,8 @@
-"""Where a statement stands at a moment: past, current or yet to begin, and whether the day of its plan has passed.
+"""Decides whether a statement is past, current or begins later, and whether the day of a plan has passed.
 
-The end of a statement that is still open is in its own words ("until 10 November", or `[until 2026-11-10]`, which
-`remember` adds for `valid_until`): the store keeps an end only once it has come. So an end needs no column, and every
-export and rebuild keeps it. Only sure dates count: an end names its year, or `with_dates` can add it.
+A future end is part of the statement's text: "until 10 November", or `[until 2026-11-10]`, which `remember` adds for
+`valid_until`. `valid_to` IS NULL means "current" in the indexes of the store, so a future end cannot be stored there;
+in the text, exports and rebuilds keep it. Only certain dates count: the year is written, or `with_dates` can add it.
 """
 
 from __future__ import annotations

@@ -101,8 +101,10 @@ def is_shown_in(atom: Atom, text: str) -> bool:
 
 
 def of_atom(atom: Atom, at: datetime, speaker: str | None = None) -> RecallLine:
-    """Return a line for an atom as it stands at a moment: of a plan whose day has passed and of what has yet to begin
-    its head says so. The head does not repeat a date or a speaker that the statement names.
+    """Return a line for an atom, read at a moment.
+
+    Its head marks plans whose day has passed and statements that begin later (`time_note`). It does not repeat a date
+    or a speaker that the statement names.
     """
     statement = statement_line(atom)
     when = time_note(atom, at)

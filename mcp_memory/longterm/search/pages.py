@@ -201,7 +201,7 @@ def rows_for(
         held = page.then(passing, layer) if page else passing
         return search(space, layer, query, embed=embed, filters=held, limit=limit, at=at)
 
-    # Ended ones too, without those that are past: a later value may end a statement on a day to come.
+    # A statement may end in the future, when a later value begins: it is current until then.
     hits = ranked("atom", replace(filters, ended=True), MAX_SHOWN)
     found = store.atoms(space, [hit.id for hit in hits])
     past = {atom.id for atom in found if is_past(atom, filters.as_of or at)}

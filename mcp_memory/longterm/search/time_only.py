@@ -42,7 +42,7 @@ def is_time_only(question: str, times: Sequence[Span]) -> bool:
 
 
 def asked_period(times: Sequence[Span]) -> tuple[datetime, datetime]:
-    """Return the first moment of the times and the first one after them; several times make one period."""
+    """Return the start and the end (exclusive) of the period that spans all times."""
     return min(span.start - span.slack for span in times), max(span.end + span.slack for span in times)
 
 
