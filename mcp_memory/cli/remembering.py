@@ -17,6 +17,7 @@ from mcp_memory.core.types import Kind
 @click.option("--kind", type=click.Choice(get_args(Kind)), help="[default: that of the corrected one, else persona]")
 @click.option("--entity", metavar="NAME", help="The person or thing that it is about.")
 @click.option("--valid-from", metavar="DATE", help="The date from which it holds.  [default: now]")
+@click.option("--valid-until", metavar="DATE", help="The last day on which it holds; after it the statement is past.")
 @as_json
 @place
 def remember(words: tuple[str, ...], supersedes: tuple[str, ...], **given: Any) -> None:

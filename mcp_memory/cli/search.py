@@ -94,7 +94,7 @@ def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -
 
 
 @click.command()
-@click.argument("query", nargs=-1, required=True)
+@click.argument("query", nargs=-1)
 @click.option("--in", "layer", type=click.Choice(["turns", "memories"]), help="Search only these.")
 @click.option(
     "--since", metavar="TIME", help="From this time on: 2026-10-25, 2026-10-25T08:20, 2026-10, yesterday, last week."
@@ -118,9 +118,9 @@ def recall(question: tuple[str, ...], budget_tokens: int, session: str | None) -
 def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     """Search statements, conversations and tool results.
 
-    The search goes by words and by meaning. A filter that only turns have (--session, --role, --neighbours) or only
-    memories (--kind, --scene, --entity, --as-of) narrows the search to them. If the memory is unlikely to know, the
-    answer says so first. Exit code 1 when nothing is found.
+    The search goes by words and by meaning; without a query, turns are listed by time, newest first. A filter that
+    only turns have (--session, --role, --neighbours) or only memories (--kind, --scene, --entity, --as-of) narrows the
+    search to them. If the memory is unlikely to know, the answer says so first. Exit code 1 when nothing is found.
 
     \b
     mcp-memory search "who looks after bookings"
@@ -128,6 +128,7 @@ def search(query: tuple[str, ...], layer: str | None, **filters: Any) -> None:
     mcp-memory search "ImportError: cannot import name" --role tool
     mcp-memory search knee --since 2026-10-14 --until 2026-10-20 --role user
     mcp-memory search dentist --since "two months ago" --until "last week"
+    mcp-memory search --in turns --since yesterday
     mcp-memory search 牙医 --json
     """
     layer = _layer(layer, filters)
@@ -196,7 +197,7 @@ def _found(
     cursors: dict[str, str | None],
 ) -> Iterator[str]:
     listed = {
-        "memories": [_statement(hit.atom) for hit in memories],
+        "memories": [_statement(hit.atom, hit.when) for hit in memories],
         "scenes": [page(hit.scene) for hit in scenes],
         "turns": [_passage(run) for run in passages(turns)],
         "tool results": [_result(hit) for hit in results],
@@ -330,9 +331,9 @@ def _quote(one: Quoted) -> str:
     return _row_of(f"{one.turn_id}  {_spoken(one.turn)}", f"“{one.quote}”\n{stands}")
 
 
-def _statement(atom: Atom) -> str:
+def _statement(atom: Atom, when: str | None = None) -> str:
     until = f" to {day(atom.valid_to)}" if atom.valid_to else ""
-    return _row_of(f"{atom.id}  {day(atom.valid_from)}{until}  {atom.kind}", atom.text)
+    return _row_of(f"{atom.id}  {when or day(atom.valid_from)}{until}  {atom.kind}", atom.text)
 
 
 def _mention(one: Mention) -> str:

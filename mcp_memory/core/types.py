@@ -503,6 +503,8 @@ class AtomHit:
     found_by: Signals
     cites: tuple[Citation, ...] = ()
     """The tool results that it, or a turn that it rests on, names."""
+    when: str | None = None
+    """`from 1 March 2027` before it begins, `was planned for 31 October 2026` after the day of a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -599,6 +601,8 @@ class ShownTurns:
     results: list[ShownResult] = field(default_factory=list[ShownResult])
     """Lines of offloaded tool results that match, on the first page."""
     known: Known | None = None
+    listed: bool | None = None
+    """True without a query: the newest first instead of the best."""
     """Whether the memory knows about it, as far as the turns found tell."""
 
 
@@ -608,6 +612,8 @@ class ShownAtom:
     found: Found
     cites: list[str] = field(default_factory=list[str])
     """The tool results that it rests on, as far as they were named: `r-9f2c1a7b3d4e:120-134`."""
+    when: str | None = None
+    """As in AtomHit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

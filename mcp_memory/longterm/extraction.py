@@ -118,7 +118,7 @@ def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
         hits = desk.search(
             desk.space, "atom", sentence, embed=desk.of_query, filters=current, limit=_HELD_FOR_ONE, at=desk.now
         )
-        judged = judge(desk.store, desk.space, sentence, (), hits, embed=desk.of_query)
+        judged = judge(desk.store, desk.space, sentence, (), hits, embed=desk.of_query, at=desk.now)
         for id, chance in judged.rows.items():
             chances[id] = max(chances.get(id, 0.0), chance)
     return sorted(nlargest(_HELD, chances, key=lambda id: (chances[id], _number(id))), key=_number)

@@ -34,6 +34,7 @@ from mcp_memory.longterm.scenes import (
 )
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.validity import current_facts, is_past, time_note, without_past
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages, speakers_of
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
@@ -68,9 +69,9 @@ _HEADINGS: tuple[tuple[Kind, str], ...] = (
 )
 
 
-def whole(store: Store, space: str) -> str:
-    """Return the page as it stands, with the scenes under it."""
-    return "\n".join(part for part in (body(store, space), navigation(readable_scenes(store, space))) if part)
+def whole(store: Store, space: str, *, at: datetime | None = None) -> str:
+    """Return the page as it stands, with the scenes under it; see `body`."""
+    return "\n".join(part for part in (body(store, space, at=at), navigation(readable_scenes(store, space))) if part)
 
 
 def due(store: Store, space: str) -> str | None:
@@ -80,16 +81,23 @@ def due(store: Store, space: str) -> str | None:
     return whole(store, space)
 
 
-def body(store: Store, space: str) -> str:
-    """Return the page as it stands, without the scenes."""
+def body(store: Store, space: str, *, at: datetime | None = None) -> str:
+    """Return the page as it stands, without the scenes.
+
+    For a reader `at` a moment: without statements that are past then, and with notes on plans whose day has passed and
+    on what has yet to begin. Without a moment: as its file holds it, whatever the day.
+    """
     held = store.persona(space)
     if held is None or not held.by_model:
-        return listed_page(store, space)
+        return listed_page(store, space, at=at)
     written = without_forgotten(store, space, held)
     closed = ended_since(store, space, written)
-    text = without(written.text, {old.id for old, _ in closed})
+    ended = {old.id for old, _ in closed}
+    if at is not None:
+        ended |= {atom.id for atom in store.atoms(space, cited(written.text)) if is_past(atom, at)}
+    text = without(written.text, ended)
     if not lines_of(text):
-        return listed_page(store, space)
+        return listed_page(store, space, at=at)
     since = _since(closed, _told_since(store, space))
     return _shortened(text, MAX_CHARS - len(since) - 1) + "\n" + since if since else text
 
@@ -107,11 +115,12 @@ def navigation(scenes: Sequence[Scene]) -> str:
     return f"## {_SCENES}\n\n{how}\n\n" + "\n".join(lines) + "\n"
 
 
-def identity(store: Store, space: str) -> list[str]:
-    """Return the facts that identify the user, most telling first: the user's statements about themselves, as `name:
-    Maya`.
+def identity(store: Store, space: str, at: datetime) -> list[str]:
+    """Return the facts that identify the user at a moment, most telling first: the user's statements about themselves,
+    as `name: Maya`.
     """
-    about = store.facts(space, filters=Filters(entity="user", unheld=True), limit=_READ)
+    known = store.facts(space, filters=Filters(entity="user", unheld=True, ended=True), limit=_READ)
+    about = current_facts(store, space, known, at)  # includes values that end in the future
     # Without facts about others that also mention the user, and facts about the user from others.
     facts = [fact for fact in about if fold(fact.entity) == "user" and fact.source == "user"]
     rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
@@ -258,12 +267,12 @@ def _said(atom: Atom, limit: int) -> str:
 # --- without a model --------------------------------------------------------------------------------
 
 
-def listed_page(store: Store, space: str) -> str:
+def listed_page(store: Store, space: str, *, at: datetime | None = None) -> str:
     """Return the explicit statements, by kind, each line with its atom and each section with its overflow."""
-    told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind) for kind, _ in _HEADINGS}
+    told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind, at) for kind, _ in _HEADINGS}
     if not any(told.values()):
         return EMPTY
-    lines: dict[Kind, list[str]] = {kind: [_line(kind, atom) for atom in atoms] for kind, atoms in told.items()}
+    lines: dict[Kind, list[str]] = {kind: [_line(kind, atom, at) for atom in atoms] for kind, atoms in told.items()}
     most = MAX_CHARS // min(len(line) + 1 for held in lines.values() for line in held)  # more never fit
     shown: dict[Kind, int] = {kind: min(len(held), most) for kind, held in lines.items()}
     while len(page := _compose(lines, shown)) > MAX_CHARS:
@@ -273,8 +282,10 @@ def listed_page(store: Store, space: str) -> str:
     return page
 
 
-def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
+def _current(store: Store, space: str, kind: Kind, at: datetime | None) -> list[Atom]:
     listed = store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=_READ)
+    if at is not None:
+        listed = without_past(listed, at)
     atoms = [atom for atom in listed if atom.confidence >= SAID and fit_for_pages(atom) and _is_of_the_user(atom)]
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 
@@ -289,8 +300,9 @@ def _compose(lines: Mapping[Kind, Sequence[str]], shown: Mapping[Kind, int]) -> 
     return "\n\n".join(parts) + "\n"
 
 
-def _line(kind: Kind, atom: Atom) -> str:
-    when = f"{atom.valid_from:%Y-%m-%d}: " if kind == "episodic" else ""
+def _line(kind: Kind, atom: Atom, at: datetime | None) -> str:
+    note = time_note(atom, at) if at is not None else ""
+    when = f"{note}: " if note else f"{atom.valid_from:%Y-%m-%d}: " if kind == "episodic" else ""
     return f"- {when}{_said(atom, _LINE)} ({atom.id})"
 
 

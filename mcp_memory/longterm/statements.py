@@ -246,6 +246,7 @@ def explicit_atom(
     value: str | None,
     supersedes: Sequence[str],
     valid_from: datetime,
+    valid_to: datetime | None = None,
     cites: Sequence[str] = (),
     source: Source = "user",
 ) -> NewAtom:
@@ -267,6 +268,10 @@ def explicit_atom(
         )
     if not all(map(well_formed, (words, *given.values()))):
         raise InvalidInput("The text has a lone surrogate, which is not text. Nothing was stored.")
+    if valid_to is not None and valid_to <= valid_from:
+        raise InvalidInput(
+            "valid_until is before valid_from. Give the last day on which it is true; nothing was stored."
+        )
     fact = {given["relation"]: given["value"]} if given else {}
     if any(map(states_secret, (words, *given.values()))) or mask_values(fact) != fact:
         raise InvalidInput(
@@ -281,6 +286,7 @@ def explicit_atom(
         confidence=1.0,
         session=session,
         valid_from=valid_from,
+        valid_to=valid_to,
         entity=given.get("entity"),
         relation=name,
         value=given.get("value"),

@@ -114,7 +114,7 @@ Since = Annotated[str | None, Field(description='2026-05-07 or "last week"')]
 Until = str | None
 Session = str | None
 Detailed = Annotated[Detail, Field(description="detailed: whole turns, why found")]
-Budget = Annotated[int | None, Field(ge=MIN_BUDGET, le=100_000, description="Left out, 2000; detailed 6000")]
+Budget = Annotated[int | None, Field(ge=MIN_BUDGET, le=100_000, description="Default 2000; detailed 6000")]
 
 
 # --- long-term --------------------------------------------------------------------------------------
@@ -142,8 +142,9 @@ def remember(
     entity: Annotated[str | None, Field(description="Fact in their words: Anna / lives in / Porto")] = None,
     relation: str | None = None,
     value: str | None = None,
-    supersedes: Annotated[Ids, Field(description="Atoms it makes outdated")] = [],  # noqa: B006
-    valid_from: Annotated[str | None, Field(description="Date; left out, now")] = None,
+    supersedes: Annotated[Ids, Field(description="Atoms it outdates")] = [],  # noqa: B006
+    valid_from: Annotated[str | None, Field(description="Default now")] = None,
+    valid_until: Annotated[str | None, Field(description="Last day")] = None,
     cites: Annotated[Ids, Field(description="Refs, nodes it rests on")] = [],  # noqa: B006
     source: Annotated[Voice, Field(description="Who says so")] = "user",
 ) -> Remembered:
@@ -157,18 +158,18 @@ def remember(
 
 
 def conversation_search(
-    query: Annotated[str, Field(description="Words or a question, any language")],
+    query: Annotated[str, Field(description="Any language; left out: newest first")] = "",
     session: Annotated[Session, Field(description="This one alone")] = None,
     role: Role | None = None,
     since: Since = None,
     until: Until = None,
-    neighbours: Annotated[int, Field(ge=0, le=10, description="Turns to show around each")] = 1,
+    neighbours: Annotated[int, Field(ge=0, le=10, description="Turns around each")] = 1,
     limit: Limit = 10,
     cursor: Cursor = None,
     detail: Detailed = "concise",
     budget_tokens: Budget = None,
 ) -> ShownTurns:
-    """Find what was said in past conversations, verbatim, by words and by meaning, and lines of offloaded results.
+    """Find what was said in past conversations, verbatim, by words and meaning, and lines of offloaded results.
 
     Use it for what recall did not bring, and before you say you do not know. For what is true now,
     use memory_search.
@@ -179,7 +180,7 @@ def conversation_search(
 def memory_search(
     query: Annotated[str, Field(description="Left out: list by the filters")] = "",
     kind: Kind | None = None,
-    scene: Annotated[str | None, Field(description="Slug of a scene")] = None,
+    scene: Annotated[str | None, Field(description="Its slug")] = None,
     entity: Annotated[str | None, Field(description="Person, project or thing")] = None,
     since: Since = None,
     until: Until = None,

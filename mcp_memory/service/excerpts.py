@@ -100,6 +100,7 @@ def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
             note=_with_rest(results.note, 0, [], len(results.results) - lines),
             results=[cut.result(hit, width) for hit in results.results[:lines]],
             known=results.known,
+            listed=None if asking.query.strip() else True,
         )
 
     return _fitted(draft, len(results.hits), asking)
@@ -226,6 +227,7 @@ class _Excerpts:
             atom=replace(hit.atom, text=self._cut(hit.atom.id, hit.atom.text, width)[0]),
             found=self._why(hit.atom.id, hit, hit.atom.text),
             cites=list(dict.fromkeys(address(one.ref, one.lines) for one in hit.cites))[:_CITES],
+            when=hit.when,
         )
 
     def result(self, hit: ResultHit, width: int) -> ShownResult:

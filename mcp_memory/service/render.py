@@ -44,6 +44,7 @@ from mcp_memory.core.types import (
     ShownTurns,
     Source,
 )
+from mcp_memory.longterm.validity import end_of
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.shortterm.calls import stand_in
 
@@ -155,7 +156,8 @@ def _recorded(answer: Recorded) -> str:
 
 def _remembered(answer: Remembered) -> str:
     verb = "Known already" if answer.duplicate else "Remembered"
-    lines = [f"{verb} as {answer.atom.id} ({answer.atom.kind}, true from {day(answer.atom.valid_from)})."]
+    until = _until(end_of(answer.atom))
+    lines = [f"{verb} as {answer.atom.id} ({answer.atom.kind}, true from {day(answer.atom.valid_from)}{until})."]
     if answer.atom.fact:
         lines.append(_fact(answer.atom.fact))
     if answer.replaced:
@@ -185,7 +187,8 @@ def _shown_turns(answer: ShownTurns) -> str:
             "Nothing that was recorded matches. With filters, try fewer; without, it is not known here.", answer.note
         )
     hits = sum(turn.found is not None for passage in answer.passages for turn in passage.turns)
-    head = f"{_count(hits, 'turn')}, best first.{_KNOWN[answer.known]} {DATA_NOTE}"
+    order = "newest" if answer.listed else "best"
+    head = f"{_count(hits, 'turn')}, {order} first.{_KNOWN[answer.known]} {DATA_NOTE}"
     blocks = [head, *_passages(answer.passages), *_results(answer.results)]
     blocks += [*_whole(answer.passages), *_more(answer)]
     return _with_note("\n\n".join(blocks), answer.note)
@@ -385,11 +388,11 @@ def _result(shown: ShownResult) -> str:
 
 def _shown_atom(shown: ShownAtom) -> str:
     cites = [f"  rests on output {', '.join(shown.cites)}"] if shown.cites else []
-    return "\n".join([_atom(shown.atom), *cites, *_why(shown.found)])
+    return "\n".join([_atom(shown.atom, shown.when), *cites, *_why(shown.found)])
 
 
-def _atom(atom: Atom) -> str:
-    times = f"since {day(atom.valid_from)}" + _until(atom.valid_to)
+def _atom(atom: Atom, when: str | None = None) -> str:
+    times = when or f"since {day(atom.valid_from)}" + _until(atom.valid_to)
     replaced = f", replaced by {atom.superseded_by}" if atom.superseded_by else ""
     because = f": {one_line(atom.closed_because, 200)}" if atom.closed_because else ""
     about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{_whose(atom.source)}{held(atom.held)})"

@@ -146,6 +146,13 @@ class TurnStore(Protocol):
         """Return the newest turns of a session (of these roles), oldest first."""
         ...
 
+    def list_turns(self, space: str, /, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Turn]:
+        """Return turns that pass the filters, without notes, the newest (by `said_at`, then id) first.
+
+        With `after`, those that follow that turn in this order.
+        """
+        ...
+
     def context_windows(self, space: str, /, ids: Iterable[str], *, around: int) -> list[Turn]:
         """Return these turns and up to `around` before and after each, every turn once, session by session."""
         ...

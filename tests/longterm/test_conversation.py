@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -38,13 +39,15 @@ async def test_recorded_turns_are_found_again_at_once(memory: Memory) -> None:
     assert (first.turn.content, list(first.found_by)) == ("The blue kettle leaks", ["words", "context", "meaning"])
 
 
-async def test_a_long_session_that_no_model_reads_says_that_distilling_is_worth_it(memory: Memory) -> None:
+async def test_when_no_model_reads_record_turns_counts_the_turns_that_distill_would_read(memory: Memory) -> None:
     many = [user(f"Point {i} of the plan") for i in range(20)]
     short = await memory.record_turns(many[:19], session="plan")
     long = await memory.record_turns(many[19:], session="plan")
     assert short.note is None
-    assert long.note == "20 turns of this session are not distilled. When the user is done, call distill."
-    assert (await memory.record_turns([user("Hello there")], session="other")).note is None
+    assert long.note == "20 turns are not distilled. When the user is done, call distill."
+    other = await memory.record_turns([user("Hello there")], session="other")
+    assert other.note == "21 turns are not distilled. When the user is done, call distill."
+    assert (await memory.distill()).waiting == 21
 
 
 async def test_without_a_session_one_is_given_for_the_life_of_the_memory(memory: Memory) -> None:
@@ -143,9 +146,22 @@ def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
     assert {hit.turn.id for hit in known.turns} == {hit.turn.id for hit in said.hits}
 
 
-async def test_an_empty_query_is_refused(memory: Memory) -> None:
-    with pytest.raises(InvalidInput, match="query is empty"):
-        await memory.conversation_search(" ")
+async def test_without_a_query_turns_are_listed_by_time_newest_first_in_pages(
+    memory: Memory, clock: FixedClock
+) -> None:
+    for day in range(5):
+        await memory.record_turns([user(f"day {day}"), NewTurn(role="assistant", content=f"noted {day}")], session="s")
+        clock.advance(days=1)
+    listed: list[str] = []
+    cursor = None
+    while cursor is not None or not listed:
+        page = await memory.conversation_search(" ", role="user", limit=2, cursor=cursor)
+        listed += [hit.turn.content for hit in page.hits]
+        cursor = page.cursor
+    assert listed == ["day 4", "day 3", "day 2", "day 1", "day 0"]
+    assert "turns, newest first. " in await to_thread.run_sync(render, await memory.conversation_excerpts(limit=3))
+    since = await memory.conversation_search(since="2026-11-21", until="2026-11-22", session="s")
+    assert [hit.turn.content for hit in since.hits] == ["noted 2", "day 2", "noted 1", "day 1"]
 
 
 async def test_pages_follow_each_other_without_gaps_or_repeats(memory: Memory) -> None:

@@ -160,6 +160,17 @@ def test_the_last_turns_are_the_newest_of_their_roles_oldest_first(store: Store)
     assert [t.content for t in last] == ["a1", "u2", "a2"]
 
 
+def test_turns_are_listed_by_the_time_they_were_said_newest_first(store: Store) -> None:
+    days = (3, 1, 2, 3)
+    said = [NewTurn(role="user", content=f"t{n}", said_at=NOW + timedelta(days=day)) for n, day in enumerate(days)]
+    append(store, *said, NewTurn(role="assistant", content="reply", said_at=NOW))
+    store.add_atom("me", atom("Owns a green kettle"), now=NOW)
+    assert [t.content for t in store.list_turns("me", filters=Filters())] == ["t3", "t0", "t2", "t1", "reply"]
+    first, second = store.list_turns("me", filters=Filters(role="user"), limit=2)
+    rest = store.list_turns("me", filters=Filters(role="user", since=NOW + timedelta(days=2)), after=second.id)
+    assert [t.content for t in (first, second, *rest)] == ["t3", "t0", "t2"]
+
+
 def test_sessions_are_listed_by_their_latest_writing(store: Store) -> None:
     append(store, user("x"), session="a")
     append(store, user("y"), session="b", now=NOW + timedelta(hours=1))

@@ -34,11 +34,11 @@ from mcp_memory.core.types import Atom, Bundle, Kind, Known, Turn
 from mcp_memory.longterm import persona as l3_page
 from mcp_memory.longterm.recall.dynamic import (
     RecallLimits,
-    asks_to_continue,
     dynamic_lines,
     last_conversation,
     searched,
     top_by_confidence,
+    wants_last_conversation,
 )
 from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
@@ -47,6 +47,7 @@ from mcp_memory.longterm.search.known import judge_question
 from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
+from mcp_memory.longterm.validity import time_note, validity
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.citations import cited, tidy, without
 from mcp_memory.store.values import Filters, Layer
@@ -135,7 +136,7 @@ def context_of(desk: SearchContext, session: str | None) -> list[Turn]:
 def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
     """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
     store, space = desk.store, desk.space
-    who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
+    who = _head("User: ", l3_page.identity(store, space, desk.now), "; ", counter, IDENTITY_TOKENS)
     standing = [atom for atom in _users(desk, "instruction") if atom.priority < 0]
     rules = sorted(standing, key=lambda one: one.valid_from, reverse=True)
     traits = [one for one in _users(desk, "persona") if one.priority >= _CRITICAL and not _only_names(one, who)]
@@ -168,9 +169,10 @@ def _is_heading(line: str) -> bool:
 
 
 def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
-    """Return statements of the user of a kind."""
+    """Return statements of the user of a kind that hold now; plans whose day has passed are on the page."""
     listed = desk.store.list_atoms(desk.space, filters=Filters(kind=kind, unheld=True), limit=50)
-    return [atom for atom in listed if atom.source == "user"]
+    current = [atom for atom in listed if validity(atom, desk.now) == "current" and not time_note(atom, desk.now)]
+    return [atom for atom in current if atom.source == "user"]
 
 
 def _only_names(atom: Atom, who: str) -> bool:
@@ -180,7 +182,7 @@ def _only_names(atom: Atom, who: str) -> bool:
 
 def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
     """Return the lines of the page without those of which all rests on atoms that are shown already."""
-    page = l3_page.body(desk.store, desk.space)
+    page = l3_page.body(desk.store, desk.space, at=desk.now)
     if page == l3_page.EMPTY:
         return []
     page = without(page, set(cited(page)) - _stated_by_the_user(desk, cited(page)))
@@ -335,7 +337,7 @@ def automatic_lines(desk: SearchContext, prompt: str, *, known: str, there: Coll
     Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
     searched for: the reader sees it.
     """
-    if asks_to_continue(prompt):
+    if wants_last_conversation(desk, prompt):
         return iter([] if there else last_conversation(desk, there))
     if small_talk_kind(prompt) is not None:
         return iter(())

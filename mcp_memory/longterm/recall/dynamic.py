@@ -34,10 +34,11 @@ from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
 from mcp_memory.longterm.search.known import JUDGED, Judgement, judge_question, without_echoes
 from mcp_memory.longterm.search.pages import current
-from mcp_memory.longterm.search.query import question_pattern, speaker_intent
+from mcp_memory.longterm.search.query import parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
+from mcp_memory.longterm.validity import current_facts, is_past, without_past
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.store.citations import cited
 from mcp_memory.store.values import Filters, Layer
@@ -45,7 +46,7 @@ from mcp_memory.suspicion.flags import flags, without_orders
 
 __all__ = [
     "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation", "searched",
-    "top_by_confidence",
+    "top_by_confidence", "wants_last_conversation",
 ]  # fmt: skip
 
 _SCENES, _FACTS, _OUTPUTS = 3, 5, 2
@@ -99,8 +100,8 @@ TRUST: dict[Source, float] = {
 def top_by_confidence(desk: SearchContext, *, known: str) -> Iterator[RecallLine]:
     """Yield the atoms by confidence alone, without those in `known`."""
     atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
-    ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
-    return sound(desk, (of_atom(atom) for atom in ordered if not is_shown_in(atom, known)))
+    ordered = sorted(without_past(atoms, desk.now), key=lambda one: -one.confidence * TRUST[one.source])
+    return sound(desk, (of_atom(atom, desk.now) for atom in ordered if not is_shown_in(atom, known)))
 
 
 def dynamic_lines(
@@ -126,7 +127,7 @@ def dynamic_lines(
     rules = rules_for(desk, asked, apart, reach, known) if asked else RulesForPrompt()
     outputs = _outputs(desk, asked, words) if asked and reach.outputs else []
     pages = _scenes(desk, found, words)
-    ending = last_conversation(desk, apart) if asks_to_continue(question) else []
+    ending = last_conversation(desk, apart) if wants_last_conversation(desk, question) else []
     shown = {line.id for line in ending}
     made = _lines(desk, question, found, words, rules, pages, outputs, known=known, there=there, reach=reach)
     if asked and (found.turns or found.unsure) and reach.overview and asks_for_overview(question):
@@ -201,10 +202,10 @@ def _current(desk: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str,
     for hit in hits:
         atom = atoms.get(hit.id)
         for _ in range(_SUCCESSORS):
-            if atom is None or atom.valid_to is None:
+            if atom is None or not is_past(atom, desk.now):
                 break
             atom = next(iter(desk.store.atoms(desk.space, filter(None, [atom.superseded_by]))), None)
-        if atom is not None and atom.valid_to is None:
+        if atom is not None and not is_past(atom, desk.now):
             yield atom.id, hit
 
 
@@ -216,7 +217,7 @@ def _lines(
     pages: Sequence[RecallLine], outputs: Sequence[RecallLine], *, known: str, there: Collection[str],
     reach: RecallLimits,
 ) -> Iterator[RecallLine]:  # fmt: skip
-    held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
+    held = without_past(desk.store.atoms(desk.space, found.atoms), desk.now)
     holding = [atom for atom in held if atom.evidence not in there and not atom.held]
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found))
     ranked = [atom for atom in ranked if not is_shown_in(atom, known)]
@@ -245,7 +246,7 @@ def _lines(
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
-    stated = {atom: of_atom(atom, speakers.get(atom.id)) for atom in ranked}
+    stated = {atom: of_atom(atom, desk.now, speakers.get(atom.id)) for atom in ranked}
     sure = [line for line in stated.values() if line.id in found.sure]
     # The likelier of the next lines of the two comes first. Within each the order of its search stays: it knows more.
     by_chance = list(merge(sure, fresh, key=lambda line: -found.chance(line.id)))
@@ -309,7 +310,7 @@ def _facts(desk: SearchContext, question: str, shown: set[str]) -> list[RecallLi
         for fact in desk.store.facts(desk.space, filters=Filters(entity=name, unheld=True), limit=_FACTS)
         if fact.atom not in shown
     }
-    return [of_fact(fact) for fact in list(facts.values())[:_FACTS]]
+    return [of_fact(fact) for fact in current_facts(desk.store, desk.space, facts.values(), desk.now)[:_FACTS]]
 
 
 def _scenes(desk: SearchContext, found: _RecallRows, words: AbstractSet[str]) -> list[RecallLine]:
@@ -352,6 +353,11 @@ def last_conversation(desk: SearchContext, there: Collection[str]) -> list[Recal
             turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
             return [RecallLine(group="end", id=one.session, text=head), *turns]
     return []
+
+
+def wants_last_conversation(desk: SearchContext, question: str) -> bool:
+    """Return whether a question asks to continue. One about a time alone does not: its search finds that time."""
+    return asks_to_continue(question) and not parse_query(question, desk.now).time_only
 
 
 _LONGEST = 400  # characters; a longer turn names its own subject

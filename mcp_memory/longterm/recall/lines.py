@@ -21,6 +21,7 @@ from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.times import date_of, span_of
+from mcp_memory.longterm.validity import time_note
 from mcp_memory.longterm.verification.trust import source_of_tool, source_of_turn
 from mcp_memory.store.citations import address, plain
 from mcp_memory.suspicion.flags import flags
@@ -101,10 +102,16 @@ def is_shown_in(atom: Atom, text: str) -> bool:
     return f"- {statement_line(atom)}\n" in text or f"{statement_line(atom)} ({atom.id}" in text
 
 
-def of_atom(atom: Atom, speaker: str | None = None) -> RecallLine:
-    """Return a line for an atom. Its head does not repeat a date or a speaker that the statement names."""
+def of_atom(atom: Atom, at: datetime, speaker: str | None = None) -> RecallLine:
+    """Return a line for an atom, read at a moment.
+
+    Its head marks plans whose day has passed and statements that begin later (`time_note`). It does not repeat a date
+    or a speaker that the statement names.
+    """
     statement = statement_line(atom)
-    when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
+    when = time_note(atom, at)
+    if not when:
+        when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
     whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
     return RecallLine(group="atom", id=atom.id, text=f"{_head(atom.id, when, whose)} {statement}", source=atom.source)
 

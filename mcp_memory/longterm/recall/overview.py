@@ -18,6 +18,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.types import Atom, Turn
@@ -29,6 +30,7 @@ from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
 from mcp_memory.longterm.search.coverage import is_echo
 from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.search import Ranked, SearchContext
+from mcp_memory.longterm.validity import end_of, is_past
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.models.embed.classifiers import asks_for_many_things
 from mcp_memory.store.values import Filters, Layer
@@ -98,7 +100,7 @@ def overview_lines(
     speakers = speakers_of(desk.store, desk.space, list(atoms.values()))
     pairs = pairs_of_one_topic(desk.store, desk.space, list(turns.values())[:_COMPARED_TURNS])
     newer = {**replaced_by(desk.store, desk.space, pairs), **replaced}
-    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers, newer=newer))
+    return list(lines_of(choose(rows), turns, atoms, words=words, speakers=speakers, newer=newer, at=desk.now))
 
 
 def relevance(hits: Sequence[Ranked]) -> dict[str, float]:
@@ -142,12 +144,13 @@ def lines_of(
     words: AbstractSet[str],
     speakers: Mapping[str, str | None],
     newer: Mapping[str, Turn],
+    at: datetime,
 ) -> Iterator[RecallLine]:
     """Yield a short line for each chosen row: the more rows, the shorter. `newer` maps turns to what replaced them."""
     width = min(_BEST_WIDTH, max(_LEAST_WIDTH, _ALL_CHARS // max(1, len(chosen))))
     for place, id in enumerate(chosen):
         if id in atoms:
-            yield _of_statement(atoms[id], speakers.get(id))
+            yield _of_statement(atoms[id], at, speakers.get(id))
         elif id in turns:
             chars = _BEST_WIDTH if place < _BEST else width
             turn = _shortened(turns[id], words, chars)
@@ -166,7 +169,7 @@ def _shortened(turn: Turn, words: AbstractSet[str], width: int) -> Turn:
     return replace(turn, content=text[start : max(end, start + width)][:_SENTENCE])
 
 
-def _of_statement(atom: Atom, speaker: str | None) -> RecallLine:
-    line = of_atom(atom, speaker)
-    until = f" (until {atom.valid_to:%Y-%m-%d})" if atom.valid_to is not None else ""
+def _of_statement(atom: Atom, at: datetime, speaker: str | None) -> RecallLine:
+    line, end = of_atom(atom, at, speaker), end_of(atom)
+    until = f" (until {end:%Y-%m-%d})" if end is not None and is_past(atom, at) else ""
     return replace(line, group="overview", text=f"{line.text}{until}", said_at=atom.valid_from)

@@ -27,6 +27,7 @@ from mcp_memory.longterm.search.changed import is_before
 from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import SearchContext, atom_turns
 from mcp_memory.longterm.standing_rules import standing_rules
+from mcp_memory.longterm.validity import without_past
 from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.models.embed.rule_relevance import ending, general_query, governing, governing_by_vectors, scoped_query
@@ -143,7 +144,7 @@ def _candidates(desk: SearchContext, prompt: str, there: Collection[str], known:
     hidden = {*there, *quarantined_ids(desk.store, desk.space, [*noted, *said])}
     atoms = [
         atom
-        for atom in desk.store.atoms(desk.space, [id for id in noted if id not in hidden])
+        for atom in without_past(desk.store.atoms(desk.space, [id for id in noted if id not in hidden]), desk.now)
         if atom.source == "user" and atom.evidence not in there and not is_shown_in(atom, known)
     ]
     shown = _likely(desk, prompt, [id for id in said if id not in hidden])

@@ -106,7 +106,7 @@ def explain(
             (hit.scene.slug, hit.found_by) for hit in matching(store, space, query, filters=filters, atoms=atoms, at=at)
         ),
         results=_results(store, space, query, filters),
-        known=judge(store, space, query, found.turns, found.atoms, embed=embed).known if found.turns else None,
+        known=judge(store, space, query, found.turns, found.atoms, embed=embed, at=at).known if found.turns else None,
     )
 
 

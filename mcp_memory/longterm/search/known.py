@@ -28,6 +28,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +42,7 @@ from mcp_memory.longterm.search.coverage import (
     terms_of,
     terms_with_neighbours,
 )
+from mcp_memory.longterm.search.query import parse_query
 from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import Ranked, SearchContext, atom_turns
 from mcp_memory.models.embed.bundled import IDENTITY, STATIC_DIMENSIONS
@@ -130,14 +132,19 @@ def judge_question(context: SearchContext, question: str) -> Judgement | None:
         )
         for layer, filters in _SEARCHES
     )
-    return judge(context.store, context.space, question, turns, statements, embed=context.of_query)
+    return judge(context.store, context.space, question, turns, statements, embed=context.of_query, at=context.now)
 
 
 def judge(
     store: Store, space: str, question: str, turns: Sequence[Ranked], statements: Sequence[Ranked] = (), *,
-    embed: Callable[[str], Sequence[Vectors]],
+    embed: Callable[[str], Sequence[Vectors]], at: datetime,
 ) -> Judgement:  # fmt: skip
-    """Judge what a search found, best first. `embed` gives the vectors of a question."""
+    """Judge what a search found, best first, for a question asked `at` a moment. `embed` gives its vectors.
+
+    If a question names a time and nothing else, the rows of that time are its answer.
+    """
+    if parse_query(question, at).time_only:
+        return _judge_by_time([*turns[:JUDGED], *statements[:JUDGED]])
     model = _model()
     measured = measure(store, space, question, turns, statements, embed=embed)
     log_odds = model.question.log_odds(measured.question)
@@ -148,6 +155,12 @@ def judge(
     known: Known = "likely" if chance >= model.likely else "unsure" if chance >= model.unlikely else "unlikely"
     close = frozenset(id for id, row in rows.items() if known != "unlikely" and row >= model.close)
     return Judgement(probability=round(chance, 3), known=known, rows=rows, close=close)
+
+
+def _judge_by_time(hits: Sequence[Ranked]) -> Judgement:
+    chance = 1.0 if hits else 0.0
+    rows = {hit.id: chance for hit in hits}
+    return Judgement(probability=chance, known="likely" if hits else "unlikely", rows=rows, close=frozenset(rows))
 
 
 def measure(

@@ -29,6 +29,7 @@ from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns
+from mcp_memory.longterm.validity import current_facts, is_past, time_note
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Posting, Vectors
 
@@ -57,25 +58,28 @@ def search_turns(
     at: datetime,
     rerank: Rerank = as_found,
 ) -> TurnResults:
-    """Return a page of turns that match, best first, each with its neighbours. Raises InvalidInput.
+    """Return a page of turns that match, best first, each with its neighbours. Raises NotFound for an unknown session.
+
+    Without a query the turns that pass the filters are listed, the newest first, without neighbours.
 
     `limit` counts places: a hit that is shown already, as a neighbour of better ones, takes none, so that a page
     has less than twice as many hits. `at` is
     `pages.asked_at` of the cursor.
     """
-    if not query.strip():
-        raise InvalidInput("The query is empty. Say what to look for, in the words you would expect to find.")
     if filters.session is not None and not store.session_turns(space, filters.session, limit=1):
         name = one_line(filters.session, 60)
         raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
-    page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space)
+    listing = not query.strip()
+    page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space, listing=listing)
+    if listing:
+        return _listed_turns(store, space, filters, page, limit)
     wanted = max(FIRST, COMPARED, len(page.shown) + 2 * limit)
     found = search(space, "turn", query, embed=embed, filters=page.then(filters, "turn"), limit=wanted, at=at)
     ranked = rerank(space, query, found, len(page.shown))
     asking = partial(search, space, "turn", query, embed=embed, at=at)
     newer = _changed(store, space, asking, page, limit, found, filters)
     fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
-    judgement = judge(store, space, query, found, embed=embed)
+    judgement = judge(store, space, query, found, embed=embed, at=at)
     some = fresh[: 2 * limit - 1 if neighbours else limit]
     hits = _turn_hits(store, space, some, neighbours, judgement.close, newer)
     many = _filling(hits, limit)
@@ -87,6 +91,19 @@ def search_turns(
         results=_results(store, space, query, filters, page, limit),
         known=judgement.known,
     )
+
+
+def _listed_turns(store: Store, space: str, filters: Filters, page: PageState, limit: int) -> TurnResults:
+    last = next(iter(page.shown), None)
+    listed = store.list_turns(space, filters=page.then(filters, "turn"), after=last, limit=limit + 1)
+    fresh = [_as_listed(turn.id) for turn in listed]
+    return TurnResults(
+        hits=_turn_hits(store, space, fresh[:limit], 0, (), {}), cursor=page.after(fresh, limit), start=page.cursor()
+    )
+
+
+def _as_listed(id: str) -> Ranked:
+    return Ranked(id=id, score=0.0, found_by={"listed": 1.0}, cosine=None)
 
 
 def search_memories(
@@ -111,24 +128,28 @@ def search_memories(
     listing = not query.strip()
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
     note, atoms, judgement, newer = None, list[Ranked](), None, dict[str, Turn]()
+    past = set[str]()
     if listing:
         last = next(iter(page.shown), None)
         listed = store.list_atoms(space, filters=page.then(filters, "atom"), after=last, limit=limit + 1)
-        fresh = [Ranked(id=atom.id, score=0.0, found_by={"listed": 1.0}, cosine=None) for atom in listed]
+        fresh = [_as_listed(atom.id) for atom in listed]
+        past = {atom.id for atom in listed if is_past(atom, filters.as_of or at)}
     else:
         wanted = max(FIRST, len(page.shown) + limit + 1)
         found = rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at, page=page)
         atoms = found.atoms
         if of_turns(filters) is not None:
-            judgement = judge(store, space, query, found.turns, found.atoms, embed=embed)
+            judgement = judge(store, space, query, found.turns, found.atoms, embed=embed, at=at)
         ranked = rerank(space, query, found.ordered, len(page.shown))
         asking = partial(search, space, "turn", query, embed=embed, at=at)
         newer = _changed(store, space, asking, page, limit, found.turns, of_turns(filters))
         fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
         note = ranked.note
     return MemoryResults(
-        atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"]),
-        facts=_facts(store, space, query, filters) if page.first else [],
+        atoms=_atom_hits(
+            store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a" and hit.id not in past], filters.as_of or at
+        ),
+        facts=_facts(store, space, query, filters, at) if page.first else [],
         scenes=matching(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
         turns=_turn_hits(
             store,
@@ -180,7 +201,11 @@ def rows_for(
         held = page.then(passing, layer) if page else passing
         return search(space, layer, query, embed=embed, filters=held, limit=limit, at=at)
 
-    hits = ranked("atom", filters, MAX_SHOWN)
+    # A statement may end in the future, when a later value begins: it is current until then.
+    hits = ranked("atom", replace(filters, ended=True), MAX_SHOWN)
+    found = store.atoms(space, [hit.id for hit in hits])
+    past = {atom.id for atom in found if is_past(atom, filters.as_of or at)}
+    hits = [hit for hit in hits if hit.id not in past]
     atoms = [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
     passing = of_turns(filters)
     turns = ranked("turn", passing, max(limit, COMPARED)) if passing else []
@@ -214,13 +239,14 @@ def _results(store: Store, space: str, query: str, filters: Filters, page: PageS
     return results(store, space, query, filters=passing, limit=min(limit, SHOWN))
 
 
-def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]:
+def _facts(store: Store, space: str, query: str, filters: Filters, at: datetime) -> list[Fact]:
     """Return the facts of the entity or scene asked for, or those whose entity the query names."""
     words = set(query_terms(query))
     filtered = filters.entity is not None or filters.scene is not None
     if not filtered and not words:
         return []
-    facts = store.facts(space, filters=replace(filters, unheld=True), limit=500)
+    facts = store.facts(space, filters=replace(filters, unheld=True, ended=True), limit=500)
+    facts = current_facts(store, space, facts, filters.as_of or at)
     if not filtered:
         known = store.names(space, {fact.entity for fact in facts})
         names = {fold(entity): " ".join(names) for entity, names in known.items()}
@@ -296,7 +322,7 @@ def _filling(hits: Sequence[TurnHit], limit: int) -> int:
     return len(hits)
 
 
-def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit]:
+def _atom_hits(store: Store, space: str, hits: Sequence[Ranked], at: datetime) -> list[AtomHit]:
     found = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
     cites = store.citations(space, list(found))
     return [
@@ -305,6 +331,7 @@ def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit
             score=round(hit.score, 5),
             found_by=dict(hit.found_by),
             cites=tuple(cites.get(hit.id, ())),
+            when=time_note(found[hit.id], at) or None,
         )
         for hit in hits
         if hit.id in found

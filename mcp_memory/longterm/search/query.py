@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.types import Role
 from mcp_memory.language import pattern_of, words_of
 from mcp_memory.language.words import base_terms, languages_of, query_terms, terms_of_each
+from mcp_memory.longterm.search.time_only import is_time_only
 
 if TYPE_CHECKING:
     from mcp_memory.language.when.intervals import Span
@@ -37,6 +38,8 @@ class ParsedQuery:
     length: int
     """The number of its content words, each counted once."""
     times: list[Span]
+    time_only: bool
+    """Whether it asks about `times` alone and has no other word to search by."""
 
 
 def parse_query(text: str, at: datetime) -> ParsedQuery:
@@ -44,14 +47,15 @@ def parse_query(text: str, at: datetime) -> ParsedQuery:
     from mcp_memory.language.when.intervals import spans_in
 
     text = text[:MAX_CHARS]
-    words = list(dict.fromkeys(query_terms(text)))
+    words, times = list(dict.fromkeys(query_terms(text))), spans_in(text, at)
     return ParsedQuery(
         text=text,
         words=words,
         related=_related(text, set(words)),
         role=speaker_intent(text),
         length=len(set(base_terms(text)).intersection(words)) or len(words),
-        times=spans_in(text, at),
+        times=times,
+        time_only=is_time_only(text, times),
     )
 
 

@@ -26,7 +26,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mcp_memory.language.words import fold
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.search.query import ParsedQuery
 
 __all__ = [
-    "SIGNALS", "WEIGHTS", "ReadTurns", "ScoredRows", "Weights", "of_atoms", "of_turns", "rarity",
+    "SIGNALS", "WEIGHTS", "ReadTurns", "ScoredRows", "Weights", "by_time", "of_atoms", "of_turns", "rarity",
     "without_names",
 ]  # fmt: skip
 
@@ -175,6 +176,26 @@ def of_turns(
     }
     lines = np.stack([signals[name] for name in SIGNALS], axis=1).astype(np.float64)
     return ScoredRows(rows=turns.rows[places], signals=lines)
+
+
+def by_time(question: ParsedQuery, turns: TurnMetadata, *, totals: Totals) -> ScoredRows:
+    """Score turns by how near they are to the time that a question asks for, by their speakers, and for not asking.
+
+    If the question does not say whose turns it asks for, the user's come first.
+    """
+    import numpy as np
+
+    places = np.flatnonzero(turns.passes)
+    signals = np.zeros((len(places), len(SIGNALS)))
+    exact = [replace(span, slack=timedelta(0)) for span in question.times]
+    speakers = _speakers(question if question.role else replace(question, role="user"), turns, totals)
+    for name, scores in {
+        "time": _time(exact, turns.said_at[places]),
+        "speaker": np.isin(turns.speakers[places], speakers),
+        "tells": ~turns.asks[places],
+    }.items():
+        signals[:, SIGNALS.index(name)] = scores
+    return ScoredRows(rows=turns.rows[places], signals=signals)
 
 
 # --- features of a row alone ------------------------------------------------------------------------

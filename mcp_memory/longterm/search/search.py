@@ -10,14 +10,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.types import Atom
+from mcp_memory.core.types import Atom, Turn
 from mcp_memory.longterm.search import ranking
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
+from mcp_memory.longterm.search.time_only import asked_period
+from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.models.metered import StageContext
 from mcp_memory.store.protocol import Store
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _UNSAID = ("context_short", "tells", "beside")  # they repeat `context`, or alone are not a reason
+_OF_A_TIME = 1_000  # rows of the time that a question asks for, the newest
+_TOLD_LATER, _OF_LATER, _READ = timedelta(days=3), 100, 2_000  # after that time; turns; characters of each
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
 
 
@@ -135,6 +139,8 @@ class Search:
         self, space: str, layer: Layer, question: ParsedQuery, embed: Callable[[str], Sequence[Vectors]],
         filters: Filters,
     ) -> tuple[ScoredRows, dict[int, float]]:  # fmt: skip
+        if question.time_only:
+            return self._said_then(space, layer, question, filters), {}
         relatives = [term for group in question.related for term in group]
         reading = self._beside.submit(
             lambda: self._store.postings(space, layer, question.words, filters=filters, also=relatives)
@@ -161,6 +167,39 @@ class Search:
 
         found = ranking.of_turns(question, reading.result(), near, read, totals=totals, by_encoder=by_encoder)
         return found, cosines
+
+    def _said_then(self, space: str, layer: Layer, question: ParsedQuery, filters: Filters) -> ScoredRows:
+        """Return the rows of the time that a question asks for, which has no other word; small talk is left out."""
+        import numpy as np
+
+        begin, end = asked_period(question.times)
+        since, until = max(filter(None, (begin, filters.since))), min(filter(None, (end, filters.until)))
+        passing = replace(filters, since=since, until=until)
+        if layer != "turn":
+            atoms = self._store.list_atoms(space, filters=passing, limit=_OF_A_TIME)
+            rows = np.array([int(atom.id[1:]) for atom in atoms], np.int64)
+            return ranking.ScoredRows(
+                rows=rows, signals=np.tile([float(name == "time") for name in SIGNALS], (len(rows), 1))
+            )
+        turns = self._store.list_turns(space, filters=passing, limit=_OF_A_TIME)
+        turns += self._told_later(space, filters, begin, end)
+        rows = np.array(sorted(int(turn.id[1:]) for turn in turns if small_talk_kind(turn.content) is None), np.int64)
+        said = self._store.turn_metadata(space, rows, filters=filters)
+        return ranking.by_time(question, said, totals=self._store.totals(space, "turn"))
+
+    def _told_later(self, space: str, filters: Filters, begin: datetime, end: datetime) -> list[Turn]:
+        """Return what the user said within days after a time and that names it: "yesterday I was in Rome"."""
+        from mcp_memory.language.when.intervals import spans_in
+
+        since, until = max(filter(None, (end, filters.since))), min(filter(None, (end + _TOLD_LATER, filters.until)))
+        if filters.role not in (None, "user"):
+            return []
+        later = replace(filters, role="user", since=since, until=until)
+        return [
+            turn
+            for turn in self._store.list_turns(space, filters=later, limit=_OF_LATER)
+            if any(begin <= span.start and span.end <= end for span in spans_in(turn.content[:_READ], turn.said_at))
+        ]
 
     def _nearest(
         self, space: str, layer: Layer, vectors: Vectors, filters: Filters

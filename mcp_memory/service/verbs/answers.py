@@ -44,7 +44,7 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
     """Search, recall, expand and show a canvas within a budget."""
 
     async def conversation_excerpts(
-        self, query: str, *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
+        self, query: str = "", *, detail: Detail = "concise", budget_tokens: int | None = None, **filters: Any
     ) -> ShownTurns:
         """Return a page of `conversation_search`, whose other arguments are `filters`, as excerpts within the budget.
 

@@ -38,7 +38,7 @@ class EvidenceVerbs(Verbs):
         from mcp_memory.store.citations import cited, links
 
         store = self._parts.store
-        text = persona.body(store, self.space)
+        text = persona.body(store, self.space, at=self._parts.now())
         atoms = {atom.id: atom for atom in store.atoms(self.space, cited(text))}
         claims = set(persona.lines_of(text)) if text != persona.EMPTY else set[str]()
         return [

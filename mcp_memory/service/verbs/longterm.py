@@ -69,7 +69,7 @@ class LongtermVerbs(Verbs):
             emptied=admitted.emptied,
             forgotten=done.forgotten,
             masked=admitted.masked,
-            note=self._undistilled(name) if done.stored and done.stored[-1].position >= WORTH_DISTILLING - 1 else None,
+            note=self._undistilled(),
         )
 
     @in_thread
@@ -89,21 +89,19 @@ class LongtermVerbs(Verbs):
     @in_thread
     def undistilled(self) -> str | None:
         """Return a note for the connected agent, where no model is set: enough turns wait to be worth its questions."""
-        return self._undistilled(None)
+        return self._undistilled()
 
-    def _undistilled(self, session: str | None) -> str | None:
-        if self._parts.model is not None:
-            return None
-        waiting = self._waiting(session)
+    def _undistilled(self) -> str | None:
+        """Count the turns of all sessions, as `distill` does."""
+        waiting = 0 if self._parts.model is not None else self._waiting()
         if waiting < WORTH_DISTILLING:
             return None
-        whose = "earlier conversations" if session is None else "this session"
-        return f"{waiting} turns of {whose} are not distilled. When the user is done, call distill."
+        return f"{waiting} turns are not distilled. When the user is done, call distill."
 
     @in_thread
     def conversation_search(
         self,
-        query: str,
+        query: str = "",
         *,
         session: str | None = None,
         role: Role | None = None,
@@ -113,8 +111,9 @@ class LongtermVerbs(Verbs):
         limit: int = 10,
         cursor: str | None = None,
     ) -> TurnResults:
-        """Find turns by words and by meaning, best first.
+        """Find turns by words and by meaning, best first; without a query, list them by time, newest first.
 
+        A question that names a time and nothing else ("what happened on Tuesday?") finds the turns of that time.
         `since` and `until` take dates, times and phrases such as "last week", and include all they name.
         `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50; a hit among
         the neighbours of better ones takes no place of it; a page has less than twice as many hits.
@@ -199,6 +198,7 @@ class LongtermVerbs(Verbs):
         value: str | None = None,
         supersedes: Sequence[str] = (),
         valid_from: str | None = None,
+        valid_until: str | None = None,
         cites: Sequence[str] = (),
         source: Source = "user",
         session: str | None = None,
@@ -211,6 +211,9 @@ class LongtermVerbs(Verbs):
         say just that and nothing else, it states no fact and supersedes nothing. `note` tells of each. `typed`: the
         user typed the statement itself.
 
+        It holds from `valid_from`, else from now, until the end of `valid_until`, else of a day that its text names
+        for certain ("until 10 November"). After that it is past, as one that was replaced: only `as_of` finds it.
+
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.
 
@@ -222,6 +225,7 @@ class LongtermVerbs(Verbs):
         from mcp_memory.longterm.merging import similar
         from mcp_memory.longterm.opened import statements_of
         from mcp_memory.longterm.statements import explicit_atom
+        from mcp_memory.longterm.validity import with_end
         from mcp_memory.longterm.verification.trust import checked_claim
 
         parts = self._parts
@@ -244,6 +248,7 @@ class LongtermVerbs(Verbs):
             value=value,
             supersedes=supersedes,
             valid_from=parts.moment(valid_from, "valid_from") or now,
+            valid_to=parts.moment(valid_until, "valid_until", end=True),
             cites=cites,
             source=source,
         )
@@ -251,16 +256,20 @@ class LongtermVerbs(Verbs):
             about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=about)
         asking = parts.asking()
-        given = atom.text
+        given, end = atom.text, atom.valid_to
         atom, note = checked_claim(
             parts.store, self.space, atom, embed=asking.vectors, typed=typed, dated=valid_from is not None
         )
+        in_their_words = atom.text != given
+        if end is not None and end > now:  # the store keeps an end once it has come; until then the text has it
+            kept = None if atom.valid_to == end else atom.valid_to
+            atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=kept)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
         if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
             parts.store.review(self.space, [written.atom.id], "released", now=now)
             written = replace(written, atom=replace(written.atom, held=()))
-        if atom.text != given:
+        if in_their_words:
             self._keep_out(given)
         self._changed()
         near = similar(

@@ -179,7 +179,7 @@ class PyramidVerbs(EvidenceVerbs):
         from mcp_memory.longterm import persona as l3_page
 
         held = self._parts.store.persona(self.space)
-        text = l3_page.whole(self._parts.store, self.space)
+        text = l3_page.whole(self._parts.store, self.space, at=self._parts.now())
         return Persona(
             text=l3_page.section_of(text, section) if section else text,
             sections=l3_page.sections(text),

@@ -13,8 +13,9 @@ from mcp_memory.core.types import NewTurn, Role, SessionInfo, Turn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sql import digests, evidence_rows, review, word_index
+from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.transaction import Transaction, Value, from_ms, marks, number_of, numbers_of, to_ms
-from mcp_memory.store.values import Appended, FollowedLog, Imported, Vectors
+from mcp_memory.store.values import Appended, Filters, FollowedLog, Imported, Vectors
 
 __all__ = [
     "Given",
@@ -29,6 +30,7 @@ __all__ = [
     "insert",
     "known_client_ids",
     "last",
+    "listed",
     "note_followed_log",
     "note_imported_file",
     "of_session",
@@ -393,6 +395,16 @@ def of_session(tx: Transaction, session: str, *, start: int = 0, limit: int = 10
 def last(tx: Transaction, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
     wanted = f"t.role IN ({marks(roles)}) AND " if roles else ""
     return _select(tx, session, f"{wanted}1 = 1 ORDER BY t.position DESC LIMIT ?", *roles, limit)[::-1]
+
+
+def listed(tx: Transaction, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Turn]:
+    """Return turns that pass the filters, without notes, the newest first."""
+    condition, values = where(tx, "turn", filters)
+    if after is not None:
+        condition += " AND (r.said_at, r.id) < (SELECT said_at, id FROM turn WHERE space = :space AND id = ?)"
+        values.append(number_of(after, "t"))
+    sql = f"SELECT r.id FROM turn r WHERE {condition} AND r.role <> 'note' ORDER BY r.said_at DESC, r.id DESC LIMIT ?"
+    return by_ids(tx, [f"t{number}" for number in tx.column(sql, *values, limit)])
 
 
 def context_windows(tx: Transaction, ids: Iterable[str], *, around: int) -> list[Turn]:

@@ -50,6 +50,7 @@ class SqlVerbs(Engine, Protocol):
     turns = reads(turn_rows.by_ids)
     session_turns = reads(turn_rows.of_session)
     last_turns = reads(turn_rows.last)
+    list_turns = reads(turn_rows.listed)
     context_windows = reads(turn_rows.context_windows)
     sessions = reads(turn_rows.sessions)
     count_forgotten = reads(turn_rows.count_forgotten)

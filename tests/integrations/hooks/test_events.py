@@ -56,7 +56,7 @@ async def test_with_an_empty_memory_a_conversation_begins_with_one_line(memory: 
 async def test_a_new_conversation_is_told_what_waits_for_its_agent_to_read_it(memory: Memory, home: Path) -> None:
     await memory.record_turns([NewTurn(role="user", content=f"Berth {n} is free.") for n in range(25)], session="old")
     told = await conversations.opening(memory, SESSION, source="startup", recorded=True)
-    assert "25 turns of earlier conversations are not distilled. When the user is done, call distill." in told
+    assert "25 turns are not distilled. When the user is done, call distill." in told
     assert "distill" not in await conversations.opening(memory, SESSION, source="compact", recorded=True)
     async with open_memory(home=home, embedder="none", llm="openai/any", distil=False) as read_by_a_model:
         assert "distill" not in await conversations.opening(read_by_a_model, SESSION, source="startup", recorded=True)

@@ -1,0 +1,176 @@
+"""Statements with an end, statements that have yet to begin, and plans whose day has passed."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
+from mcp_memory.longterm.recall.lines import of_atom
+from mcp_memory.longterm.validity import stated_end, with_end
+from mcp_memory.service.memory import Memory
+from mcp_memory.service.render import render
+from mcp_memory.testing import FixedClock
+
+SAID = datetime(2026, 10, 20, 12).astimezone()
+
+
+def midnight(year: int, month: int, day: int) -> datetime:
+    return datetime(year, month, day).astimezone()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The user parks in lot B until 10 November",
+        "Ich bin bis zum 10. November im Urlaub",
+        "Ich bin vom 3. bis 10. November weg",
+        "Je suis à Lyon jusqu'au 10 novembre",
+        "Estoy en Lima hasta el 10 de noviembre",
+        "Sono a Roma fino al 10 novembre",
+        "Estarei no Porto até 10 de novembro",
+        "Я в Москве до 10 ноября",
+        "我在北京住到11月10日",
+        "11月10日まで大阪にいます",
+        "11월 10일까지 서울에 있어요",
+        "The user parks in lot B [until 2026-11-10]",
+    ],
+)
+def test_an_end_that_the_words_name_for_certain_is_the_moment_after_that_day(text: str) -> None:
+    assert stated_end(text, SAID) == midnight(2026, 11, 11)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The user worked in Porto until 10 November 2020",  # over when it was said: a memory, which stays true
+        "We talk until late",
+        "The user is away until 10 or 12 November",
+        "The user meets Ines on 10 November",
+        "Until she called, nobody knew",
+    ],
+)
+def test_other_words_name_no_end(text: str) -> None:
+    assert stated_end(text, SAID) is None
+
+
+@given(st.dates(date(2026, 10, 21), date(2190, 1, 1)))
+def test_an_end_that_was_added_is_read_again(day: date) -> None:
+    end = stated_end(f"x [until {day:%Y-%m-%d}]", SAID)
+    assert end is not None
+    assert with_end("x", end, SAID) == f"x [until {day:%Y-%m-%d}]"
+    assert with_end(with_end("x", end, SAID), end, SAID) == with_end("x", end, SAID)
+
+
+async def told(memory: Memory, text: str, **given: Any) -> str:
+    return (await memory.remember(text, typed=True, **given)).atom.id
+
+
+async def known(memory: Memory, query: str = "", **filters: Any) -> list[str]:
+    return [hit.atom.id for hit in (await memory.memory_search(query, **filters)).atoms]
+
+
+async def everything(memory: Memory, query: str) -> str:
+    """Return what an agent reads: recall, both kinds of memory search, and the page."""
+    listed, found = await memory.memory_excerpts(), await memory.memory_excerpts(query)
+    recalled, page = await memory.recall(query), await memory.read_persona()
+    return "\n".join([recalled.stable, recalled.dynamic, render(listed), render(found), page.text])
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("The user parks in lot B", {"valid_until": "2026-12-10"}),
+        ("The user parks in lot B until 10 December", {}),
+    ],
+)
+async def test_after_its_last_day_a_statement_is_past_and_as_of_finds_it(
+    memory: Memory, clock: FixedClock, text: str, given: dict[str, Any]
+) -> None:
+    id = await told(memory, text, **given)
+    clock.moment = datetime(2026, 12, 10, 20).astimezone()
+    assert await known(memory, "Where does the user park?") == await known(memory) == [id]
+    assert "lot B" in await everything(memory, "Where does the user park?")
+    clock.moment = datetime(2026, 12, 11, 1).astimezone()
+    assert (await known(memory, "Where does the user park?"), await known(memory)) == ([], [])
+    assert "lot B" not in await everything(memory, "Where does the user park?")
+    assert await known(memory, "Where does the user park?", as_of="2026-12-09") == [id]
+    assert await known(memory, as_of="2026-12-09") == [id]
+
+
+async def test_a_fact_ends_with_its_statement(memory: Memory, clock: FixedClock) -> None:
+    fact = {"entity": "user", "relation": "works as", "value": "lifeguard"}
+    await told(memory, "The user works as a lifeguard", valid_until="2026-12-10", **fact)
+    assert "User: works as: lifeguard" in (await memory.recall("hello")).stable
+    clock.advance(days=60)
+    assert "lifeguard" not in (await memory.recall("hello")).stable
+    assert (await memory.memory_search("What does the user work as?")).facts == []
+
+
+async def test_a_statement_that_begins_later_is_shown_with_its_beginning_and_not_as_current(
+    memory: Memory, clock: FixedClock
+) -> None:
+    post = {"entity": "user", "relation": "is", "value": "engineer"}
+    await told(memory, "The user is an engineer", **post)
+    post["value"] = "head of department"
+    later = await told(memory, "The user is head of department", valid_from="2027-03-01", **post)
+    bundle = await memory.recall("What is the user's post?")
+    assert "is: head of department" not in bundle.stable
+    assert f"- from 1 March 2027: The user is head of department ({later})" in bundle.stable
+    found = await memory.memory_search("head of department")
+    assert [hit.when for hit in found.atoms if hit.atom.id == later] == ["from 1 March 2027"]
+    assert "head of department" not in [fact.value for fact in found.facts]
+    assert f"- from 1 March 2027: The user is head of department ({later})" in (await memory.read_persona()).text
+    clock.moment = datetime(2027, 3, 2).astimezone()
+    assert "is: head of department" in (await memory.recall("hello")).stable
+
+
+async def test_until_then_the_value_that_it_will_replace_is_current(memory: Memory, clock: FixedClock) -> None:
+    post = {"entity": "user", "relation": "works as", "value": "engineer"}
+    first = await told(memory, "The user works as an engineer", **post)
+    post["value"] = "head of department"
+    await told(memory, "The user works as head of department", valid_from="2027-03-01", supersedes=[first], **post)
+    assert "works as: engineer" in (await memory.recall("hello")).stable
+    assert first in await known(memory, "What does the user work as?")
+    clock.moment = datetime(2027, 3, 2).astimezone()
+    assert "engineer" not in (await memory.recall("hello")).stable
+    assert first not in await known(memory, "What does the user work as?")
+
+
+async def test_a_plan_whose_day_has_passed_is_shown_as_planned(memory: Memory, clock: FixedClock) -> None:
+    id = await told(memory, "The user flies to Rome on 5 December 2026")
+    assert "was planned" not in await everything(memory, "flight to Rome")
+    clock.moment = datetime(2026, 12, 6, 1).astimezone()
+    shown = await everything(memory, "flight to Rome")
+    assert "(persona, was planned for 5 December 2026; " in shown
+    assert f"- was planned for 5 December 2026: The user flies to Rome on 5 December 2026 ({id})" in shown
+
+
+async def test_a_line_of_recall_begins_with_what_is_to_be_known_of_its_time(memory: Memory, clock: FixedClock) -> None:
+    planned = (await memory.remember("The user flies to Rome on 5 December 2026", typed=True)).atom
+    ahead = (await memory.remember("The user heads the department", typed=True, valid_from="2027-03-01")).atom
+    lines = [of_atom(atom, midnight(2026, 12, 6)).text for atom in (planned, ahead)]
+    assert lines == [
+        f"[{planned.id} was planned for 5 December 2026] The user flies to Rome on 5 December 2026",
+        f"[{ahead.id} from 1 March 2027] The user heads the department",
+    ]
+
+
+async def test_an_end_before_the_beginning_is_refused(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match="valid_until is before valid_from"):
+        await told(memory, "The user parks in lot B", valid_from="2026-12-01", valid_until="2026-11-10")
+
+
+async def test_an_end_that_has_passed_already_closes_the_statement_at_once(memory: Memory) -> None:
+    await memory.record_turns([NewTurn(role="user", content="Hello")])
+    stored = await memory.remember(
+        "The user parked in lot B", typed=True, valid_from="2026-10-01", valid_until="2026-10-31"
+    )
+    assert stored.atom.valid_to == midnight(2026, 11, 1)
+    assert await known(memory) == []
+    assert await known(memory, as_of="2026-10-15") == [stored.atom.id]
