@@ -745,6 +745,8 @@ class StatementPage:
     cursor: str | None
     """Pass it back for the next page; None when there is no more."""
     total: int | None = None
+    note: str | None = None
+    """Which entity it is about, where that is not called exactly as asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
