@@ -435,9 +435,11 @@ class Remembered:
     """The same was held already: nothing was stored, and `atom` is the one held."""
     replaced: list[Atom]
     similar: list[Atom]
-    """Current atoms that say nearly the same or may contradict; replace them with `supersedes`."""
+    """Current atoms that say nearly the same or may contradict."""
     contradicting: list[str] = field(default_factory=list[str])
-    """Ids of those in `similar` that seem to give another value for the same."""
+    """Ids of those in `similar` that it surely contradicts or updates: replace them with `supersedes`."""
+    unsure: list[str] = field(default_factory=list[str])
+    """Ids of those in `similar` that it may contradict or update: look, then decide."""
     note: str | None = None
     """What of it was not believed as it was told, and why."""
 

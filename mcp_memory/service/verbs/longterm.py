@@ -274,6 +274,7 @@ class LongtermVerbs(Verbs):
             replaced=written.replaced,
             similar=near.atoms,
             contradicting=near.contradicting,
+            unsure=near.unsure,
             note=note,
         )
 
