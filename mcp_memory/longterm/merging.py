@@ -228,7 +228,7 @@ _SAME_WORDS = 0.7
 _SIMILAR = 5  # shown, as upstream takes
 _SEARCHED = 40
 _SMALL = 200
-_COMPARED = 8  # candidates by words, and again as many by cosine, that the pair model judges: 1 to 2 ms each
+_COMPARED = 8  # candidates by words, and again as many by cosine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +271,8 @@ def similar(
         slot = slot_score(new.text, atom.text, cosine=cosine if known else None)
         alike = (cosine or 0.0) >= _SAME_COSINE or _alike(new, atom)
         candidates.append(_Candidate(atom, slot, alike, cosine or 0.0))
-    return _judged(new.text, candidates)
+    compared = _compared(candidates)
+    return _judged(new.text, compared, _bundled_vectors(store, space, new.text, vectors, compared))
 
 
 class _Candidate(NamedTuple):
@@ -281,12 +282,29 @@ class _Candidate(NamedTuple):
     cosine: float
 
 
-def _judged(text: str, candidates: Sequence[_Candidate]) -> SimilarAtoms:
-    """Return the candidates that a statement contradicts, may contradict or repeats."""
+def _compared(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return the candidates that the pair model judges: the first by slots and words, and the nearest of the others."""
     ordered = sorted(candidates, key=lambda one: (-one.slot, -one.alike, -one.cosine))
-    nearest = sorted(ordered[_COMPARED:], key=lambda one: -one.cosine)[:_COMPARED]
-    compared = [*ordered[:_COMPARED], *nearest]
-    model, features = pair_model(), pair_features(text, [one.atom.text for one in compared])
+    return [*ordered[:_COMPARED], *sorted(ordered[_COMPARED:], key=lambda one: -one.cosine)[:_COMPARED]]
+
+
+def _bundled_vectors(
+    store: Store, space: str, text: str, vectors: Sequence[Vectors], compared: Sequence[_Candidate]
+) -> dict[str, NDArray[np.float32]]:
+    """Return the bundled model's vectors by text, as far as they are stored; none if another model embeds."""
+    from mcp_memory.models.embed.bundled import IDENTITY
+
+    own = next((one.data[0] for one in vectors if one.identity == IDENTITY), None)
+    if own is None:
+        return {}
+    texts = {one.atom.id: one.atom.text for one in compared}
+    stored = store.vectors_of(space, "atom", list(texts), IDENTITY)
+    return {text: own} | {texts[id]: vector for id, vector in stored.items()}
+
+
+def _judged(text: str, compared: Sequence[_Candidate], vectors: Mapping[str, NDArray[np.float32]]) -> SimilarAtoms:
+    """Return the candidates that a statement contradicts, may contradict or repeats."""
+    model, features = pair_model(), pair_features(text, [one.atom.text for one in compared], vectors)
     chances = [model.probability(one) for one in features]
     judged = sorted(zip(chances, compared, strict=True), key=lambda one: (-one[0], -one[1].slot, -one[1].alike))
     sure = {one.atom.id for chance, one in judged if chance >= model.sure}
