@@ -35,5 +35,10 @@ def remember(words: tuple[str, ...], supersedes: tuple[str, ...], **given: Any) 
     stored = "It was stored before as" if found.duplicate else "Stored as"
     lines = [f"{stored} {found.atom.id}: {found.atom.text}"]
     lines += [f"No longer holds: {old.id} {old.text}" for old in found.replaced]
-    lines += [f"Similar, and still holds: {old.id} {old.text}" for old in found.similar]
+    for old in found.similar:
+        seems, maybe = old.id in found.contradicting, old.id in found.unsure
+        head = "Seems outdated" if seems else "Perhaps outdated" if maybe else "Similar, and still holds"
+        lines.append(f"{head}: {old.id} {old.text}")
+    if outdated := [old.id for old in found.similar if old.id in (*found.contradicting, *found.unsure)]:
+        lines.append(f"If one is outdated, repeat the command with --supersedes {outdated[0]}.")
     print_answer(found, "\n".join(wrapped(line, "") for line in [*lines, *([found.note] if found.note else [])]))

@@ -435,9 +435,11 @@ class Remembered:
     """The same was held already: nothing was stored, and `atom` is the one held."""
     replaced: list[Atom]
     similar: list[Atom]
-    """Current atoms that say nearly the same or may contradict; replace them with `supersedes`."""
+    """Current atoms that say nearly the same or may contradict."""
     contradicting: list[str] = field(default_factory=list[str])
-    """Ids of those in `similar` that seem to give another value for the same."""
+    """Ids of those in `similar` that it surely contradicts or updates: replace them with `supersedes`."""
+    unsure: list[str] = field(default_factory=list[str])
+    """Ids of those in `similar` that it may contradict or update: look, then decide."""
     note: str | None = None
     """What of it was not believed as it was told, and why."""
 
@@ -751,6 +753,8 @@ class StatementPage:
     cursor: str | None
     """Pass it back for the next page; None when there is no more."""
     total: int | None = None
+    note: str | None = None
+    """Which entity it is about, where that is not called exactly as asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,9 @@ from pydantic import BaseModel
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Evidence, Turn
-from mcp_memory.language.words import fold, index_terms, query_terms
+from mcp_memory.language.words import fold, query_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
+from mcp_memory.longterm.contradiction import pair_features, pair_model
 from mcp_memory.longterm.extraction import ExtractionBasis
 from mcp_memory.longterm.merge_resolution import (
     Decision,
@@ -36,6 +37,7 @@ from mcp_memory.longterm.merge_resolution import (
     resolve_merge,
     same_statement,
 )
+from mcp_memory.longterm.names import name_words
 from mcp_memory.longterm.search.ranking import rarity
 from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.longterm.times import span_of
@@ -226,14 +228,19 @@ _SAME_WORDS = 0.7
 _SIMILAR = 5  # shown, as upstream takes
 _SEARCHED = 40
 _SMALL = 200
+_COMPARED = 8  # candidates by words, and again as many by cosine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarAtoms:
-    """Current atoms near a new one, best first: contradictions, then repetitions. `contradicting` are ids of them."""
+    """Current atoms near a new one, the likeliest contradictions first, then repetitions.
+
+    `contradicting` and `unsure` are ids of those that it surely, or perhaps, contradicts or updates.
+    """
 
     atoms: list[Atom]
     contradicting: list[str]
+    unsure: list[str]
 
 
 def similar(
@@ -256,19 +263,57 @@ def similar(
     fact = new.fact
     same = _of_relation(store, space, fact.entity, fact.relation, limit=_SEARCHED) if fact else []
     known = knows_scale(vectors)
-    judged: list[tuple[float, bool, Atom]] = []
+    candidates: list[_Candidate] = []
     for atom in store.atoms(space, [id for id in dict.fromkeys([*same, *cosines]) if id not in apart]):
         if fact and atom.fact and fold(fact.entity) != fold(atom.fact.entity):
             continue  # they are about different entities, whatever their words are
         cosine = cosines.get(atom.id)
-        contradiction = slot_score(new.text, atom.text, cosine=cosine if known else None)
+        slot = slot_score(new.text, atom.text, cosine=cosine if known else None)
         alike = (cosine or 0.0) >= _SAME_COSINE or _alike(new, atom)
-        if contradiction or alike:
-            judged.append((contradiction, alike, atom))
-    judged.sort(key=lambda one: (-one[0], -one[1]))
+        candidates.append(_Candidate(atom, slot, alike, cosine or 0.0))
+    compared = _compared(candidates)
+    return _judged(new.text, compared, _bundled_vectors(store, space, new.text, vectors, compared))
+
+
+class _Candidate(NamedTuple):
+    atom: Atom
+    slot: float
+    alike: bool
+    cosine: float
+
+
+def _compared(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return the candidates that the pair model judges: the first by slots and words, and the nearest of the others."""
+    ordered = sorted(candidates, key=lambda one: (-one.slot, -one.alike, -one.cosine))
+    return [*ordered[:_COMPARED], *sorted(ordered[_COMPARED:], key=lambda one: -one.cosine)[:_COMPARED]]
+
+
+def _bundled_vectors(
+    store: Store, space: str, text: str, vectors: Sequence[Vectors], compared: Sequence[_Candidate]
+) -> dict[str, NDArray[np.float32]]:
+    """Return the bundled model's vectors by text, as far as they are stored; none if another model embeds."""
+    from mcp_memory.models.embed.bundled import IDENTITY
+
+    own = next((one.data[0] for one in vectors if one.identity == IDENTITY), None)
+    if own is None:
+        return {}
+    texts = {one.atom.id: one.atom.text for one in compared}
+    stored = store.vectors_of(space, "atom", list(texts), IDENTITY)
+    return {text: own} | {texts[id]: vector for id, vector in stored.items()}
+
+
+def _judged(text: str, compared: Sequence[_Candidate], vectors: Mapping[str, NDArray[np.float32]]) -> SimilarAtoms:
+    """Return the candidates that a statement contradicts, may contradict or repeats."""
+    model, features = pair_model(), pair_features(text, [one.atom.text for one in compared], vectors)
+    chances = [model.probability(one) for one in features]
+    judged = sorted(zip(chances, compared, strict=True), key=lambda one: (-one[0], -one[1].slot, -one[1].alike))
+    sure = {one.atom.id for chance, one in judged if chance >= model.sure}
+    unsure = {one.atom.id for chance, one in judged if chance >= model.unsure or one.slot >= CONTRADICTS} - sure
+    shown = [one.atom for _, one in judged if one.alike or one.atom.id in sure | unsure][:_SIMILAR]
     return SimilarAtoms(
-        atoms=[atom for _, _, atom in judged[:_SIMILAR]],
-        contradicting=[atom.id for contradiction, _, atom in judged[:_SIMILAR] if contradiction >= CONTRADICTS],
+        atoms=shown,
+        contradicting=[atom.id for atom in shown if atom.id in sure],
+        unsure=[atom.id for atom in shown if atom.id in unsure],
     )
 
 
@@ -280,11 +325,14 @@ def knows_scale(vectors: Sequence[Vectors]) -> bool:
 
 
 def _alike(one: Atom, other: Atom) -> bool:
-    """Tell whether two statements share most of their words, or speak of the same entity's same relation."""
+    """Tell whether two statements share most of their words, or speak of the same entity's same relation.
+
+    Function words and names of the user do not count: nearly all statements about the user share them.
+    """
     facts = [(fact.entity.casefold(), fact.relation) for fact in (one.fact, other.fact) if fact]
     if len(facts) == 2 and facts[0] == facts[1]:
         return True
-    mine, theirs = set(index_terms(one.text)), set(index_terms(other.text))
+    mine, theirs = (set(query_terms(atom.text)) - name_words("user") for atom in (one, other))
     return bool(mine and theirs) and len(mine & theirs) / min(len(mine), len(theirs)) >= _SAME_WORDS
 
 

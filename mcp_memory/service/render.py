@@ -165,16 +165,21 @@ def _remembered(answer: Remembered) -> str:
     elif not answer.similar and not answer.duplicate and not answer.note:
         lines.append("Nothing similar was known.")
     contradicting = [atom for atom in answer.similar if atom.id in answer.contradicting]
-    others = [atom for atom in answer.similar if atom.id not in answer.contradicting]
+    others = [atom for atom in answer.similar if atom.id not in (*answer.contradicting, *answer.unsure)]
     if contradicting:
-        lines.append(f"May contradict; where it is outdated, call again with supersedes=[{_ids(contradicting)}]:")
+        lines.append(f"Seems to replace; if so, call again with supersedes=[{_ids(contradicting)}]:")
         lines += map(_atom, contradicting)
+    if unsure := [atom for atom in answer.similar if atom.id in answer.unsure]:
+        lines.append(f"Does it replace {_either(unsure)}? Only if so, call again with that id in supersedes:")
+        lines += map(_atom, unsure)
     if others:
-        lines.append(
-            f"Similar and still held true; where one is outdated, call again with supersedes=[{_ids(others)}]:"
-        )
-        lines += map(_atom, others)
+        lines += ["Similar, and still held true:", *map(_atom, others)]
     return _with_note("\n".join(lines), answer.note)
+
+
+def _either(atoms: Sequence[Atom]) -> str:
+    *first, last = (atom.id for atom in atoms)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _ids(atoms: Sequence[Atom]) -> str:

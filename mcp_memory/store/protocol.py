@@ -233,6 +233,10 @@ class KnowledgeStore(Protocol):
         """Return entities with a name that begins so (without case), those of most current atoms first."""
         ...
 
+    def entity_names(self, space: str, /) -> dict[str, str]:
+        """Map each name of each entity to the chief name, oldest first; without entities that are forgotten."""
+        ...
+
     def names(self, space: str, /, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return all names of the entity with each of these names, the chief one first; unknown names are left out."""
         ...

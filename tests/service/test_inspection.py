@@ -10,6 +10,7 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
+from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import NewTurn, Spend
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Saving, SavingKind
@@ -61,7 +62,8 @@ async def test_all_facts_of_an_entity_are_told_oldest_first(memory: Memory) -> N
     await lives_in(memory, "Bergen", valid_from="2026-03-04", supersedes=[old])
     await memory.remember("Bo knows Maya", entity="Bo", relation="knows", value="Maya", typed=True)
     assert [fact.value for fact in await memory.facts_about("MAYA")] == ["Oslo", "Bergen"]
-    assert await memory.facts_about("nobody") == []
+    with pytest.raises(NotFound, match="No entity 'nobody'"):
+        await memory.facts_about("nobody")
 
 
 async def test_turns_and_what_was_made_of_them_are_found_by_id(memory: Memory) -> None:

@@ -101,3 +101,12 @@ def test_savings_are_summed_for_each_session_the_newest_first(store: Store) -> N
         ("a", hours[1], [("offload", 30, 3, 0)]),
     ]
     assert store.savings_of_sessions("other", since=NOON) == []
+
+
+def test_all_names_are_mapped_to_chief_names_without_those_of_forgotten_entities(store: Store) -> None:
+    add(store, "Ines keeps bees.", entities=["Ines"])
+    gone = add(store, "Bo keeps goats.", entities=["Bo"])
+    assert store.entity_names("me") == {"Ines": "Ines", "Bo": "Bo"}
+    store.forget("me", [gone], reason="wrong", now=NOON)
+    assert store.entity_names("me") == {"Ines": "Ines"}
+    assert store.entity_names("elsewhere") == {}

@@ -101,9 +101,16 @@ async def test_who_stands_alone_has_no_picture(memory: Memory) -> None:
 
 async def test_of_an_unknown_name_the_page_says_so(memory: Memory) -> None:
     page = await entity(memory, name="nobody")
-    assert "No facts of it are known." in text(page)
-    assert "No statement mentions it." in text(page)
+    assert "No entity 'nobody'" in text(page)
     assert "/search?q=nobody" in links(page)
+
+
+async def test_another_spelling_of_a_name_opens_the_page_of_the_entity(memory: Memory) -> None:
+    assert "Maya lives in" in text(await entity(memory, name="máya"))
+
+
+async def test_the_page_of_a_misspelled_name_says_which_names_are_near(memory: Memory) -> None:
+    assert "No entity 'Mayra'. Near: Maya." in text(await entity(memory, name="Mayra"))
 
 
 async def test_what_is_no_date_is_refused_in_a_sentence(memory: Memory) -> None:

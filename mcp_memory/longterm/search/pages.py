@@ -23,6 +23,7 @@ from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.scenes import readable_scenes, without_ended
 from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first
+from mcp_memory.longterm.search.entity_names import find_entity
 from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.query import ParsedQuery, parse_query
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
@@ -34,8 +35,8 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Posting, Vectors
 
 __all__ = [
-    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "current", "matching", "named",
-    "names_of", "of_turns", "page_of", "rows_for", "search_memories", "search_turns", "text_of",
+    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "current", "matching", "names_of",
+    "of_turns", "page_of", "resolved", "rows_for", "search_memories", "search_turns", "text_of",
 ]  # fmt: skip
 
 _FACTS = 20
@@ -121,10 +122,10 @@ def search_memories(
 ) -> MemoryResults:
     """Return a page of atoms and verbatim turns, each best first; facts and scenes on the first page.
 
-    Without a query the atoms that pass the filters are listed, standing instructions first. Raises NotFound for a
-    scene that is not there.
+    Without a query the atoms that pass the filters are listed, standing instructions first. Raises NotFound for an
+    unknown scene or entity.
     """
-    filters = named(store, space, filters)
+    filters, taken_as = resolved(store, space, filters)
     listing = not query.strip()
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
     note, atoms, judgement, newer = None, list[Ranked](), None, dict[str, Turn]()
@@ -161,7 +162,7 @@ def search_memories(
         ),
         cursor=page.after(fresh, limit),
         start=page.cursor(),
-        note=note,
+        note=" ".join(filter(None, (taken_as, note))) or None,
         results=[] if listing else _results(store, space, query, filters, page, limit),
         known=judgement.known if judgement else None,
     )
@@ -468,11 +469,20 @@ def current(store: Store, space: str) -> list[Scene]:
     return without_ended(store, space, readable_scenes(store, space))
 
 
-def named(store: Store, space: str, filters: Filters) -> Filters:
-    """Return the filters with the scene's slug where they name one, by slug or title. NotFound names near ones."""
-    if filters.scene is None:
-        return filters
-    wanted = fold(filters.scene.strip().removesuffix(".md"))
+def resolved(store: Store, space: str, filters: Filters) -> tuple[Filters, str | None]:
+    """Return the filters with the slug of their scene and the chief name of their entity, and a note for the reader.
+
+    A scene may be given by slug or title, an entity in any spelling (`entity_names`). Raises NotFound with near names.
+    """
+    note = None
+    if filters.entity is not None:
+        entity, note = find_entity(store, space, filters.entity)
+        filters = replace(filters, entity=entity)
+    return (filters if filters.scene is None else _with_slug(store, space, filters, filters.scene)), note
+
+
+def _with_slug(store: Store, space: str, filters: Filters, name: str) -> Filters:
+    wanted = fold(name.strip().removesuffix(".md"))
     scenes = readable_scenes(store, space)
     for scene in scenes:
         if wanted in (fold(scene.slug), fold(scene.title)):
@@ -485,7 +495,7 @@ def named(store: Store, space: str, filters: Filters) -> Filters:
         known = f"Did you mean {' or '.join(near)}?"
     else:
         known = f"Scenes: {', '.join(scene.slug for scene in scenes[:15])}."
-    raise NotFound(f"There is no scene {one_line(filters.scene, 40)!r} in this space. {known}")
+    raise NotFound(f"There is no scene {one_line(name, 40)!r} in this space. {known}")
 
 
 def matching(

@@ -46,9 +46,9 @@ class InspectionVerbs(Verbs):
     ) -> StatementPage:
         """Return a page of the statements that are current (at `as_of`), with `ended` also those that are not.
 
-        The order is that of `memory_search` without a query. Raises NotFound for a scene that is not there.
+        The order is that of `memory_search` without a query. Raises NotFound for an unknown scene or entity.
         """
-        from mcp_memory.longterm.search.pages import after, asked_at, named, page_of
+        from mcp_memory.longterm.search.pages import after, asked_at, page_of, resolved
 
         in_range(limit, "limit", 1, MAX_PAGE)
         store, space, at = self._parts.store, self.space, asked_at(cursor, self._parts.now())
@@ -62,7 +62,7 @@ class InspectionVerbs(Verbs):
             as_of=self._parts.moment(as_of, "as_of", now=at, end=True),
             ended=ended,
         )
-        filters = named(store, space, filters)
+        filters, note = resolved(store, space, filters)
         page = page_of(cursor, ("statements", space, filters), at=at, store=store, space=space, listing=True)
         passing = page.then(filters, "atom")
         listed = store.list_atoms(space, filters=passing, after=next(iter(page.shown), None), limit=limit + 1)
@@ -71,22 +71,34 @@ class InspectionVerbs(Verbs):
             atoms=shown,
             cursor=after(page.cursor(), [atom.id for atom in shown]) if len(listed) > limit else None,
             total=store.count_atoms(space, filters=passing),
+            note=note,
         )
 
     @in_thread
     def facts_about(self, entity: str) -> list[Fact]:
-        """Return all facts of an entity, by any of its names, ended ones too, the oldest first."""
+        """Return all facts of an entity, by any of its names, ended ones too, the oldest first.
+
+        Raises NotFound for an unknown entity.
+        """
         from mcp_memory.language.words import fold
+        from mcp_memory.longterm.search.entity_names import find_entity
         from mcp_memory.longterm.search.pages import names_of
 
         store = self._parts.store
+        entity = find_entity(store, self.space, entity).name
         names = names_of(store, self.space, entity)
         found = store.facts(self.space, filters=Filters(entity=entity, ended=True), limit=_FACTS)
         return sorted((fact for fact in found if fold(fact.entity) in names), key=lambda fact: fact.valid_from)
 
     @in_thread
     def related_entities(self, name: str, *, limit: int = 60) -> list[tuple[str, int]]:
-        """Return the entities in the same current statements as this one, and in how many of them; most first."""
+        """Return the entities in the same current statements as this one, and in how many of them; most first.
+
+        Raises NotFound for an unknown entity.
+        """
+        from mcp_memory.longterm.search.entity_names import find_entity
+
+        name = find_entity(self._parts.store, self.space, name).name
         return self._parts.store.related_entities(self.space, name, limit=limit)
 
     @in_thread

@@ -285,6 +285,7 @@ class LongtermVerbs(Verbs):
             replaced=written.replaced,
             similar=near.atoms,
             contradicting=near.contradicting,
+            unsure=near.unsure,
             note=note,
         )
 
@@ -319,7 +320,7 @@ class LongtermVerbs(Verbs):
     ) -> MemoryResults:
         """Find atoms, facts held true (at `as_of`) and scenes, filled up with verbatim turns where atoms are few.
 
-        NotFound for a scene that is not there.
+        NotFound for an unknown scene or entity.
         """
         from mcp_memory.longterm.search import pages
 

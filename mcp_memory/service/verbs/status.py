@@ -106,8 +106,12 @@ class StatusVerbs(Verbs):
         until: str | None = None,
         limit: int = 10,
     ) -> Explained:
-        """Explain the ranking of a memory search. Raises InvalidInput without a query."""
+        """Explain the ranking of a memory search. Raises InvalidInput without a query.
+
+        Raises NotFound for an unknown entity.
+        """
         from mcp_memory.longterm.search.explain import explain
+        from mcp_memory.longterm.search.pages import resolved
         from mcp_memory.store.values import Filters
 
         query = without_private(query)
@@ -116,7 +120,7 @@ class StatusVerbs(Verbs):
         parts, now = self._parts, self._parts.now()
         asking = parts.asking()
         begin, end = parts.times(since, until, now=now)
-        filters = Filters(kind=kind, entity=entity, since=begin, until=end)
+        filters, taken_as = resolved(parts.store, self.space, Filters(kind=kind, entity=entity, since=begin, until=end))
         found = explain(
             parts.store, parts.search, self.space, query, embed=asking.vectors, filters=filters, limit=limit, at=now
         )
@@ -125,7 +129,7 @@ class StatusVerbs(Verbs):
             if parts.settings.rerank
             else None
         )
-        return replace(found, note=notes(asking.note, note))
+        return replace(found, note=notes(taken_as, asking.note, note))
 
     @in_thread
     def explain_recall(self, query: str, *, budget_tokens: int = 1200) -> Recalled:

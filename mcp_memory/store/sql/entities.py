@@ -13,7 +13,19 @@ from mcp_memory.core.text import normalize
 from mcp_memory.core.types import Entity
 from mcp_memory.store.sql.transaction import Transaction, marks
 
-__all__ = ["KNOWN", "chief", "key", "learn", "listed", "make", "mention", "names", "names_of_atoms", "related"]
+__all__ = [
+    "KNOWN",
+    "all_names",
+    "chief",
+    "key",
+    "learn",
+    "listed",
+    "make",
+    "mention",
+    "names",
+    "names_of_atoms",
+    "related",
+]
 
 _USER = "user"
 
@@ -98,6 +110,15 @@ def listed(tx: Transaction, *, prefix: str = "", limit: int = 100) -> list[Entit
     )
     aliases = aliases_of(tx, [entity for entity, _, _ in rows])
     return [Entity(name=name, aliases=tuple(aliases[entity]), atoms=current) for entity, name, current in rows]
+
+
+def all_names(tx: Transaction) -> dict[str, str]:
+    return dict(
+        tx.all(
+            "SELECT n.name, c.name FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
+            f" WHERE n.space = :space AND {KNOWN} ORDER BY n.id"
+        )
+    )
 
 
 def names(tx: Transaction, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:

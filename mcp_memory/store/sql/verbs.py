@@ -70,6 +70,7 @@ class SqlVerbs(Engine, Protocol):
     atoms_based_on = reads(atom_rows.based_on)
     facts = reads(atom_rows.facts)
     entities = reads(entity_rows.listed)
+    entity_names = reads(entity_rows.all_names)
     names = reads(entity_rows.names)
     related_entities = reads(entity_rows.related)
     evidence = reads(atom_rows.evidence)

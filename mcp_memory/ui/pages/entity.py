@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 
-from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, revealed
 from mcp_memory.core.types import Fact, StatementPage
 from mcp_memory.ui import components as ui
@@ -28,7 +28,10 @@ _CHANGES = 12
 async def entity(view: View) -> Page:
     """Everything about one name, today or as of `as_of` (a date) or `day` (of the slider, counted from the first)."""
     name, memory = view.parts["name"], view.memory
-    facts = without_repeated(await memory.facts_about(name))
+    try:
+        facts = without_repeated(await memory.facts_about(name))
+    except NotFound as unknown:
+        return _unknown(name, unknown)
     as_of = _as_of(view, facts)
     listed = await memory.statements(
         entity=name,
@@ -45,9 +48,23 @@ async def entity(view: View) -> Page:
         title=t("entity.title", name=shown),
         here="memory",
         body=ui.body(
+            ui.note(revealed(listed.note)) if listed.note else None,
             _facts(name, facts, as_of),
             _near(name, near),
             _past(name, past) if past and past.atoms else _statements(name, listed, as_of),
+            el("p", ui.link("/search", t("entity.search", name=shown), q=name)),
+        ),
+    )
+
+
+def _unknown(name: str, problem: NotFound) -> Page:
+    """Return the page of a name that no entity has: the names that are near it, and the way to the search."""
+    shown = revealed(one_line(name, 80))
+    return Page(
+        title=t("entity.title", name=shown),
+        here="memory",
+        body=ui.body(
+            ui.note(revealed(str(problem))),
             el("p", ui.link("/search", t("entity.search", name=shown), q=name)),
         ),
     )

@@ -118,6 +118,7 @@ def _statements(view: View, listed: StatementPage | str) -> Element:
     return ui.section(
         t("memory.statements"),
         form,
+        ui.note(revealed(listed.note)) if listed.note else None,
         ui.rows(map(ui.statement_row, listed.atoms)) if listed.atoms else ui.empty(_none(view)),
         ui.pager(_STATEMENTS, listed.cursor, t("memory.more"), **given),
         el("p", el("small", t("memory.legend"))),

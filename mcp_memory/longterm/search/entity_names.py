@@ -1,0 +1,197 @@
+"""Finds the entity that a caller names, in other spellings too.
+
+A name is compared, from the surest way to the loosest: as it is stored; without case, accents, separators and the two
+spellings of an umlaut ("ines", "new_york"); as a part of a known name ("New York" for "New York City", 北京 for
+北京市); and with more words at its end than the known name has. The first way that fits any entity decides. If it fits
+more than one, or nothing fits, the error lists the near names: a search for an unknown entity is never an empty list.
+
+The cost is linear in the number of names, and only names that are not stored as they are given cost more than a lookup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, NamedTuple
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.names import USER, name_words
+from mcp_memory.store.protocol import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["EntityMatch", "NameMatch", "find_entity", "match_name"]
+
+_SHOWN = 5
+_COMPARED = 24  # names whose letters are compared one by one, after a count of shared pairs of letters
+_HASHES = 1 << 16
+_NEAR = 0.6  # the ratio of `SequenceMatcher` from which two words are near
+_SEPARATORS = "_-.,/'&()\""
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
+_FEWEST = 2  # characters of a part of a name in a script without spaces
+
+
+class NameMatch(NamedTuple):
+    """Chief names: `fits` equally well, else those `near`. `is_spelling`: only case, accents or separators differ."""
+
+    fits: list[str]
+    near: list[str]
+    is_spelling: bool
+
+
+class EntityMatch(NamedTuple):
+    """The chief name of an entity. `note` says so where it is more than another spelling of the name asked for."""
+
+    name: str
+    note: str | None = None
+
+
+def find_entity(store: Store, space: str, name: str) -> EntityMatch:
+    """Return the entity that a name means. Raises NotFound, with the near names, if none or more than one fits."""
+    asked = one_line(name.strip(), 60)
+    if known := store.names(space, [name]).get(name):
+        return EntityMatch(known[0])
+    if fold(name.strip()) == USER:
+        return EntityMatch(USER)
+    found = match_name(name, store.entity_names(space))
+    if not found.is_spelling and fold(name.strip()) in name_words("user"):
+        found = NameMatch([USER], [], is_spelling=False)
+    if len(found.fits) == 1:
+        chief = found.fits[0]
+        loosely = f"No entity is called exactly {asked!r}: this is about {one_line(chief, 60)!r}."
+        return EntityMatch(chief, None if found.is_spelling else loosely)
+    if found.fits:
+        listed = _listed(found.fits)
+        raise NotFound(f"{len(found.fits)} entities fit {asked!r}: {listed}. Name one of them in full.")
+    if found.near:
+        raise NotFound(f"No entity {asked!r}. Near: {_listed(found.near)}.")
+    raise NotFound(f"No entity {asked!r}, nor any with a similar name. Leave `entity` out and search for the words.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(one_line(name, 60) for name in names[:_SHOWN]) + more
+
+
+def match_name(name: str, chiefs: Mapping[str, str]) -> NameMatch:
+    """Compare a name with all known ones. `chiefs` maps each of these to the chief name of its entity."""
+    wanted, known = _plain([" ".join(name.split())]), _plain(chiefs)
+    if not wanted or not chiefs:
+        return NameMatch([], [], is_spelling=False)
+    letters, squeezed = wanted.replace(" ", ""), known.replace(" ", "")
+    same = [*_equal(letters, squeezed)] or [*_equal(_without_umlauts(letters), _without_umlauts(squeezed))]
+    places = same or [*_containing(wanted, known)] or [*_beginning(wanted, known)]
+    of_place = list(chiefs.values())
+    fits = list(dict.fromkeys(of_place[place] for place in places))
+    near = [] if fits else _near(wanted, known, of_place)
+    return NameMatch(fits, near, is_spelling=bool(same))
+
+
+def _plain(names: Iterable[str]) -> str:
+    """Return names folded, one a line, with one space between words.
+
+    They are changed as one text, in a tenth of the time; most are ASCII, for which folding is lower case.
+    """
+    lines = (name if name.isascii() else fold(name) for name in names)
+    text = "\n".join(lines).lower()
+    for separator in _SEPARATORS:
+        text = text.replace(separator, " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text.replace("\n ", "\n").replace(" \n", "\n").strip(" ")
+
+
+def _without_umlauts(text: str) -> str:
+    """Return a folded text with both spellings of an umlaut as one: "zuerich" is "zurich"."""
+    return text.replace("ae", "a").replace("oe", "o").replace("ue", "u")
+
+
+def _equal(wanted: str, known: str) -> Iterator[int]:
+    """Yield the places of the lines that are equal to a text."""
+    return _places(wanted, known, before="\n", after="\n")
+
+
+def _containing(wanted: str, known: str) -> Iterator[int]:
+    """Yield the places of the names of which a text is whole words, or the start or end where words have no spaces."""
+    yield from _places(wanted, known, before=" \n", after=" \n")
+    if _UNSPACED.fullmatch(wanted) and len(wanted) >= _FEWEST:
+        yield from _places(wanted, known, before=" \n")
+        yield from _places(wanted, known, after=" \n")
+
+
+def _beginning(wanted: str, known: str) -> Sequence[int]:
+    """Return the places of the longest name with which a text begins: "New York" of "New York City"."""
+    ends = range(len(wanted) - 1, 0, -1)
+    for end in ends:
+        is_whole = wanted[end] == " " or (end >= _FEWEST and _UNSPACED.fullmatch(wanted[: end + 1]))
+        if is_whole and wanted[:end] != USER and (places := [*_equal(wanted[:end], known)]):
+            return places
+    return ()
+
+
+def _places(part: str, lines: str, *, before: str = "", after: str = "") -> Iterator[int]:
+    """Yield the numbers of the lines that have a text, between these characters (or the ends) where any are given."""
+    last, place, at = 0, 0, lines.find(part)
+    while at >= 0:
+        end = at + len(part)
+        if (not before or lines[at - 1 : at] in before) and (not after or lines[end : end + 1] in after):
+            place += lines.count("\n", last, at)
+            last = at
+            yield place
+        at = lines.find(part, at + 1)
+
+
+# --- near names -------------------------------------------------------------------------------------
+
+
+def _near(wanted: str, known: str, chiefs: Sequence[str]) -> list[str]:
+    """Return the chief names, one for each line, with words like those of a name, the most similar first."""
+    best, lines = defaultdict[str, float](float), known.split("\n")
+    for place in _sharing_letters(wanted, known):
+        best[chiefs[place]] = max(best[chiefs[place]], _similarity(wanted, lines[place]))
+    near = [chief for chief, similarity in best.items() if similarity >= _NEAR and chief != USER]
+    return sorted(near, key=lambda chief: -best[chief])[:_SHOWN]
+
+
+def _similarity(one: str, other: str) -> float:
+    """Return the mean, over the words of the shorter name, of the best ratio to a word of the other."""
+    shorter, longer = sorted((one.split(" "), other.split(" ")), key=len)
+    ratios = (max(SequenceMatcher(None, a, b, autojunk=False).ratio() for b in longer) for a in shorter)
+    whole = SequenceMatcher(None, one.replace(" ", ""), other.replace(" ", ""), autojunk=False).ratio()
+    return max(whole, sum(ratios) / len(shorter) - 0.01 * (len(longer) - len(shorter)))
+
+
+def _sharing_letters(wanted: str, known: str) -> Iterator[int]:
+    """Yield the places of the lines with the largest share of pairs of letters in common with a name."""
+    import numpy as np
+
+    letters = _codes(f"\n{known}\n")
+    breaks = np.flatnonzero(letters == ord("\n"))
+    letters[breaks] = ord(" ")  # the first letter of every word is one of a pair with a space
+    asked = np.zeros(_HASHES, np.bool_)
+    asked[_pairs(_codes(f" {wanted} "))] = True
+    counts = np.add.reduceat(asked[_pairs(letters)], breaks[:-1], dtype=np.int32)
+    # A name of more words than the one asked for is no less near for that.
+    share = counts / np.minimum(np.diff(breaks), len(wanted) + 1)
+    for place in np.argsort(-share, kind="stable")[:_COMPARED].tolist():
+        if counts[place]:
+            yield place
+
+
+def _codes(text: str) -> NDArray[np.uint32]:
+    import numpy as np
+
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32).copy()
+
+
+def _pairs(letters: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return a hash of each letter with the next one."""
+    import numpy as np
+
+    return (letters[:-1] * np.uint32(31) + letters[1:]) & np.uint32(_HASHES - 1)

@@ -1,0 +1,137 @@
+"""Which entity a caller means by a name: other spellings, parts of names, and what the answer says of unknown ones."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.core.errors import NotFound
+from mcp_memory.longterm.search.entity_names import match_name
+from mcp_memory.service.memory import Memory
+
+KNOWN = (
+    "user", "Inés", "Lydia Moreau", "Lidija", "New York City", "北京市", "Barro y Bruma", "Anna Berg", "Anna Kahn",
+    "data_pipeline", "Müller & Söhne", "Zürich", "Ben", "Москва", "O'Brien", "Acme GmbH", "Marie-Claire Dupont", "...",
+)  # fmt: skip
+CHIEFS = {name: name for name in KNOWN}
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("Ines", "Inés"),
+        ("  INÉS ", "Inés"),
+        ("new_york_city", "New York City"),
+        ("Data Pipeline", "data_pipeline"),
+        ("zuerich", "Zürich"),
+        ("Mueller & Soehne", "Müller & Söhne"),
+        ("москва", "Москва"),
+        ("O’Brien", "O'Brien"),
+        ("Marie Claire Dupont", "Marie-Claire Dupont"),
+    ],
+)
+def test_case_accents_and_separators_make_no_other_entity(asked: str, meant: str) -> None:
+    found = match_name(asked, CHIEFS)
+    assert (found.fits, found.is_spelling) == ([meant], True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("New York", "New York City"),
+        ("York", "New York City"),
+        ("北京", "北京市"),
+        ("Acme", "Acme GmbH"),
+        ("Moreau", "Lydia Moreau"),
+        ("marie_claire", "Marie-Claire Dupont"),
+        ("Ben Okafor", "Ben"),
+        ("北京市朝阳区", "北京市"),
+    ],
+)
+def test_a_part_of_a_name_means_the_entity_that_alone_has_it(asked: str, meant: str) -> None:
+    found = match_name(asked, CHIEFS)
+    assert (found.fits, found.is_spelling) == ([meant], False)
+
+
+def test_a_name_that_several_have_in_part_fits_all_of_them() -> None:
+    assert match_name("Anna", CHIEFS).fits == ["Anna Berg", "Anna Kahn"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("Lidia", ["Lidija", "Lydia Moreau"]),
+        ("bar-y-bruma", ["Barro y Bruma"]),
+        ("Müler", ["Müller & Söhne"]),
+        ("Userland", []),
+        ("北", []),
+        ("...", []),
+    ],
+)
+def test_a_name_of_other_letters_is_near_and_never_taken_for_the_entity(asked: str, near: list[str]) -> None:
+    found = match_name(asked, CHIEFS)
+    assert (found.fits, found.near) == ([], near)
+
+
+def test_an_alias_means_the_entity_by_its_chief_name() -> None:
+    assert match_name("inesita", {"Inés": "Inés", "Inesita": "Inés"}).fits == ["Inés"]
+
+
+@given(st.lists(st.text(st.characters(categories=("L", "N", "P", "Z")), min_size=1), max_size=8), st.text(max_size=12))
+def test_every_known_name_with_a_letter_fits_itself_and_any_text_can_be_asked_for(names: list[str], asked: str) -> None:
+    chiefs = {one: one for one in (" ".join(name.split()) for name in names) if one}
+    assert set(match_name(asked, chiefs).fits) <= set(chiefs)
+    for name in chiefs:
+        if any(character.isalnum() for character in name):
+            assert name in match_name(name, chiefs).fits
+
+
+# --- in a memory ------------------------------------------------------------------------------------
+
+
+async def _knows(memory: Memory, *names: str) -> None:
+    for name in names:
+        await memory.remember(f"{name} keeps bees.", entity=name, relation="keeps", value="bees", typed=True)
+
+
+async def test_the_search_the_facts_and_the_neighbours_take_another_spelling(memory: Memory) -> None:
+    await _knows(memory, "Inés", "Bo")
+    found = await memory.memory_search(entity="ines")
+    assert [hit.atom.text for hit in found.atoms] == ["Inés keeps bees."]
+    assert found.note is None
+    assert [fact.entity for fact in await memory.facts_about("INES")] == ["Inés"]
+    assert [atom.text for atom in (await memory.statements(entity="ines")).atoms] == ["Inés keeps bees."]
+    assert await memory.related_entities("ines") == []
+    assert [row.text for row in (await memory.explain("bees", entity="ines")).shown] == ["Inés keeps bees."]
+
+
+async def test_an_answer_about_a_name_of_which_a_part_was_given_says_so(memory: Memory) -> None:
+    await _knows(memory, "New York City")
+    found = await memory.memory_search(entity="New York")
+    assert [hit.atom.text for hit in found.atoms] == ["New York City keeps bees."]
+    assert found.note == "No entity is called exactly 'New York': this is about 'New York City'."
+    assert (await memory.statements(entity="New York")).note == found.note
+
+
+async def test_a_search_for_an_unknown_entity_names_those_that_are_near(memory: Memory) -> None:
+    await _knows(memory, "Lydia Moreau", "Lidija", "Anna Berg", "Anna Kahn")
+    with pytest.raises(NotFound, match=r"No entity 'Lidia'\. Near: Lidija, Lydia Moreau\."):
+        await memory.memory_search("bees", entity="Lidia")
+    with pytest.raises(NotFound, match=r"2 entities fit 'Anna': Anna Berg, Anna Kahn\. Name one of them in full\."):
+        await memory.memory_search("bees", entity="Anna")
+    with pytest.raises(NotFound, match=r"No entity 'Xqz', nor any with a similar name\."):
+        await memory.memory_search("bees", entity="Xqz")
+
+
+async def test_the_user_may_be_named_by_a_pronoun(memory: Memory) -> None:
+    await memory.remember("The user keeps bees.", entity="user", relation="keeps", value="bees", typed=True)
+    assert (await memory.memory_search(entity="the user")).atoms
+    assert (await memory.memory_search(entity="me")).atoms
+
+
+async def test_a_forgotten_entity_is_not_named_as_near(memory: Memory) -> None:
+    await _knows(memory, "Lidija")
+    await memory.forget(["a1"])
+    with pytest.raises(NotFound, match="nor any with a similar name"):
+        await memory.memory_search(entity="Lidia")
