@@ -366,7 +366,7 @@ def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Ite
     while start < stop:
         page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
         rows = store.quarantined(space, [turn.id for turn in page])
-        reasons = {row.id: row.reasons for row in rows if row.verdict != "released"}
+        reasons = {row.id: row.reasons for row in rows if row.is_quarantined}
         yield from ((turn, reasons.get(turn.id, ())) for turn in page if turn.position < stop)
         if not page:
             return

@@ -156,23 +156,30 @@ def _supported(
         swaps_a_value(text, turn.content[slice(*span)], [*said, *ended], names=[*known, *names.everyone])
         for turn, span in words
     ):
-        return quarantined(atom, ["unsupported"]), [
-            f"{one_line(text, 80)!r} has another value than the words that it quotes; it waits for review"
-        ]
+        return _doubted(
+            atom, "other_value", f"{one_line(text, 80)!r} has another number or name than the words that it quotes"
+        )
     may_deny = _may_deny(turns, words)
 
     def missing_of(pool: Sequence[str]) -> str | None:
         own, beside = [one for one in pool if one in may_deny], [one for one in pool if one not in may_deny]
-        return unsupported(text, own, beside=[*beside, *ended], names=known, heard=names.everyone)
+        return unsupported(
+            text, own, beside=[*beside, *ended], names=known, heard=names.everyone, user=_names_of_user(names)
+        )
 
     if missing_of(_said_by_people(turns, words)) is None:
         return atom, ()
     missing = missing_of(said)
     if missing is None:
         return (with_allowed_kind(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
-    return quarantined(atom, ["unsupported"]), [
-        f"{one_line(missing, 80)!r} stands in nothing that was said; it waits for review"
-    ]
+    return _doubted(atom, "unproven", f"{one_line(missing, 80)!r} stands in nothing that was said")
+
+
+def _doubted(atom: NewAtom, doubt: str, remark: str) -> tuple[NewAtom, Sequence[str]]:
+    """Return an atom that a check doubts: labelled if it quotes the user's own words, else quarantined."""
+    if atom.source == "user":
+        return quarantined(atom, [doubt]), [f"{remark}; it is kept with a mark"]
+    return quarantined(atom, ["unsupported"]), [f"{remark}; it waits for review"]
 
 
 def _may_deny(turns: Sequence[Turn], words: Sequence[Words]) -> set[str]:
@@ -199,9 +206,13 @@ def _said_by_people(turns: Sequence[Turn], words: Sequence[Words]) -> list[str]:
     return [*(turn.content for turn in people), *answered, *taken_up]
 
 
+def _names_of_user(names: Names) -> list[str]:
+    return [*filter(None, [names.user]), *names.introduced]
+
+
 def _known_names(names: Names) -> list[str]:
     aliases = [name for entity in names.known for name in (entity.name, *entity.aliases)]
-    return [*filter(None, [names.user]), *names.introduced, *names.others, *aliases, *names.relations.values()]
+    return [*_names_of_user(names), *names.others, *aliases, *names.relations.values()]
 
 
 def _voice(turn: Turn, span: tuple[int, int]) -> Source:

@@ -392,7 +392,7 @@ def _atom(atom: Atom) -> str:
     times = f"since {day(atom.valid_from)}" + _until(atom.valid_to)
     replaced = f", replaced by {atom.superseded_by}" if atom.superseded_by else ""
     because = f": {one_line(atom.closed_because, 200)}" if atom.closed_because else ""
-    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{_whose(atom.source)}{held(atom.held)})"
+    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{_whose(atom.source)}{held(atom.held)}{_doubted(atom)})"
     return f"> {atom.id} {one_line(atom.text, 600)} {about}"
 
 
@@ -403,6 +403,11 @@ def held(why: Sequence[str]) -> str:
         if why
         else ""
     )
+
+
+def _doubted(atom: Atom) -> str:
+    """Return the label of a statement that a check doubts."""
+    return f"; check: {', '.join(REASONS.get(one, one) for one in atom.doubts)}" if atom.doubts else ""
 
 
 def _fact(fact: Fact) -> str:

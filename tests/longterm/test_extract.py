@@ -806,11 +806,13 @@ def test_a_rule_that_the_user_states_waits_for_nothing(store: Store) -> None:
         ("My daughter Mira is 4 years old.", "The user's daughter Mira is 14 years old."),
     ],
 )
-def test_a_statement_with_another_value_than_its_quote_waits(store: Store, said: str, statement: str) -> None:
+def test_a_statement_of_the_user_with_another_value_than_its_quote_is_labelled(
+    store: Store, said: str, statement: str
+) -> None:
     say(store, said)
     answer(at(store), notes(note("t1", said.rstrip("."), statement)))
     (draft,) = drafts(store)
-    assert draft.held == ("unsupported",)
+    assert draft.held == ("other_value",)
 
 
 # --- what is known already --------------------------------------------------------------------------

@@ -104,11 +104,18 @@ def of_atom(atom: Atom, speaker: str | None = None) -> RecallLine:
     statement = statement_line(atom)
     when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
     whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
-    return RecallLine(group="atom", id=atom.id, text=f"{_head(atom.id, when, whose)} {statement}", source=atom.source)
+    head = _head(atom.id, when, whose, _doubt(atom))
+    return RecallLine(group="atom", id=atom.id, text=f"{head} {statement}", source=atom.source)
 
 
 def of_stated_rule(atom: Atom) -> RecallLine:
-    return RecallLine(group="rule", id=atom.id, text=f"{_head(atom.id)} {statement_line(atom)}", source=atom.source)
+    head = _head(atom.id, _doubt(atom))
+    return RecallLine(group="rule", id=atom.id, text=f"{head} {statement_line(atom)}", source=atom.source)
+
+
+def _doubt(atom: Atom) -> str:
+    """Return the mark of a statement that a check doubts: which turn to compare it with."""
+    return f"check {atom.evidence}" if atom.doubts else ""
 
 
 def of_fact(fact: Fact) -> RecallLine:

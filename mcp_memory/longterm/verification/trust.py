@@ -69,8 +69,10 @@ REASONS: dict[str, str] = {
     **MEANINGS,
     "unstated": "no recorded turn of the user states it",
     "unsupported": "a part of it stands in nothing that was said",
+    "other_value": "its words have another number or name",
+    "unproven": "a part of it was not found in the user's words",
 }
-"""Reasons for quarantine in words for people: the suspicion, or the missing source."""
+"""Reasons for quarantine in words for people, and doubts that label a statement (`store.values.DOUBTS`)."""
 
 Embed = Callable[[str], Sequence[Vectors]]
 
@@ -468,6 +470,8 @@ def attributed(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) ->
             names[marks[atom.id]] = frozenset([speaker])
         elif ATTRIBUTION[atom.source]:
             marks[atom.id] = ATTRIBUTION[atom.source]
+        if atom.doubts:
+            marks[atom.id] = ", ".join(filter(None, (marks.get(atom.id), f"check {atom.evidence}")))
     return marked(page, marks, is_told=lambda mark, words: stands_in(names.get(mark, ()), words))
 
 
@@ -480,7 +484,10 @@ def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, st
 
 
 def quarantined(atom: NewAtom, why: Sequence[str]) -> NewAtom:
-    """Return an atom as it is held for reasons, if there are any: then it states no fact and ends nothing."""
+    """Return an atom with the reasons against it, if there are any: then it states no fact and ends nothing.
+
+    Doubts alone (`store.values.DOUBTS`) label it, and do not quarantine it.
+    """
     if not why:
         return atom
     bare = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
@@ -489,7 +496,7 @@ def quarantined(atom: NewAtom, why: Sequence[str]) -> NewAtom:
 
 def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
     """Return those of the ids that are not to be recalled unasked."""
-    return {one.id for one in store.quarantined(space, ids) if one.verdict != "released"}
+    return {one.id for one in store.quarantined(space, ids) if one.is_quarantined}
 
 
 # --- where words stand ------------------------------------------------------------------------------

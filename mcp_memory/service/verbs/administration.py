@@ -250,7 +250,7 @@ class AdministrationVerbs(RetentionVerbs):
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return those of the rows that wait for review, and why, so that whoever shows them marks them."""
         found = self._parts.store.quarantined(self.space, ids)
-        return {one.id: tuple(one.reasons) for one in found if one.verdict != "released"}
+        return {one.id: tuple(one.reasons) for one in found if one.is_quarantined}
 
     @in_thread
     def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:

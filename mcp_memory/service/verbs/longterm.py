@@ -255,9 +255,9 @@ class LongtermVerbs(Verbs):
         )
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
-        if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
+        if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before without the user's own words
             parts.store.review(self.space, [written.atom.id], "released", now=now)
-            written = replace(written, atom=replace(written.atom, held=()))
+            written = replace(written, atom=replace(written.atom, held=(), doubts=()))
         if atom.text != given:
             self._keep_out(given)
         self._changed()
