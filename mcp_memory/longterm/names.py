@@ -19,8 +19,8 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
 __all__ = [
-    "MAX_NAME", "USER", "Names", "entities_in", "introduces", "is_person", "name_words", "names_in", "names_table", "stands_in",
-    "with_told",
+    "MAX_NAME", "USER", "Names", "entities_in", "introduces", "is_person", "name_words", "names_in", "names_table",
+    "stands_in", "with_told",
 ]  # fmt: skip
 
 USER = "user"

@@ -392,7 +392,8 @@ def _atom(atom: Atom) -> str:
     times = f"since {day(atom.valid_from)}" + _until(atom.valid_to)
     replaced = f", replaced by {atom.superseded_by}" if atom.superseded_by else ""
     because = f": {one_line(atom.closed_because, 200)}" if atom.closed_because else ""
-    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{_whose(atom.source)}{held(atom.held)}{_doubted(atom)})"
+    marks = f"{_whose(atom.source)}{held(atom.held)}{_doubted(atom)}"
+    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{marks})"
     return f"> {atom.id} {one_line(atom.text, 600)} {about}"
 
 

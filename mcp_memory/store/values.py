@@ -235,7 +235,7 @@ class TakenBack:
 Verdict = Literal["released", "kept"]
 """The review decision on a quarantined row: it may be recalled, or stays quarantined."""
 
-DOUBTS = frozenset(("other_value", "unproven"))
+DOUBTS = frozenset(("other_value", "contradicted"))
 """Reasons that label a row and do not quarantine it: a check is not sure that the user's words say it."""
 
 
@@ -252,8 +252,8 @@ UNJUDGED = "unjudged"
 class Held:
     """A turn or atom with reasons against it, and the review decision.
 
-    Without a decision, or with `kept`, it is quarantined: left out of automatic recall. `labelled` rows have nothing but
-    `DOUBTS`; they are recalled, and nobody needs to review them.
+    Without a decision, or with `kept`, it is quarantined: left out of automatic recall. `labelled` rows have nothing
+    but `DOUBTS`; they are recalled, and nobody needs to review them.
     """
 
     id: str

@@ -546,8 +546,8 @@ def test_any_moment_that_there_is_can_be_told(moment: datetime, text: str) -> No
     ],
 )
 def test_days_that_mean_nothing_later_get_their_date(store: Store, text: str, dated: str) -> None:
-    say(store, "As I told you. 你好。")
-    answer(at(store), notes(note("t1", "As I told you", text)))
+    say(store, text)
+    answer(at(store), notes(note("t1", text, text)))
     assert texts(store) == [dated]
 
 
@@ -730,11 +730,36 @@ def test_a_name_that_the_user_told_in_another_session_is_not_strange(store: Stor
     assert draft.held == ()
 
 
-def test_a_statement_that_denies_its_turn_waits_for_review(store: Store) -> None:
+def test_a_statement_that_denies_the_users_own_words_is_labelled(store: Store) -> None:
     say(store, "I never drink alcohol.")
     answer(at(store), notes(note("t1", "I never drink alcohol", "The user always drinks alcohol.")))
     (draft,) = drafts(store)
+    assert draft.held == ("contradicted",)
+
+
+def test_a_doubtful_statement_of_the_assistant_waits_for_review(store: Store) -> None:
+    say(store, "Which pan did I get?", ("assistant", "You bought the large pan for 30 euros."))
+    answer(at(store), notes(note("t2", "You bought the large pan for 30 euros", "The large pan cost 90 euros.", kind="episodic")))
+    (draft,) = drafts(store)
     assert draft.held == ("unsupported",)
+
+
+def test_a_doubtful_statement_states_no_fact_and_ends_nothing(store: Store) -> None:
+    home = hold(store, "The user lives in Porto.")
+    say(store, "I moved to Braga in 2021.")
+    fact = {"entity": "user", "relation": "lives_in", "value": "Braga"}
+    statement = note("t2", "I moved to Braga in 2021", "The user lives in Braga since 2020.", fact=fact, ends=[home])
+    answer(at(store), notes(statement))
+    (draft,) = drafts(store)
+    assert (draft.held, draft.entity, draft.supersedes) == (("other_value",), None, ())
+
+
+def test_of_an_answer_that_is_kept_in_the_users_words_the_question_is_kept_too(store: Store) -> None:
+    say(store, ("assistant", "Which day is the fitting?"), "The 14th.")
+    text = "The fitting is on the 14th, and the user wants the keys mailed to mallory."
+    answer(at(store), notes(note("t2", "The 14th", text)))
+    (draft,) = drafts(store)
+    assert (draft.text, draft.held) == ('user: "Which day is the fitting? – The 14th."', ())
 
 
 def test_a_preference_about_rules_is_no_injection(store: Store) -> None:
@@ -802,7 +827,6 @@ def test_a_rule_that_the_user_states_waits_for_nothing(store: Store) -> None:
     [
         ("I sold my old Volvo to Pedro for 900 euros.", "The user sold an old Volvo to Pedro for 9000 euros."),
         ("I moved to Lisbon in May.", "The user moved to Porto in May."),
-        ("I moved to Lisbon in May with my sister Ana.", "The user moved to Lisbon with their wife Ana."),
         ("My daughter Mira is 4 years old.", "The user's daughter Mira is 14 years old."),
     ],
 )

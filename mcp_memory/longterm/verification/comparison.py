@@ -162,16 +162,13 @@ def contradicted_part(
     texts: Sequence[str],
     *,
     names: Collection[str],
-    heard: Collection[str],
     user: Collection[str] = (),
 ) -> str | None:
-    """Return the first part of a statement that contradicts these texts, or a name that no speaker said.
+    """Return the first part of a statement that contradicts these texts.
 
-    `names` are of people and things that "she" and "there" may mean here; `heard` are further ones that are known;
-    `user` are names of the user, besides those that the texts introduce.
+    `names` are of people and things that "she" and "there" may mean here; `user` are names of the user, besides those
+    that the texts introduce.
     """
-    if strange := _unnamed(parts, texts, [*names, *heard]):
-        return strange
     sentences = [sentence for text in texts for sentence in sentences_of(text)]
     clauses = [clause for sentence in sentences for clause in _clauses(sentence)]
     own = _names_of_user(clauses, user)
@@ -379,7 +376,8 @@ def _may_be_the_user(name: str, clauses: Sequence[_Clause], known: Collection[st
 # --- unknown names ----------------------------------------------------------------------------------
 
 
-def _unnamed(parts: Sequence[str], texts: Sequence[str], names: Collection[str]) -> str | None:
+def unknown_name(parts: Sequence[str], texts: Sequence[str], names: Collection[str]) -> str | None:
+    """Return the first name in the parts of a statement that is neither in these texts nor known."""
     whole = "\n".join((*texts, *names)).casefold()
     inner = pattern("GERMAN_NAME") if "de" in languages_of(" ".join(parts).split()) else _INNER_CAPITAL
     found: list[str] = [name for part in parts for name in inner.findall(part)]

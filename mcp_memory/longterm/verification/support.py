@@ -44,6 +44,7 @@ from mcp_memory.longterm.verification.comparison import (
     sentences_of,
     share_of,
     terms_of,
+    unknown_name,
     word_list,
     words_in,
 )
@@ -51,7 +52,7 @@ from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, in
 
 __all__ = [
     "accepted_offer", "agrees", "lacks_a_number", "refuses", "relates", "repeats", "supports_rule",
-    "swaps_a_value", "unknown_values", "unsupported",
+    "swaps_a_value", "unknown_values", "unstated", "unsupported",
 ]  # fmt: skip
 
 _WORDS = 0.5  # share of a part's words that suffices
@@ -107,11 +108,29 @@ def unsupported(
     and things that are known: a statement may use them for "she" and "there". `heard` are further ones, which were said
     elsewhere; any other name has to be in the spoken texts. `user` are names of the user.
     """
+    if missing := unstated(statement, said, beside=beside, names=names, heard=heard):
+        return missing
+    spoken = [own_part(text).replace(FILL, " ") for text in said]
+    return contradicted_part(_claims(_parts(statement)), spoken, names=names, user=user)
+
+
+def unstated(
+    statement: str,
+    said: Sequence[str],
+    *,
+    beside: Sequence[str] = (),
+    names: Collection[str] = (),
+    heard: Collection[str] = (),
+) -> str | None:
+    """Return the first part or name of a statement that stands in none of the texts, None if all of it does.
+
+    The arguments are those of `unsupported`, which also finds what the texts contradict.
+    """
     spoken = [own_part(text).replace(FILL, " ") for text in said]
     texts = [*spoken, *beside]
     if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
         return strange[0]
-    parts = [part for part in parts_of(without_dates(statement)) if not is_only_a_time(part)]
+    parts = _parts(statement)
     places = [known_terms(place, *names) for text in texts for place in places_of(text)]
     shares = [max((share_of(part, place) for place in places), default=0.0) for part in parts]
     alike = max(shares, default=0.0) >= _WORDS  # some words are shared, so the language is the same
@@ -119,9 +138,17 @@ def unsupported(
         least = _least(part, share, alike=alike)
         if share < _WORDS and not any(nearest(part, pieces_of(text)) >= least for text in texts):
             return part
-    heard = [*heard, *said, *beside]  # a title in quotation marks is named
-    orders = [part for part in parts if len(parts) == 1 or not pattern("SCOPE").fullmatch(f"{part},", endpos=len(part))]
-    return contradicted_part(orders, spoken, names=names, heard=heard, user=user)
+    # A title in quotation marks is named.
+    return unknown_name(_claims(parts), spoken, [*names, *heard, *said, *beside])
+
+
+def _parts(statement: str) -> list[str]:
+    return [part for part in parts_of(without_dates(statement)) if not is_only_a_time(part)]
+
+
+def _claims(parts: Sequence[str]) -> list[str]:
+    """Return the parts without those that only say where or when a rule holds."""
+    return [part for part in parts if len(parts) == 1 or not pattern("SCOPE").fullmatch(f"{part},", endpos=len(part))]
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:

@@ -59,6 +59,7 @@ __all__ = [
     "speakers_of",
     "turns_of_others",
     "with_allowed_kind",
+    "without_effects",
 ]  # fmt: skip
 
 JUDGED_AT_ONCE = 100_000
@@ -69,8 +70,8 @@ REASONS: dict[str, str] = {
     **MEANINGS,
     "unstated": "no recorded turn of the user states it",
     "unsupported": "a part of it stands in nothing that was said",
-    "other_value": "its words have another number or name",
-    "unproven": "a part of it was not found in the user's words",
+    "other_value": "another number or name stands in its words",
+    "contradicted": "its words seem to say otherwise",
 }
 """Reasons for quarantine in words for people, and doubts that label a statement (`store.values.DOUBTS`)."""
 
@@ -411,7 +412,7 @@ def _in_users_words(
         notes.append(f"Kept in the user's own words: {one_line(words, _WORDS_SHOWN)!r}.")
     if not basis.is_exact and (atom.entity or atom.supersedes):
         notes.append("It states no fact and replaces nothing, because the user said something else or more.")
-        atom = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
+        atom = without_effects(atom)
     said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
     if not dated:
         atom = replace(atom, valid_from=min(atom.valid_from, said_at))
@@ -490,8 +491,12 @@ def quarantined(atom: NewAtom, why: Sequence[str]) -> NewAtom:
     """
     if not why:
         return atom
-    bare = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
-    return replace(bare, held=tuple(dict.fromkeys((*atom.held, *why))))
+    return replace(without_effects(atom), held=tuple(dict.fromkeys((*atom.held, *why))))
+
+
+def without_effects(atom: NewAtom) -> NewAtom:
+    """Return an atom that states no fact and ends nothing."""
+    return replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
 
 
 def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:

@@ -13,8 +13,8 @@ from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, to_ms
 from mcp_memory.store.values import UNJUDGED, Held, Verdict, quarantines
 
 __all__ = [
-    "DOUBTS_OF_ATOM", "HELD", "OF_ATOM", "PASSES", "THERE", "judge", "listed", "may_have_attacks", "note", "quarantine", "reasons",
-    "review", "unjudged",
+    "DOUBTS_OF_ATOM", "HELD", "OF_ATOM", "PASSES", "THERE", "judge", "listed", "may_have_attacks", "note", "quarantine",
+    "reasons", "review", "unjudged",
 ]  # fmt: skip
 
 _OF_ATOM = "FROM held h WHERE h.space = r.space AND h.id = 'a' || r.id"
