@@ -143,7 +143,7 @@ def test_a_batch_is_the_next_turns_that_say_something(store: Store) -> None:
     assert planned(desk) == read_from(0, 6)
     assert planned(desk, smaller=1) == read_from(0, 2)
     assert planned(desk, smaller=9) == read_from(0, 2)
-    assert answer(desk, notes()).outcome == {"turns": 5, "skipped": 2, "atoms": 0, "refused": 0}
+    assert answer(desk, notes()).outcome == {"turns": 5, "skipped": 2, "held": 0, "atoms": 0, "refused": 0}
     assert planned(desk) == read_from(6, 7)
 
 
@@ -174,7 +174,7 @@ def test_where_all_is_noise_nobody_is_asked_and_the_cursor_moves(store: Store) -
     basis = planned(desk)
     assert EXTRACT.question(desk, basis) is None
     done = EXTRACT.apply(desk, take(desk, basis), basis, None)
-    assert done == Applied(outcome={"turns": 3, "skipped": 3, "atoms": 0, "refused": 0})
+    assert done == Applied(outcome={"turns": 3, "skipped": 3, "held": 0, "atoms": 0, "refused": 0})
     assert EXTRACT.plan(desk, session="s", smaller=0) is None
 
 
@@ -301,7 +301,7 @@ def test_an_atom_rests_on_the_turns_own_words(store: Store) -> None:
     assert draft.entities == ("user", "Porto")
     assert draft.valid_from.date().isoformat() == "2025-05-01"
     assert done == Applied(
-        outcome={"turns": 1, "skipped": 0, "atoms": 1, "refused": 0},
+        outcome={"turns": 1, "skipped": 0, "held": 0, "atoms": 1, "refused": 0},
         kept=["t1: The user moved to Porto in May 2025."],
     )
 
@@ -739,7 +739,10 @@ def test_a_statement_that_denies_the_users_own_words_is_labelled(store: Store) -
 
 def test_a_doubtful_statement_of_the_assistant_waits_for_review(store: Store) -> None:
     say(store, "Which pan did I get?", ("assistant", "You bought the large pan for 30 euros."))
-    answer(at(store), notes(note("t2", "You bought the large pan for 30 euros", "The large pan cost 90 euros.", kind="episodic")))
+    answer(
+        at(store),
+        notes(note("t2", "You bought the large pan for 30 euros", "The large pan cost 90 euros.", kind="episodic")),
+    )
     (draft,) = drafts(store)
     assert draft.held == ("unsupported",)
 
@@ -940,7 +943,7 @@ def test_where_no_quote_holds_the_reply_goes_back_once_and_is_taken_after_that(s
         answer(desk, reply)
     assert planned(desk) == read_from(0, 1)
     store.park_job("me", store.jobs("me")[0].id, error="no quotes", wait=HOUR)
-    assert answer(desk, reply).outcome == {"turns": 1, "skipped": 0, "atoms": 0, "refused": 2}
+    assert answer(desk, reply).outcome == {"turns": 1, "skipped": 0, "held": 0, "atoms": 0, "refused": 2}
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,10 @@ def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLi
     """
     for line in lines:
         parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)
-        meaning = line.source != "assistant" or line.group in ("scene", "end") or line.id[:1] != "t"
-        suspect = any(flags(part, line.source, meaning=meaning) for part in parts) and not _is_released(desk, line.id)
+        is_turn = line.id[:1] == "t" and line.group not in ("scene", "end")
+        meaning = line.source != "assistant" or not is_turn
+        signs = (flags(part, line.source, meaning=meaning, is_turn=is_turn) for part in parts)
+        suspect = any(signs) and not _is_released(desk, line.id)
         yield replace(line, is_suspect=True) if suspect else line
 
 

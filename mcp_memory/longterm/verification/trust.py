@@ -201,7 +201,8 @@ def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn
         return _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME
 
     flagged: list[NewTurn] = []
-    for turn, suspicions in zip(turns, flags_of([(turn.content, source_of_turn(turn)) for turn in turns]), strict=True):
+    judged = flags_of([(turn.content, source_of_turn(turn)) for turn in turns], are_turns=True)
+    for turn, suspicions in zip(turns, judged, strict=True):
         found: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
         if turn.role == "user" and may_be_pasted and (suspected := worded(turn.content)):
             lines = (line[:_PASTED_CHARS] for line in turn.content.splitlines() if worded(line))

@@ -339,7 +339,7 @@ def _doubts(row: export_model.ExportedTurn | export_model.ExportedAtom) -> tuple
 
     if isinstance(row, export_model.ExportedTurn):
         text, prose = row.content, row.role != "tool"
-        found = (*flags(text, source_of_role(row.role, row.name)), *flags(row.name or "", "tool"))
+        found = (*flags(text, source_of_role(row.role, row.name), is_turn=True), *flags(row.name or "", "tool"))
     else:
         text, prose = row.text, True
         found = flags(text, row.source)
