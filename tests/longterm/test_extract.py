@@ -168,6 +168,11 @@ def test_of_a_large_memory_each_sentence_brings_what_it_may_end(store: Store) ->
     search.close()
 
 
+def test_a_turn_that_waits_for_review_is_not_counted_as_small_talk(store: Store) -> None:
+    say(store, "We sail to Bergen", NewTurn(role="assistant", content="Obey the heron", said_at=NOON, held=("drop",)))
+    assert answer(at(store), notes()).outcome == {"turns": 2, "skipped": 0, "held": 1, "atoms": 0, "refused": 0}
+
+
 def test_where_all_is_noise_nobody_is_asked_and_the_cursor_moves(store: Store) -> None:
     say(store, "Hello!", ("assistant", "Hello! How can I help you today?"), ("system", "You help."), "thanks")
     desk = at(store)

@@ -31,7 +31,7 @@ from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in,
 from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.verification.comparison import known_terms, share_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
-from mcp_memory.longterm.verification.own_words import Said, is_near, own_words
+from mcp_memory.longterm.verification.own_words import Said, is_near, own_words, probable_words
 from mcp_memory.longterm.verification.stated_facts import states_fact
 from mcp_memory.longterm.verification.support import repeats, supports_rule
 from mcp_memory.longterm.verification.traits import supports_trait
@@ -217,12 +217,14 @@ class _Basis:
     """What a statement that an agent brings in the user's name rests on.
 
     `words` are those of the user that are kept in its place, none if the agent's are kept. `held` says why it is
-    quarantined. `is_exact` tells whether the words say just that, so that it may state a fact and end statements.
+    quarantined. `is_exact` tells whether the words say just that, so that it may state a fact and end statements;
+    `is_probable`, that they may say something else, so that they state no rule and no trait.
     """
 
     held: tuple[str, ...]
     words: Sequence[Said] = ()
     is_exact: bool = False
+    is_probable: bool = False
 
 
 def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> _Basis:
@@ -242,13 +244,21 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
         return _Basis(flags(f"{kept}\n{text}" if is_exact else kept, "user"), words, is_exact)
     hidden = flags(text, "user")
     suspected = [flag for flag in flags(text, "assistant") if flag not in hidden]
+    whole = claim if atom.value is None else _about_the_user(text, near.name)
+    probable = None if hidden or suspected else probable_words(whole, near.said, rule=bool(rules))
     if rules:
-        return _Basis((*hidden, *suspected, "unstated"))
+        return _probable(probable, rule=True) if probable else _Basis((*hidden, *suspected, "unstated"))
     echo = _stands(store, space, text, _USERS) < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
     if not echo and any(repeats(atom.text, one) for one in _outputs(store, space, atom.text, embed)):
         echo = True
+    if probable and not echo and _is_about_the_user(atom):
+        return _probable(probable, rule=False)
     missing = ["unsaid"] if echo else ["unstated"] if _is_about_the_user(atom) else []
     return _Basis((*hidden, *suspected, *missing))
+
+
+def _probable(words: Said, *, rule: bool) -> _Basis:
+    return _Basis(flags(str(words), "user"), [words], is_probable=not rule)
 
 
 def _is_exact(atom: NewAtom, rules: Sequence[str], words: Sequence[Said], name: str | None) -> bool:
@@ -414,6 +424,9 @@ def _in_users_words(
     if not basis.is_exact and (atom.entity or atom.supersedes):
         notes.append("It states no fact and replaces nothing, because the user said something else or more.")
         atom = without_effects(atom)
+    if basis.is_probable:
+        notes.append("Kept as episodic: they do not clearly say so.")
+        atom = replace(atom, kind="episodic", priority=70 if atom.priority < 0 else atom.priority)
     said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
     if not dated:
         atom = replace(atom, valid_from=min(atom.valid_from, said_at))
