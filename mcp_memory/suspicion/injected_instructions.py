@@ -274,10 +274,16 @@ def without_self_reference(text: str) -> str:
     start = 0
     for end in [*(found.end() for found in SENTENCE_END.finditer(text)), len(text)]:
         sentence, start = text[start:end], end
-        concepts = concepts_of(folded(sentence)) if _SPEAKS_OF_ITSELF.search(sentence) else {}
-        is_of_itself = ("machine" in concepts or "helper" in concepts) and concepts.keys().isdisjoint(_HARM)
+        concepts = _concepts_in(sentence) if _SPEAKS_OF_ITSELF.search(sentence) else set[str]()
+        is_of_itself = ("machine" in concepts or "helper" in concepts) and concepts.isdisjoint(_HARM)
         kept.append("\n" if is_of_itself else sentence)
     return "".join(kept)
+
+
+def _concepts_in(sentence: str) -> set[str]:
+    """Return the concepts of a sentence in the language that most of them are of."""
+    spoken = {concept for concept, has in zip(CONCEPTS, traits(sentence), strict=True) if has}
+    return spoken & {match.concept for match in matches(folded(sentence))}
 
 
 def sentences(text: str) -> list[str]:

@@ -21,7 +21,7 @@ from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.times import date_of, span_of
-from mcp_memory.longterm.verification.trust import source_of_tool, source_of_turn
+from mcp_memory.longterm.verification.trust import doubt_mark, source_of_tool, source_of_turn
 from mcp_memory.store.citations import address, plain
 from mcp_memory.suspicion.flags import flags
 
@@ -106,18 +106,13 @@ def of_atom(atom: Atom, speaker: str | None = None) -> RecallLine:
     statement = statement_line(atom)
     when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
     whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
-    head = _head(atom.id, when, whose, _doubt(atom))
+    head = _head(atom.id, when, whose, doubt_mark(atom))
     return RecallLine(group="atom", id=atom.id, text=f"{head} {statement}", source=atom.source)
 
 
 def of_stated_rule(atom: Atom) -> RecallLine:
-    head = _head(atom.id, _doubt(atom))
+    head = _head(atom.id, doubt_mark(atom))
     return RecallLine(group="rule", id=atom.id, text=f"{head} {statement_line(atom)}", source=atom.source)
-
-
-def _doubt(atom: Atom) -> str:
-    """Return the mark of a statement that a check doubts: which turn to compare it with."""
-    return f"check {atom.evidence}" if atom.doubts else ""
 
 
 def of_fact(fact: Fact) -> RecallLine:

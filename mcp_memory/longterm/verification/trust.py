@@ -44,6 +44,7 @@ __all__ = [
     "REASONS",
     "attributed",
     "checked_claim",
+    "doubt_mark",
     "fact_states_rule",
     "fit_for_pages",
     "flag_turns",
@@ -485,9 +486,14 @@ def attributed(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) ->
             names[marks[atom.id]] = frozenset([speaker])
         elif ATTRIBUTION[atom.source]:
             marks[atom.id] = ATTRIBUTION[atom.source]
-        if atom.doubts:
-            marks[atom.id] = ", ".join(filter(None, (marks.get(atom.id), f"check {atom.evidence}")))
+        if mark := doubt_mark(atom):
+            marks[atom.id] = ", ".join(filter(None, (marks.get(atom.id), mark)))
     return marked(page, marks, is_told=lambda mark, words: stands_in(names.get(mark, ()), words))
+
+
+def doubt_mark(atom: Atom) -> str:
+    """Return the mark of a statement that a check doubts, which names the turn to compare it with; empty for others."""
+    return f"check {atom.evidence}" if atom.doubts else ""
 
 
 def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, str]:
