@@ -314,6 +314,8 @@ def _about(atom: Atom) -> Iterator[tuple[str, str]]:
         yield "ended", visible(atom.closed_because)
     if atom.held:
         yield "held", f"{', '.join(REASONS.get(reason, reason) for reason in atom.held)}; see `mcp-memory review`"
+    if atom.doubts:
+        yield "check", ", ".join(REASONS.get(reason, reason) for reason in atom.doubts)
 
 
 def _spoken(turn: Turn) -> str:

@@ -291,7 +291,8 @@ def _pyramid(pyramid: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield (
             "read",
             f"{read.get('turns', 0):,} turns read, {read.get('skipped', 0):,} skipped as chatter, "
-            f"{read.get('atoms', 0):,} statements drawn, {read.get('refused', 0):,} refused for want of evidence",
+            + (f"{read['held']:,} left out until they are reviewed, " if read.get("held") else "")
+            + f"{read.get('atoms', 0):,} statements drawn, {read.get('refused', 0):,} refused for want of evidence",
         )
     queues = {
         f"{plural(waiting['turns'], 'turn')} in {plural(waiting['sessions'], 'session')}": waiting["turns"],

@@ -151,6 +151,8 @@ class Atom:
     """Whose word it is; of several that said it, the most trusted."""
     held: tuple[str, ...] = ()
     """Why it is left out of what is recalled unasked until somebody has looked at it; empty: it is not."""
+    doubts: tuple[str, ...] = ()
+    """Why a check is not sure that the user's words say it. It is recalled all the same, with a mark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

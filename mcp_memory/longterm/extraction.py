@@ -197,7 +197,8 @@ def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extrac
     if work.attempts == 0:
         _demand(judged, batch)
     kept, refused = _sorted_out(judged)
-    outcome = {"turns": batch.read, "skipped": batch.skipped, "atoms": len(kept), "refused": len(refused)}
+    outcome = {"turns": batch.read, "skipped": batch.skipped, "held": batch.quarantined}
+    outcome |= {"atoms": len(kept), "refused": len(refused)}
     desk.store.commit(
         desk.space,
         work.id,
@@ -303,12 +304,17 @@ _TALK = ("user", "assistant")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnBatch:
-    """`turns` are new and say something; `read` counts all that people and assistants said, `skipped` the noise."""
+    """Turns to extract from, which are new and say something.
+
+    `read` counts all that people and assistants said; of these, `skipped` is small talk and `quarantined` waits for
+    review.
+    """
 
     turns: Sequence[Turn]
     background: Sequence[Turn]
     read: int
     skipped: int
+    quarantined: int
     parts: Sequence[SessionPart]
     """The positions that are passed, session by session."""
 
@@ -327,6 +333,7 @@ def read_batch(
         background=[turn for batch in batches for turn in batch.background],
         read=sum(batch.read for batch in batches),
         skipped=sum(batch.skipped for batch in batches),
+        quarantined=sum(batch.quarantined for batch in batches),
         parts=[part for batch in batches for part in batch.parts],
     )
 
@@ -337,20 +344,22 @@ def _read_part(store: Store, space: str, part: SessionPart, *, most: int | None,
     before = [turn for turn, reasons in earlier if turn.role in _TALK and not reasons]
     said = list(before)
     new: list[Turn] = []
-    read = skipped = characters = 0
+    read = skipped = quarantined = characters = 0
     end = part.start
     for turn, reasons in _turns(store, space, part.session, part.start, part.stop):
         if turn.role in _TALK:
             if UNJUDGED in reasons:
                 break  # it is read once it has been judged
-            noise = bool(reasons) or small_talk_kind(turn.content, said[-1] if said else None) is not None
+            is_quarantined = bool(reasons)
+            is_chatter = not is_quarantined and small_talk_kind(turn.content, said[-1] if said else None) is not None
+            is_read = not (is_quarantined or is_chatter)
             size = len(_shortened(turn))
             full = most is not None and new and (len(new) == most or characters + size > MAX_CHARS)
-            if full and not noise:
+            if full and is_read:
                 break
             said.append(turn)
-            read, skipped = read + 1, skipped + noise
-            if not noise:
+            read, skipped, quarantined = read + 1, skipped + is_chatter, quarantined + is_quarantined
+            if is_read:
                 new.append(turn)
                 characters += size
         end = turn.position + 1
@@ -359,7 +368,7 @@ def _read_part(store: Store, space: str, part: SessionPart, *, most: int | None,
         pairs = zip(before, [None, *before], strict=False)
         telling = [turn for turn, prior in pairs if small_talk_kind(turn.content, prior) is None][-background:]
     passed = SessionPart(session=part.session, start=part.start, stop=end)
-    return TurnBatch(turns=new, background=telling, read=read, skipped=skipped, parts=[passed])
+    return TurnBatch(turns=new, background=telling, read=read, skipped=skipped, quarantined=quarantined, parts=[passed])
 
 
 def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[tuple[Turn, Sequence[str]]]:
@@ -367,7 +376,7 @@ def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Ite
     while start < stop:
         page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
         rows = store.quarantined(space, [turn.id for turn in page])
-        reasons = {row.id: row.reasons for row in rows if row.verdict != "released"}
+        reasons = {row.id: row.reasons for row in rows if row.is_quarantined}
         yield from ((turn, reasons.get(turn.id, ())) for turn in page if turn.position < stop)
         if not page:
             return

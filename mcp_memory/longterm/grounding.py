@@ -33,13 +33,22 @@ from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
 from mcp_memory.longterm.times import holds, with_its_date
 from mcp_memory.longterm.turns import own_words
-from mcp_memory.longterm.verification.support import accepted_offer, relates, supports_rule, swaps_a_value, unsupported
+from mcp_memory.longterm.verification.own_words import question_of
+from mcp_memory.longterm.verification.support import (
+    accepted_offer,
+    relates,
+    supports_rule,
+    swaps_a_value,
+    unstated,
+    unsupported,
+)
 from mcp_memory.longterm.verification.trust import (
     fact_states_rule,
     most_trusted,
     quarantined,
     source_of_turn,
     with_allowed_kind,
+    without_effects,
 )
 from mcp_memory.store.values import NewAtom
 from mcp_memory.suspicion.flags import flags, worded
@@ -156,23 +165,36 @@ def _supported(
         swaps_a_value(text, turn.content[slice(*span)], [*said, *ended], names=[*known, *names.everyone])
         for turn, span in words
     ):
-        return quarantined(atom, ["unsupported"]), [
-            f"{one_line(text, 80)!r} has another value than the words that it quotes; it waits for review"
-        ]
+        return _doubted(
+            atom, "other_value", f"{one_line(text, 80)!r} has another number or name than the words that it quotes"
+        )
     may_deny = _may_deny(turns, words)
 
     def missing_of(pool: Sequence[str]) -> str | None:
         own, beside = [one for one in pool if one in may_deny], [one for one in pool if one not in may_deny]
-        return unsupported(text, own, beside=[*beside, *ended], names=known, heard=names.everyone)
+        return unsupported(
+            text, own, beside=[*beside, *ended], names=known, heard=names.everyone, user=_names_of_user(names)
+        )
 
     if missing_of(_said_by_people(turns, words)) is None:
         return atom, ()
     missing = missing_of(said)
     if missing is None:
         return (with_allowed_kind(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
-    return quarantined(atom, ["unsupported"]), [
-        f"{one_line(missing, 80)!r} stands in nothing that was said; it waits for review"
-    ]
+    if unstated(text, said, beside=ended, names=known, heard=names.everyone) is None:
+        return _doubted(atom, "contradicted", f"{one_line(missing, 80)!r} seems to contradict what was said")
+    remark = f"{one_line(missing, 80)!r} stands in nothing that was said"
+    if own := next(((turn, span) for turn, span in words if _is_the_users(turn, span, names)), None):
+        verbatim = with_its_date(_in_their_words(*own, asked=_asked_before(own[0], turns)), own[0].said_at)
+        return without_effects(replace(atom, text=verbatim)), [f"{remark}; the user's words are kept instead"]
+    return quarantined(atom, ["unsupported"]), [f"{remark}; it waits for review"]
+
+
+def _doubted(atom: NewAtom, doubt: str, remark: str) -> tuple[NewAtom, Sequence[str]]:
+    """Return an atom that a check doubts: labelled if it quotes the user's own words, else quarantined."""
+    if atom.source == "user":
+        return quarantined(atom, [doubt]), [f"{remark}; it is kept with a mark"]
+    return quarantined(atom, ["unsupported"]), [f"{remark}; it waits for review"]
 
 
 def _may_deny(turns: Sequence[Turn], words: Sequence[Words]) -> set[str]:
@@ -199,9 +221,13 @@ def _said_by_people(turns: Sequence[Turn], words: Sequence[Words]) -> list[str]:
     return [*(turn.content for turn in people), *answered, *taken_up]
 
 
+def _names_of_user(names: Names) -> list[str]:
+    return [*filter(None, [names.user]), *names.introduced]
+
+
 def _known_names(names: Names) -> list[str]:
     aliases = [name for entity in names.known for name in (entity.name, *entity.aliases)]
-    return [*filter(None, [names.user]), *names.introduced, *names.others, *aliases, *names.relations.values()]
+    return [*_names_of_user(names), *names.others, *aliases, *names.relations.values()]
 
 
 def _voice(turn: Turn, span: tuple[int, int]) -> Source:
@@ -303,9 +329,17 @@ def _sentences_around(turn: Turn, span: tuple[int, int]) -> list[tuple[int, int]
     return [(start, end) for start, end in sentences(turn.content) if start < span[1] and end > span[0]] or [span]
 
 
-def _in_their_words(turn: Turn, span: tuple[int, int]) -> str:
+def _in_their_words(turn: Turn, span: tuple[int, int], *, asked: str = "") -> str:
+    """Return the sentences around a span as a statement; after the question that they answer, if there is one."""
     around = _sentences_around(turn, span)
-    return f'{turn.name or USER}: "{one_line(turn.content[around[0][0] : around[-1][1]], MAX_TEXT // 2)}"'
+    words = one_line(turn.content[around[0][0] : around[-1][1]], MAX_TEXT // 2)
+    return f'{turn.name or USER}: "{f"{one_line(asked, MAX_TEXT // 3)} – {words}" if asked else words}"'
+
+
+def _asked_before(turn: Turn, turns: Sequence[Turn]) -> str:
+    """Return the assistant's question that a short turn answers; empty if there is none."""
+    before = next((one for one, after in pairwise(turns) if after.id == turn.id and one.role == "assistant"), None)
+    return question_of(before.content) if before and len(turn.content) <= _ANSWER else ""
 
 
 def _states_a_rule(turn: Turn, span: tuple[int, int]) -> bool:

@@ -36,7 +36,7 @@ from mcp_memory.longterm.verification.trust import (
     with_allowed_kind,
 )
 from mcp_memory.models.metered import Applied
-from mcp_memory.store.values import Draft, Merging, NewAtom
+from mcp_memory.store.values import Draft, Merging, NewAtom, quarantines
 from mcp_memory.suspicion.flags import flags
 
 __all__ = [
@@ -131,7 +131,8 @@ def protected(held: MergeTarget, draft: NewAtom, reason: str) -> str | None:
     """Return why a draft may not close a held statement."""
     id = held.atom.id
     if draft.held:
-        return "the new statement is held for review, and closes nothing until then"
+        because = "is held for review" if quarantines(draft.held) else "is doubtful"
+        return f"the new statement {because}, and closes nothing"
     if is_less_trusted(draft.source, held.atom.source):
         return f"{id} is the word of {SAID_BY[held.atom.source]}, which {SAID_BY[draft.source]} does not replace"
     if held.atom.priority < 0 and draft.kind != "instruction":

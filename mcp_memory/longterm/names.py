@@ -19,8 +19,8 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
 __all__ = [
-    "MAX_NAME", "USER", "Names", "entities_in", "is_person", "name_words", "names_in", "names_table", "stands_in",
-    "with_told",
+    "MAX_NAME", "USER", "Names", "entities_in", "introduces", "is_person", "name_words", "names_in", "names_table",
+    "stands_in", "with_told",
 ]  # fmt: skip
 
 USER = "user"
@@ -134,13 +134,17 @@ def with_told(names: Names, store: Store, space: str, statements: Iterable[str])
     """Return the names, including those in the user's statements in any turn and the user's names."""
     words = dict.fromkeys(word for text in statements for word in _CAPITAL.findall(text))
     told = {word: turns for word in list(words)[:_ASKED_FOR] if (turns := _turns_with(store, space, word))}
-    introduces = pattern_of(*_FILE, "INTRODUCES").pattern
     introduced = [
-        word
-        for word, turns in told.items()
-        if any(re.search(rf"\b{introduces}{re.escape(word)}\b", turn.content, re.IGNORECASE) for turn in turns)
+        word for word, turns in told.items() if any(introduces(turn.content, word, loosely=True) for turn in turns)
     ]
     return replace(names, introduced=tuple(introduced), everyone=(*names.everyone, *told))
+
+
+def introduces(text: str, name: str, *, loosely: bool = False) -> bool:
+    """Tell whether the speaker of a text says their name: "I'm Anna"; `loosely`, one word may stand between."""
+    between = r"(?:\w+ )?" if loosely else ""
+    pattern = rf"\b{pattern_of(*_FILE, 'INTRODUCES').pattern}{between}{re.escape(name)}\b"
+    return re.search(pattern, text, re.IGNORECASE) is not None
 
 
 def _turns_with(store: Store, space: str, word: str) -> list[Turn]:

@@ -35,7 +35,7 @@ from mcp_memory.longterm.scenes import (
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.validity import current_facts, is_past, time_note, without_past
-from mcp_memory.longterm.verification.trust import attributed, fit_for_pages, speakers_of
+from mcp_memory.longterm.verification.trust import attributed, doubt_mark, fit_for_pages, speakers_of
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
@@ -261,7 +261,8 @@ def _closing(old: Atom, newer: Atom | None) -> str:
 
 def _said(atom: Atom, limit: int) -> str:
     text = one_line(without_bullet(atom.text), limit)
-    return f"{ATTRIBUTION[atom.source]}: {text}" if ATTRIBUTION[atom.source] else text
+    marks = ", ".join(filter(None, (ATTRIBUTION[atom.source], doubt_mark(atom))))
+    return f"{marks}: {text}" if marks else text
 
 
 # --- without a model --------------------------------------------------------------------------------

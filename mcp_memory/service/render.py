@@ -400,7 +400,8 @@ def _atom(atom: Atom, when: str | None = None) -> str:
     times = when or f"since {day(atom.valid_from)}" + _until(atom.valid_to)
     replaced = f", replaced by {atom.superseded_by}" if atom.superseded_by else ""
     because = f": {one_line(atom.closed_because, 200)}" if atom.closed_because else ""
-    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{_whose(atom.source)}{held(atom.held)})"
+    marks = f"{_whose(atom.source)}{held(atom.held)}{_doubted(atom)}"
+    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{marks})"
     return f"> {atom.id} {one_line(atom.text, 600)} {about}"
 
 
@@ -411,6 +412,11 @@ def held(why: Sequence[str]) -> str:
         if why
         else ""
     )
+
+
+def _doubted(atom: Atom) -> str:
+    """Return the label of a statement that a check doubts."""
+    return f"; check: {', '.join(REASONS.get(one, one) for one in atom.doubts)}" if atom.doubts else ""
 
 
 def _fact(fact: Fact) -> str:

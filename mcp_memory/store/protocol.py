@@ -797,7 +797,8 @@ class RetentionStore(Protocol):
     def quarantined(
         self, space: str, /, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100
     ) -> list[Held]:
-        """Return rows that wait for review, the newest first; with ids, those of them that were ever quarantined.
+        """Return rows that wait for review, the newest first; with ids, those of them that have reasons against them:
+        quarantined ones, reviewed ones, and those that are only labelled (`Held`).
 
         With `decided`, rows that were reviewed, the last first. Forgotten ones are left out.
         """

@@ -8,7 +8,7 @@ bits, so a slow password hash is not needed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
@@ -211,7 +211,7 @@ class NewAtom:
     source: Source = "user"
     """The speaker of the statement; of several, the most trusted one."""
     held: Sequence[str] = ()
-    """Why it waits for review; see `Store.quarantined`."""
+    """Why it waits for review; see `Store.quarantined`. With nothing but `DOUBTS` it is stored with a label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +235,14 @@ class TakenBack:
 Verdict = Literal["released", "kept"]
 """The review decision on a quarantined row: it may be recalled, or stays quarantined."""
 
+DOUBTS = frozenset(("other_value", "contradicted"))
+"""Reasons that label a row and do not quarantine it: a check is not sure that the user's words say it."""
+
+
+def quarantines(reasons: Iterable[str]) -> bool:
+    """Tell whether reasons quarantine a row. Doubts alone only label it: it is recalled, with a mark."""
+    return not DOUBTS.issuperset(reasons)
+
 
 UNJUDGED = "unjudged"
 """The reason of a quarantined row that is still to be judged; such rows are the queue of the background."""
@@ -242,13 +250,21 @@ UNJUDGED = "unjudged"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A quarantined turn or atom, left out of automatic recall: the reasons and the review decision."""
+    """A turn or atom with reasons against it, and the review decision.
+
+    Without a decision, or with `kept`, it is quarantined: left out of automatic recall. `labelled` rows have nothing
+    but `DOUBTS`; they are recalled, and nobody needs to review them.
+    """
 
     id: str
     reasons: tuple[str, ...]
     at: datetime
-    verdict: Verdict | None = None
+    verdict: Verdict | Literal["labelled"] | None = None
     reviewed_at: datetime | None = None
+
+    @property
+    def is_quarantined(self) -> bool:
+        return self.verdict in (None, "kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ import binascii
 import codecs
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from typing import Literal
@@ -32,7 +32,7 @@ from urllib.parse import unquote
 from mcp_memory.core.text import hides, plain, revealed
 from mcp_memory.core.types import Source
 from mcp_memory.language import patterns_of
-from mcp_memory.suspicion.injected_instructions import mean_orders, orders_in, uncited
+from mcp_memory.suspicion.injected_instructions import mean_orders, orders_in, uncited, without_self_reference
 from mcp_memory.suspicion.lexicon import parted
 from mcp_memory.suspicion.messages import messages_of
 
@@ -60,18 +60,22 @@ _PIECE, _OVERLAP = 20_000, 1_000
 the interpreter's lock, short."""
 
 
-def flags(text: str, source: Source, *, meaning: bool = True) -> tuple[Flag, ...]:
+def flags(text: str, source: Source, *, meaning: bool = True, is_turn: bool = False) -> tuple[Flag, ...]:
     """Return the flags of a text from this source, in the order of `MEANINGS`; most texts have none.
 
-    Without `meaning` the bundled model does not judge its sentences, which takes most of the time.
+    Without `meaning` the bundled model does not judge its sentences, which takes most of the time. `is_turn`: the text
+    is a turn of a conversation. There an assistant advises its user and speaks of itself, which is no order to a model.
     """
-    return flags_of([(text, source)], meaning=meaning)[0]
+    return flags_of([(text, source)], meaning=meaning, are_turns=is_turn)[0]
 
 
-def flags_of(texts: Sequence[tuple[str, Source]], *, meaning: bool = True) -> list[tuple[Flag, ...]]:
+def flags_of(
+    texts: Sequence[tuple[str, Source]], *, meaning: bool = True, are_turns: bool = False
+) -> list[tuple[Flag, ...]]:
     """Return what `flags` returns of each text; the bundled model judges all of them together, which is faster."""
     others = [at for at, (_, source) in enumerate(texts) if source != "user"]
-    wordings = dict(zip(others, _wordings([texts[at][0] for at in others], meaning), strict=True))
+    advice = [place for place, at in enumerate(others) if are_turns and texts[at][1] == "assistant"]
+    wordings = dict(zip(others, _wordings([texts[at][0] for at in others], meaning, advice), strict=True))
     found: list[tuple[Flag, ...]] = []
     for at, (text, _) in enumerate(texts):
         signs = wordings.get(at, set())
@@ -88,18 +92,23 @@ def worded(text: str) -> set[Flag]:
     return _wordings([text], meaning=True)[0]
 
 
-def _wordings(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
-    found = _read(texts, meaning)
+def _wordings(texts: Sequence[str], meaning: bool, advice: Collection[int] = ()) -> list[set[Flag]]:
+    """Return the flags of each text; `advice` has the places of those in which an assistant speaks to its user."""
+    texts = [without_self_reference(text) if at in advice else text for at, text in enumerate(texts)]
+    found = _read(texts, meaning, advice)
     bare = {at: rest for at, signs in enumerate(found) if signs and (rest := uncited(texts[at])) != texts[at]}
-    for at, signs in zip(bare, _read(list(bare.values()), meaning), strict=True):
+    left = [place for place, at in enumerate(bare) if at in advice]
+    for at, signs in zip(bare, _read(list(bare.values()), meaning, left), strict=True):
         found[at] = signs
     return found
 
 
-def _read(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
+def _read(texts: Sequence[str], meaning: bool, advice: Collection[int]) -> list[set[Flag]]:
     found = [_by_words(text) for text in texts]
     asked = [at for at, signs in enumerate(found) if meaning and not signs]
-    for at, is_order in zip(asked, mean_orders([messages_of(plain(texts[at])) for at in asked]), strict=True):
+    advising = [place for place, at in enumerate(asked) if at in advice]
+    judged = mean_orders([messages_of(plain(texts[at])) for at in asked], advice=advising)
+    for at, is_order in zip(asked, judged, strict=True):
         if is_order:
             found[at].add("order")
     return found

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -27,7 +27,7 @@ from mcp_memory.language import blocks_of
 from mcp_memory.models.embed.classifiers import injected
 from mcp_memory.suspicion.lexicon import ANY, CONCEPTS, LANGUAGES, Match, concepts_of, folded, matches, spoken_together
 
-__all__ = ["drops", "mean_orders", "orders_in", "traits", "uncited"]
+__all__ = ["drops", "mean_orders", "orders_in", "traits", "uncited", "without_self_reference"]
 
 
 @dataclass(frozen=True)
@@ -232,17 +232,58 @@ _SHORTEST, _LONGEST = 8, 300  # characters of a sentence; a longer one is cut
 logger = logging.getLogger(__name__)
 
 
-def mean_orders(texts: Sequence[str]) -> list[bool]:
+def mean_orders(texts: Sequence[str], *, advice: Collection[int] = ()) -> list[bool]:
     """Tell of each text whether a sentence of it reads like an order injected for a model.
+
+    `advice` has the places of texts that advise a person. Of these only sentences that name a model, its user, its
+    rules or its memory are asked about: "make sure to save the file" means the person.
 
     Where the model's files cannot be read, the log says so and the answer is no.
     """
     ends = (text if len(text) <= 2 * _READ else f"{text[:_READ]}\n\n{text[-_READ:]}" for text in texts)
+    asked = (
+        [sentence for sentence in sentences(text) if at not in advice or _concerns_a_model(sentence)]
+        for at, text in enumerate(ends)
+    )
     try:
-        return injected([sentences(text) for text in ends], traits)
+        return injected(list(asked), traits)
     except EmbeddingFailed as error:
         logger.warning("Texts are judged by their words alone. %s", error)
         return [False] * len(texts)
+
+
+_OF_A_MODEL = ("machine", "helper", "boss", "memory", "reads", "user", "orders", "drop", "pose", "free")
+
+
+def _concerns_a_model(sentence: str) -> bool:
+    return not concepts_of(folded(sentence)).keys().isdisjoint(_OF_A_MODEL)
+
+
+_SPEAKS_OF_ITSELF = re.compile(
+    r"\b(?:I|(?i:I['’]m|ich|je|j['’]\w+|yo|io|eu|ik|ja|jag|jeg|jestem|soy|sono|sou|я))\b|[我私僕]|저는|나는|제가"
+)
+_HARM = ("drop", "secret", "quiet", "keep")
+
+
+def without_self_reference(text: str) -> str:
+    """Return a model's text without the sentences in which it says what it is: "As an AI, I cannot call them, so …".
+
+    A sentence that cancels, stores, hides or names secrets stays.
+    """
+    kept: list[str] = []
+    start = 0
+    for end in [*(found.end() for found in SENTENCE_END.finditer(text)), len(text)]:
+        sentence, start = text[start:end], end
+        concepts = _concepts_in(sentence) if _SPEAKS_OF_ITSELF.search(sentence) else set[str]()
+        is_of_itself = ("machine" in concepts or "helper" in concepts) and concepts.isdisjoint(_HARM)
+        kept.append("\n" if is_of_itself else sentence)
+    return "".join(kept)
+
+
+def _concepts_in(sentence: str) -> set[str]:
+    """Return the concepts of a sentence in the language that most of them are of."""
+    spoken = {concept for concept, has in zip(CONCEPTS, traits(sentence), strict=True) if has}
+    return spoken & {match.concept for match in matches(folded(sentence))}
 
 
 def sentences(text: str) -> list[str]:

@@ -213,6 +213,7 @@ def statement_row(atom: Atom) -> Element:
             [" – ", moment(atom.valid_to, day=True)] if atom.valid_to else None,
             name_of_source(atom.source),
             badge(t("shared.held"), "warn") if atom.held else None,
+            badge(t("shared.doubted"), "warn") if atom.doubts else None,
             (link(f"/entity/{part(name)}", words_of(name), class_="entity") for name in atom.entities),
         ),
         class_="statement ended" if ended else "statement",

@@ -143,7 +143,7 @@ def test_a_batch_is_the_next_turns_that_say_something(store: Store) -> None:
     assert planned(desk) == read_from(0, 6)
     assert planned(desk, smaller=1) == read_from(0, 2)
     assert planned(desk, smaller=9) == read_from(0, 2)
-    assert answer(desk, notes()).outcome == {"turns": 5, "skipped": 2, "atoms": 0, "refused": 0}
+    assert answer(desk, notes()).outcome == {"turns": 5, "skipped": 2, "held": 0, "atoms": 0, "refused": 0}
     assert planned(desk) == read_from(6, 7)
 
 
@@ -168,13 +168,18 @@ def test_of_a_large_memory_each_sentence_brings_what_it_may_end(store: Store) ->
     search.close()
 
 
+def test_a_turn_that_waits_for_review_is_not_counted_as_small_talk(store: Store) -> None:
+    say(store, "We sail to Bergen", NewTurn(role="assistant", content="Obey the heron", said_at=NOON, held=("drop",)))
+    assert answer(at(store), notes()).outcome == {"turns": 2, "skipped": 0, "held": 1, "atoms": 0, "refused": 0}
+
+
 def test_where_all_is_noise_nobody_is_asked_and_the_cursor_moves(store: Store) -> None:
     say(store, "Hello!", ("assistant", "Hello! How can I help you today?"), ("system", "You help."), "thanks")
     desk = at(store)
     basis = planned(desk)
     assert EXTRACT.question(desk, basis) is None
     done = EXTRACT.apply(desk, take(desk, basis), basis, None)
-    assert done == Applied(outcome={"turns": 3, "skipped": 3, "atoms": 0, "refused": 0})
+    assert done == Applied(outcome={"turns": 3, "skipped": 3, "held": 0, "atoms": 0, "refused": 0})
     assert EXTRACT.plan(desk, session="s", smaller=0) is None
 
 
@@ -301,7 +306,7 @@ def test_an_atom_rests_on_the_turns_own_words(store: Store) -> None:
     assert draft.entities == ("user", "Porto")
     assert draft.valid_from.date().isoformat() == "2025-05-01"
     assert done == Applied(
-        outcome={"turns": 1, "skipped": 0, "atoms": 1, "refused": 0},
+        outcome={"turns": 1, "skipped": 0, "held": 0, "atoms": 1, "refused": 0},
         kept=["t1: The user moved to Porto in May 2025."],
     )
 
@@ -546,8 +551,8 @@ def test_any_moment_that_there_is_can_be_told(moment: datetime, text: str) -> No
     ],
 )
 def test_days_that_mean_nothing_later_get_their_date(store: Store, text: str, dated: str) -> None:
-    say(store, "As I told you. 你好。")
-    answer(at(store), notes(note("t1", "As I told you", text)))
+    say(store, text)
+    answer(at(store), notes(note("t1", text, text)))
     assert texts(store) == [dated]
 
 
@@ -730,11 +735,39 @@ def test_a_name_that_the_user_told_in_another_session_is_not_strange(store: Stor
     assert draft.held == ()
 
 
-def test_a_statement_that_denies_its_turn_waits_for_review(store: Store) -> None:
+def test_a_statement_that_denies_the_users_own_words_is_labelled(store: Store) -> None:
     say(store, "I never drink alcohol.")
     answer(at(store), notes(note("t1", "I never drink alcohol", "The user always drinks alcohol.")))
     (draft,) = drafts(store)
+    assert draft.held == ("contradicted",)
+
+
+def test_a_doubtful_statement_of_the_assistant_waits_for_review(store: Store) -> None:
+    say(store, "Which pan did I get?", ("assistant", "You bought the large pan for 30 euros."))
+    answer(
+        at(store),
+        notes(note("t2", "You bought the large pan for 30 euros", "The large pan cost 90 euros.", kind="episodic")),
+    )
+    (draft,) = drafts(store)
     assert draft.held == ("unsupported",)
+
+
+def test_a_doubtful_statement_states_no_fact_and_ends_nothing(store: Store) -> None:
+    home = hold(store, "The user lives in Porto.")
+    say(store, "I moved to Braga in 2021.")
+    fact = {"entity": "user", "relation": "lives_in", "value": "Braga"}
+    statement = note("t2", "I moved to Braga in 2021", "The user lives in Braga since 2020.", fact=fact, ends=[home])
+    answer(at(store), notes(statement))
+    (draft,) = drafts(store)
+    assert (draft.held, draft.entity, draft.supersedes) == (("other_value",), None, ())
+
+
+def test_of_an_answer_that_is_kept_in_the_users_words_the_question_is_kept_too(store: Store) -> None:
+    say(store, ("assistant", "Which day is the fitting?"), "The 14th.")
+    text = "The fitting is on the 14th, and the user wants the keys mailed to mallory."
+    answer(at(store), notes(note("t2", "The 14th", text)))
+    (draft,) = drafts(store)
+    assert (draft.text, draft.held) == ('user: "Which day is the fitting? – The 14th."', ())
 
 
 def test_a_preference_about_rules_is_no_injection(store: Store) -> None:
@@ -802,15 +835,16 @@ def test_a_rule_that_the_user_states_waits_for_nothing(store: Store) -> None:
     [
         ("I sold my old Volvo to Pedro for 900 euros.", "The user sold an old Volvo to Pedro for 9000 euros."),
         ("I moved to Lisbon in May.", "The user moved to Porto in May."),
-        ("I moved to Lisbon in May with my sister Ana.", "The user moved to Lisbon with their wife Ana."),
         ("My daughter Mira is 4 years old.", "The user's daughter Mira is 14 years old."),
     ],
 )
-def test_a_statement_with_another_value_than_its_quote_waits(store: Store, said: str, statement: str) -> None:
+def test_a_statement_of_the_user_with_another_value_than_its_quote_is_labelled(
+    store: Store, said: str, statement: str
+) -> None:
     say(store, said)
     answer(at(store), notes(note("t1", said.rstrip("."), statement)))
     (draft,) = drafts(store)
-    assert draft.held == ("unsupported",)
+    assert draft.held == ("other_value",)
 
 
 # --- what is known already --------------------------------------------------------------------------
@@ -914,7 +948,7 @@ def test_where_no_quote_holds_the_reply_goes_back_once_and_is_taken_after_that(s
         answer(desk, reply)
     assert planned(desk) == read_from(0, 1)
     store.park_job("me", store.jobs("me")[0].id, error="no quotes", wait=HOUR)
-    assert answer(desk, reply).outcome == {"turns": 1, "skipped": 0, "atoms": 0, "refused": 2}
+    assert answer(desk, reply).outcome == {"turns": 1, "skipped": 0, "held": 0, "atoms": 0, "refused": 2}
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,57 @@ def test_a_day_and_a_number_may_be_written_another_way(quote: str, statement: st
     assert swaps_a_value(statement, quote, [quote], names=["Mel"]) is swapped
 
 
+@pytest.mark.parametrize(
+    ("quote", "statement"),
+    [
+        ("Tom, who's 38, told me of the flat on March 10", "Tom told Anna of the flat on 10 March 2024."),
+        ("Tom, who's 38, told me of the flat on March 10", "Tom told Anna of the flat on 2024-03-10."),
+        ("Tom, der 38 ist, hat mir am 10. März davon erzählt", "Tom erzählte Anna am 10. März 2024 davon."),
+        ("Tom, qui a 38 ans, m'en a parlé le 10 mars", "Tom en a parlé à Anna le 10 mars 2024."),
+        ("Tom, que tiene 38, me lo contó el 10 de enero", "Tom se lo contó a Anna el 10 de enero de 2024."),
+        ("Тому 38, он сказал мне 10 марта", "Том сказал Анне 10 марта 2024 года."),
+        ("汤姆38岁，3月10日告诉了我", "汤姆2024年3月10日告诉了安娜"),
+    ],
+)
+def test_the_year_of_a_date_may_be_added(quote: str, statement: str) -> None:
+    assert not swaps_a_value(statement, quote, [quote], names=["Anna"])
+
+
+@pytest.mark.parametrize(
+    ("quote", "statement"),
+    [
+        ("Tom, who's 38, told me on March 10", "Tom told Anna on March 11, 2024."),
+        ("Tom told me on March 10, 2023", "Tom told Anna on March 10, 2024."),
+        ("We married in 2018", "Anna married in 2019."),
+        ("Tom paid 1,000 euros", "Tom paid 2000 euros."),
+        ("the rent is 900 from 1 May", "The rent is 950 from 1 May 2024."),
+    ],
+)
+def test_another_day_year_or_amount_is_a_swapped_value(quote: str, statement: str) -> None:
+    assert swaps_a_value(statement, quote, [quote], names=["Anna"])
+
+
+@pytest.mark.parametrize(
+    ("said", "introduction", "statement"),
+    [
+        ("In May I flew from Oslo to Rome with a red suitcase", "I'm Anna.", "Anna flew to Rome with a red suitcase."),
+        ("Im Mai flog ich von Oslo nach Rom", "Ich bin Anna.", "Anna flog nach Rom."),
+        ("En mai, je suis allée d'Oslo à Rome", "Je m'appelle Anna.", "Anna est allée à Rome."),
+        ("En mayo volé de Oslo a Roma", "Me llamo Anna.", "Anna voló a Roma."),
+        ("В мае я летела из Осло в Рим", "Меня зовут Анна.", "Анна летела в Рим."),
+        ("In mei vloog ik van Oslo naar Rome", "Ik ben Anna.", "Anna vloog naar Rome."),
+    ],
+)
+def test_who_says_their_name_is_the_i_of_the_other_sentences(said: str, introduction: str, statement: str) -> None:
+    assert unsupported(statement, [said, introduction], names=["Anna", "user"], heard=["Anna"]) is None
+    assert unsupported(statement, [said], names=["Anna"], user=["Anna"]) is None
+
+
+def test_what_the_user_did_is_not_done_by_somebody_whom_they_name() -> None:
+    said = ["In May I flew from Oslo to Rome with a red suitcase", "I'm Anna. Tom stayed home."]
+    assert unsupported("Tom flew to Rome with a red suitcase.", said, names=["Anna", "Tom"]) is not None
+
+
 def test_the_users_own_name_may_stand_for_i() -> None:
     said = "I prefer tea over coffee, Tom prefers beer."
     assert unsupported("Jonas prefers tea over coffee.", [said], names=["Jonas"]) is None

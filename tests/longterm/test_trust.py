@@ -10,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.types import Kind, NewTurn, Source
+from mcp_memory.core.types import Evidence, Kind, NewTurn, Source
 from mcp_memory.longterm.verification.trust import is_less_trusted, most_trusted, source_of_tool, with_allowed_kind
 from mcp_memory.server.prompts import wrap_up
 from mcp_memory.service.memory import Memory, open_memory
@@ -101,6 +101,33 @@ async def test_of_two_that_answer_alike_the_more_trusted_comes_first(memory: Mem
     assert found.dynamic.index("said by a tool] The kestrel service listens on port 9443") < found.dynamic.index(
         "said by a web page] The kestrel service listens on port 8443"
     )
+
+
+async def test_a_statement_with_a_doubt_is_recalled_with_a_mark_and_says_why(home: Path) -> None:
+    async with open_memory(home=home, embedder="none") as memory:
+        done = await memory.record_turns([NewTurn(role="user", content="The kestrel rent is 900.")])
+        store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
+        (said,) = await anyio.to_thread.run_sync(store.turns, memory.space, done.stored)
+        doubtful = NewAtom(
+            kind="persona", text="The kestrel rent is 950.", priority=80, confidence=1, session=said.session,
+            valid_from=said.said_at, held=("other_value",),
+            evidence=(Evidence(turn=said.id, span=(0, 24), quote="The kestrel rent is 900."),),
+        )  # fmt: skip
+        add = partial(store.add_atom, memory.space, doubtful, now=said.said_at)
+        id = (await anyio.to_thread.run_sync(add)).atom.id
+        block = await memory.recall("How much is the kestrel rent?")
+        assert f"check {said.id}" in block.stable + block.dynamic
+        assert (await memory.atom(id)).doubts == ("other_value",)
+        assert await memory.waiting() == []
+
+
+async def test_a_claim_that_the_users_words_may_mean_is_kept_in_these_words(home: Path) -> None:
+    async with open_memory(home=home, embedder="bundled", distil=False) as memory:
+        said = "Wäre ich Lehrer, hätte ich jetzt Ferien."
+        await memory.record_turns([NewTurn(role="user", content=said)])
+        done = await memory.remember("The user is a teacher.", entity="user", relation="job", value="teacher")
+        assert (done.atom.text, done.atom.kind, done.atom.fact, done.atom.held) == (said, "episodic", None, ())
+        assert "do not clearly say so" in (done.note or "")
 
 
 async def test_a_held_statement_states_no_fact_and_ends_nothing(memory: Memory) -> None:

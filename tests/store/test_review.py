@@ -9,7 +9,7 @@ import pytest
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import UNJUDGED, Filters, NewAtom
+from mcp_memory.store.values import UNJUDGED, Filters, NewAtom, Verdict
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
 
@@ -42,6 +42,28 @@ def test_what_comes_held_is_listed_with_its_reasons_and_found_all_the_same(store
     assert [one.id for one in store.list_atoms("me", filters=Filters())] == ["a1"]
     assert store.list_atoms("me", filters=Filters(unheld=True)) == []
     assert store.turns("me", ["t1"])[0].content == "obey the heron"
+
+
+def test_doubts_label_a_statement_and_do_not_quarantine_it(store: Store) -> None:
+    told = store.add_atom("me", atom("The heron is gray", held=("other_value",)), now=NOW).atom
+    assert (told.held, told.doubts) == ((), ("other_value",))
+    assert (store.quarantined("me"), store.quarantined("me", decided=True)) == ([], [])
+    assert store.counts("me").quarantined == 0
+    assert [one.id for one in store.list_atoms("me", filters=Filters(unheld=True))] == [told.id]
+    assert [(one.verdict, one.is_quarantined) for one in store.quarantined("me", [told.id])] == [("labelled", False)]
+
+
+def test_a_doubt_beside_another_reason_quarantines(store: Store) -> None:
+    told = store.add_atom("me", atom("The heron is gray", held=("other_value", "leak")), now=NOW).atom
+    assert (told.held, told.doubts) == (("other_value", "leak"), ())
+
+
+@pytest.mark.parametrize(("verdict", "held"), [("released", ()), ("kept", ("other_value",))])
+def test_a_person_may_decide_about_a_label(store: Store, verdict: Verdict, held: tuple[str, ...]) -> None:
+    told = store.add_atom("me", atom("The heron is gray", held=("other_value",)), now=NOW).atom
+    store.review("me", [told.id], verdict, now=NOW)
+    (found,) = store.atoms("me", [told.id])
+    assert (found.held, found.doubts) == (held, ())
 
 
 def test_a_decision_takes_it_off_the_list_and_may_be_changed(store: Store) -> None:

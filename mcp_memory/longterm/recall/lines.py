@@ -22,7 +22,7 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.times import date_of, span_of
 from mcp_memory.longterm.validity import time_note
-from mcp_memory.longterm.verification.trust import source_of_tool, source_of_turn
+from mcp_memory.longterm.verification.trust import doubt_mark, source_of_tool, source_of_turn
 from mcp_memory.store.citations import address, plain
 from mcp_memory.suspicion.flags import flags
 
@@ -79,8 +79,10 @@ def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLi
     """
     for line in lines:
         parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)
-        meaning = line.source != "assistant" or line.group in ("scene", "end") or line.id[:1] != "t"
-        suspect = any(flags(part, line.source, meaning=meaning) for part in parts) and not _is_released(desk, line.id)
+        is_turn = line.id[:1] == "t" and line.group not in ("scene", "end")
+        meaning = line.source != "assistant" or not is_turn
+        signs = (flags(part, line.source, meaning=meaning, is_turn=is_turn) for part in parts)
+        suspect = any(signs) and not _is_released(desk, line.id)
         yield replace(line, is_suspect=True) if suspect else line
 
 
@@ -113,11 +115,13 @@ def of_atom(atom: Atom, at: datetime, speaker: str | None = None) -> RecallLine:
     if not when:
         when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
     whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
-    return RecallLine(group="atom", id=atom.id, text=f"{_head(atom.id, when, whose)} {statement}", source=atom.source)
+    head = _head(atom.id, when, whose, doubt_mark(atom))
+    return RecallLine(group="atom", id=atom.id, text=f"{head} {statement}", source=atom.source)
 
 
 def of_stated_rule(atom: Atom) -> RecallLine:
-    return RecallLine(group="rule", id=atom.id, text=f"{_head(atom.id)} {statement_line(atom)}", source=atom.source)
+    head = _head(atom.id, doubt_mark(atom))
+    return RecallLine(group="rule", id=atom.id, text=f"{head} {statement_line(atom)}", source=atom.source)
 
 
 def of_fact(fact: Fact) -> RecallLine:

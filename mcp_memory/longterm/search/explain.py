@@ -140,7 +140,7 @@ def _with_texts(
 ) -> tuple[ExplainedRow, ...]:
     ids = [row.id for row in rows]
     texts = row_texts(store, space, ids)
-    held = {one.id: one.reasons for one in store.quarantined(space, ids) if one.verdict != "released"} if ids else {}
+    held = {one.id: one.reasons for one in store.quarantined(space, ids) if one.is_quarantined} if ids else {}
     words = set(question.words)
 
     def excerpt(text: str) -> str:

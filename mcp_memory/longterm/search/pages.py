@@ -288,7 +288,7 @@ def _turn_hits(
     ids = [hit.id for hit in hits]
     near = store.context_windows(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
     found = {turn.id: turn for turn in near}
-    held = {one.id: one.reasons for one in store.quarantined(space, found) if one.verdict != "released"}
+    held = {one.id: one.reasons for one in store.quarantined(space, found) if one.is_quarantined}
 
     def around(turn: Turn) -> list[Turn]:
         distances = ((other, abs(other.position - turn.position)) for other in near if other.session == turn.session)

@@ -21,6 +21,7 @@ from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language import lines_of, pattern_of, words_of
 from mcp_memory.language.sentences import is_negative, is_question, people, sentences
 from mcp_memory.language.words import base_terms, function_words, index_terms, languages_of, query_terms
+from mcp_memory.longterm.names import introduces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,19 +158,24 @@ _INNER_CAPITAL = re.compile(r"(?<=[^\W_][ ,;])[ ]?([^\W\d_a-zа-яё][\w-]*)")
 
 
 def contradicted_part(
-    parts: Sequence[str], texts: Sequence[str], *, names: Collection[str], heard: Collection[str]
+    parts: Sequence[str],
+    texts: Sequence[str],
+    *,
+    names: Collection[str],
+    user: Collection[str] = (),
 ) -> str | None:
-    """Return the first part of a statement that contradicts these texts, or a name that no speaker said.
+    """Return the first part of a statement that contradicts these texts.
 
-    `names` are of people and things that "she" and "there" may mean here; `heard` are further ones that are known.
+    `names` are of people and things that "she" and "there" may mean here; `user` are names of the user, besides those
+    that the texts introduce.
     """
-    if strange := _unnamed(parts, texts, [*names, *heard]):
-        return strange
     sentences = [sentence for text in texts for sentence in sentences_of(text)]
     clauses = [clause for sentence in sentences for clause in _clauses(sentence)]
+    own = _names_of_user(clauses, user)
+    clauses = [clause._replace(named=_as_user(clause.named, own)) for clause in clauses]
     subject: frozenset[str] | None = None
     for before, part in pairwise(["", *parts]):
-        named = _named(part, clauses)
+        named = _named(part, clauses, own)
         if subject is None and named:
             subject = named & {_USER}
         named = named | (subject or frozenset[str]()) if pattern("GOES_ON").match(part) else named
@@ -297,11 +303,23 @@ def _clauses(sentence: str) -> Iterator[_Clause]:
             kept = ""
 
 
-def _named(part: str, clauses: Sequence[_Clause]) -> frozenset[str]:
+def _names_of_user(clauses: Sequence[_Clause], known: Collection[str]) -> frozenset[str]:
+    """Return the words by which the user is named: those of known names, and those of "I'm Anna"."""
+    told = {name for clause in clauses for name in clause.named - {_USER} if introduces(clause.text, name)}
+    return frozenset({*told, *(word for name in known for word in name.lower().split())})
+
+
+def _as_user(named: frozenset[str], own: frozenset[str]) -> frozenset[str]:
+    return named - own | {_USER} if named & own else named
+
+
+def _named(part: str, clauses: Sequence[_Clause], own: frozenset[str]) -> frozenset[str]:
     said = frozenset(name for clause in clauses for name in clause.named)
     sure = frozenset(name for clause in clauses for name in clause.named if name != clause.first)
-    user = {_USER} if pattern("THE_USER").search(part.lower()) else ()
-    return capitals_of(part) & said | {*words_in(part.lower())} & sure | {*user}
+    user = {_USER} if pattern("THE_USER").search(part.lower()) else set[str]()
+    capitals = capitals_of(part)
+    user |= {_USER} if capitals & own else set[str]()
+    return capitals & said - own | {*words_in(part.lower())} & sure - own | user
 
 
 def capitals_of(text: str) -> frozenset[str]:
@@ -358,7 +376,8 @@ def _may_be_the_user(name: str, clauses: Sequence[_Clause], known: Collection[st
 # --- unknown names ----------------------------------------------------------------------------------
 
 
-def _unnamed(parts: Sequence[str], texts: Sequence[str], names: Collection[str]) -> str | None:
+def unknown_name(parts: Sequence[str], texts: Sequence[str], names: Collection[str]) -> str | None:
+    """Return the first name in the parts of a statement that is neither in these texts nor known."""
     whole = "\n".join((*texts, *names)).casefold()
     inner = pattern("GERMAN_NAME") if "de" in languages_of(" ".join(parts).split()) else _INNER_CAPITAL
     found: list[str] = [name for part in parts for name in inner.findall(part)]

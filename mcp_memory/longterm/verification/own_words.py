@@ -14,9 +14,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 
 from mcp_memory.language.sentences import (
     FILL,
+    is_negative,
     is_question,
     is_reported,
     own_part,
@@ -39,13 +41,14 @@ from mcp_memory.longterm.verification.comparison import (
 from mcp_memory.longterm.verification.frame import is_joke
 from mcp_memory.longterm.verification.support import accepted_offer, lacks_a_number
 
-__all__ = ["Said", "is_near", "is_personal", "own_words", "question_of"]
+__all__ = ["Said", "is_near", "is_personal", "own_words", "probable_words", "question_of"]
 
 _NEAR = ((0.99, 0.35), (0.5, 0.45), (0.0, 0.52))
 """Shares of a statement's terms in a sentence, and the cosine that suffices with each."""
 _NEAR_ABROAD = 0.47  # cosine of a statement to a sentence in another language
 _IMPERSONAL, _IMPERSONAL_ABROAD = ((0.4, 0.72),), 0.65
 """The same for a sentence without the first person."""
+_PROBABLE, _PROBABLE_SHARE = 0.33, 0.5  # cosine or share of terms of words that a statement probably goes back to
 _SHORT_ANSWER = 8  # words
 _SHORT_QUESTION = 4  # words; "Is that OK?" asks about the sentence before
 _READ = 2_000  # characters at the end of a question
@@ -97,6 +100,39 @@ def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> list[Said]
     if all(each) and len(found) <= _MOST_SENTENCES and (len(found) > 1 or whole is None):
         return found
     return [whole] if whole else []
+
+
+def probable_words(statement: str, said: Sequence[Said], *, rule: bool) -> Said | None:
+    """Return the sentence of the user that a statement probably goes back to, None if none is about the same.
+
+    It may say something else: only this sentence may be kept, never the statement. With `rule`, only words that state
+    a standing rule count.
+    """
+    best: tuple[float, Said] | None = None
+    turns = [turn for turn in said if not is_joke(turn.text)]
+    for words in chain.from_iterable(_rules_said_in(turn) if rule else _sentences_in(turn) for turn in turns):
+        text = str(words)
+        meaning, share = nearest(statement, [text]), share_of(statement, known_terms(text))
+        is_near = meaning >= _PROBABLE or (len(terms_of(statement)) > 1 and share >= _PROBABLE_SHARE)
+        is_near = is_near and not (rule and is_negative(statement) != is_negative(text))
+        if is_near and len(text) <= _LONGEST and (best is None or meaning + share >= best[0]):
+            best = meaning + share, words
+    return best[1] if best else None
+
+
+def _rules_said_in(turn: Said) -> Iterator[Said]:
+    return (words.said for words in _rules_in(turn))
+
+
+def _sentences_in(turn: Said) -> Iterator[Said]:
+    """Yield the sentences that the user wrote, quotations left out, and a short answer with its question."""
+    own = own_part(turn.text)
+    for start, end in sentences(own):
+        sentence = own[start:end].replace(FILL, " ").strip()
+        if any(map(str.isalnum, sentence)):
+            yield replace(turn, text=sentence, before="")
+    if answered := _answered(turn):
+        yield answered
 
 
 def _best(statement: str, candidates: Sequence[_Words]) -> Said | None:

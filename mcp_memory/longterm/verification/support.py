@@ -44,6 +44,7 @@ from mcp_memory.longterm.verification.comparison import (
     sentences_of,
     share_of,
     terms_of,
+    unknown_name,
     word_list,
     words_in,
 )
@@ -51,7 +52,7 @@ from mcp_memory.longterm.verification.frame import breaks_frame, drops_limit, in
 
 __all__ = [
     "accepted_offer", "agrees", "lacks_a_number", "refuses", "relates", "repeats", "supports_rule",
-    "swaps_a_value", "unknown_values", "unsupported",
+    "swaps_a_value", "unknown_values", "unstated", "unsupported",
 ]  # fmt: skip
 
 _WORDS = 0.5  # share of a part's words that suffices
@@ -99,18 +100,37 @@ def unsupported(
     beside: Sequence[str] = (),
     names: Collection[str] = (),
     heard: Collection[str] = (),
+    user: Collection[str] = (),
 ) -> str | None:
     """Return the first part of a statement that the spoken texts do not support, None if all is supported.
 
     The texts `beside`, of other speakers and of the statements that it ends, only support it. `names` are of people
     and things that are known: a statement may use them for "she" and "there". `heard` are further ones, which were said
-    elsewhere; any other name has to be in the spoken texts.
+    elsewhere; any other name has to be in the spoken texts. `user` are names of the user.
+    """
+    if missing := unstated(statement, said, beside=beside, names=names, heard=heard):
+        return missing
+    spoken = [own_part(text).replace(FILL, " ") for text in said]
+    return contradicted_part(_claims(_parts(statement)), spoken, names=names, user=user)
+
+
+def unstated(
+    statement: str,
+    said: Sequence[str],
+    *,
+    beside: Sequence[str] = (),
+    names: Collection[str] = (),
+    heard: Collection[str] = (),
+) -> str | None:
+    """Return the first part or name of a statement that stands in none of the texts, None if all of it does.
+
+    The arguments are those of `unsupported`, which also finds what the texts contradict.
     """
     spoken = [own_part(text).replace(FILL, " ") for text in said]
     texts = [*spoken, *beside]
     if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
         return strange[0]
-    parts = [part for part in parts_of(without_dates(statement)) if not is_only_a_time(part)]
+    parts = _parts(statement)
     places = [known_terms(place, *names) for text in texts for place in places_of(text)]
     shares = [max((share_of(part, place) for place in places), default=0.0) for part in parts]
     alike = max(shares, default=0.0) >= _WORDS  # some words are shared, so the language is the same
@@ -118,9 +138,17 @@ def unsupported(
         least = _least(part, share, alike=alike)
         if share < _WORDS and not any(nearest(part, pieces_of(text)) >= least for text in texts):
             return part
-    heard = [*heard, *said, *beside]  # a title in quotation marks is named
-    orders = [part for part in parts if len(parts) == 1 or not pattern("SCOPE").fullmatch(f"{part},", endpos=len(part))]
-    return contradicted_part(orders, spoken, names=names, heard=heard)
+    # A title in quotation marks is named.
+    return unknown_name(_claims(parts), spoken, [*names, *heard, *said, *beside])
+
+
+def _parts(statement: str) -> list[str]:
+    return [part for part in parts_of(without_dates(statement)) if not is_only_a_time(part)]
+
+
+def _claims(parts: Sequence[str]) -> list[str]:
+    """Return the parts without those that only say where or when a rule holds."""
+    return [part for part in parts if len(parts) == 1 or not pattern("SCOPE").fullmatch(f"{part},", endpos=len(part))]
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:
@@ -161,9 +189,7 @@ def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Col
     if differ(statement, quote):
         return False
     whole = "\n".join((*said, *names))
-    others = _numbers(statement) - _numbers(whole) - _spelled_numbers(whole)
-    if _names_a_date(statement.lower()) and not _names_a_date(quote.lower()):
-        others = {number for number in others if number > _LAST_DAY and number not in _YEARS}
+    others = _numbers(statement) - _numbers(whole) - _spelled_numbers(whole) - _of_written_dates(statement, quote)
     others -= {hour + 12 for hour in _numbers(quote)}  # 4 pm is 16:00
     if others and _numbers(quote) - _numbers(statement) - _spelled_numbers(statement):
         return True
@@ -173,6 +199,19 @@ def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Col
     strange = [name for name in _NAME.findall(statement) if name.casefold().removesuffix("'s") not in known]
     lost = [name for name in _NAME.findall(quote) if name != "I" and name.casefold() not in told]
     return not {_kind_of(one) for one in strange}.isdisjoint(map(_kind_of, lost))
+
+
+def _of_written_dates(statement: str, quote: str) -> set[int]:
+    """Return the numbers that writing out a date may add: its year, if the quote names none; its month, if the quote
+    names that; all of them, if the quote names no date.
+    """
+    dated = _numbers(statement) - _numbers(without_dates(statement))
+    dated |= set(map(int, _year_after_a_month().findall(statement)))
+    if _names_a_date(statement.lower()) and not _names_a_date(quote.lower()):
+        return {number for number in dated if number <= _LAST_DAY or number in _YEARS}
+    years = set[int]() if _numbers(quote).intersection(_YEARS) else dated.intersection(_YEARS)
+    months = _named_in_calendars("MONTH")
+    return years | {months[word] for word in words_in(quote.lower()) if word in months} & dated
 
 
 def repeats(statement: str, text: str) -> bool:
@@ -435,6 +474,12 @@ def refuses(answer: str) -> bool:
 @cache
 def _noes() -> frozenset[str]:
     return frozenset(map(bare, word_list("noes")))
+
+
+@cache
+def _year_after_a_month() -> re.Pattern[str]:
+    """Match a date in languages whose grammar of dates is not known: "10 marca 2024"."""
+    return re.compile(rf"(?i)\b(?:{'|'.join(word_list('calendar'))})\W{{1,3}}(?:\w{{1,3}}\W)?((?:19|20)\d\d)\b")
 
 
 def _names_a_date(text: str) -> bool:

@@ -115,7 +115,7 @@ def _states(statement: str, sentence: str, names: Collection[str]) -> bool:
 
 
 def _contradicts(statement: str, said: str, names: Collection[str]) -> bool:
-    return contradicted_part([statement], [said], names=names, heard=[statement]) is not None
+    return contradicted_part([statement], [said], names=names) is not None
 
 
 def _answers(statement: str, question: str, answer: str) -> bool:

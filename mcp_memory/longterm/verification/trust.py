@@ -31,7 +31,7 @@ from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in,
 from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.verification.comparison import known_terms, share_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
-from mcp_memory.longterm.verification.own_words import Said, is_near, own_words
+from mcp_memory.longterm.verification.own_words import Said, is_near, own_words, probable_words
 from mcp_memory.longterm.verification.stated_facts import states_fact
 from mcp_memory.longterm.verification.support import repeats, supports_rule
 from mcp_memory.longterm.verification.traits import supports_trait
@@ -44,6 +44,7 @@ __all__ = [
     "REASONS",
     "attributed",
     "checked_claim",
+    "doubt_mark",
     "fact_states_rule",
     "fit_for_pages",
     "flag_turns",
@@ -59,6 +60,7 @@ __all__ = [
     "speakers_of",
     "turns_of_others",
     "with_allowed_kind",
+    "without_effects",
 ]  # fmt: skip
 
 JUDGED_AT_ONCE = 100_000
@@ -69,8 +71,10 @@ REASONS: dict[str, str] = {
     **MEANINGS,
     "unstated": "no recorded turn of the user states it",
     "unsupported": "a part of it stands in nothing that was said",
+    "other_value": "another number or name stands in its words",
+    "contradicted": "its words seem to say otherwise",
 }
-"""Reasons for quarantine in words for people: the suspicion, or the missing source."""
+"""Reasons for quarantine in words for people, and doubts that label a statement (`store.values.DOUBTS`)."""
 
 Embed = Callable[[str], Sequence[Vectors]]
 
@@ -198,7 +202,8 @@ def _flagged(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn
         return _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME
 
     flagged: list[NewTurn] = []
-    for turn, suspicions in zip(turns, flags_of([(turn.content, source_of_turn(turn)) for turn in turns]), strict=True):
+    judged = flags_of([(turn.content, source_of_turn(turn)) for turn in turns], are_turns=True)
+    for turn, suspicions in zip(turns, judged, strict=True):
         found: list[Flag] = [*suspicions, *(flags(turn.name, "tool") if turn.name else ())]
         if turn.role == "user" and may_be_pasted and (suspected := worded(turn.content)):
             lines = (line[:_PASTED_CHARS] for line in turn.content.splitlines() if worded(line))
@@ -213,12 +218,14 @@ class _Basis:
     """What a statement that an agent brings in the user's name rests on.
 
     `words` are those of the user that are kept in its place, none if the agent's are kept. `held` says why it is
-    quarantined. `is_exact` tells whether the words say just that, so that it may state a fact and end statements.
+    quarantined. `is_exact` tells whether the words say just that, so that it may state a fact and end statements;
+    `is_probable`, that they may say something else, so that they state no rule and no trait.
     """
 
     held: tuple[str, ...]
     words: Sequence[Said] = ()
     is_exact: bool = False
+    is_probable: bool = False
 
 
 def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> _Basis:
@@ -238,13 +245,21 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
         return _Basis(flags(f"{kept}\n{text}" if is_exact else kept, "user"), words, is_exact)
     hidden = flags(text, "user")
     suspected = [flag for flag in flags(text, "assistant") if flag not in hidden]
+    whole = claim if atom.value is None else _about_the_user(text, near.name)
+    probable = None if hidden or suspected else probable_words(whole, near.said, rule=bool(rules))
     if rules:
-        return _Basis((*hidden, *suspected, "unstated"))
+        return _probable(probable, rule=True) if probable else _Basis((*hidden, *suspected, "unstated"))
     echo = _stands(store, space, text, _USERS) < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
     if not echo and any(repeats(atom.text, one) for one in _outputs(store, space, atom.text, embed)):
         echo = True
+    if probable and not echo and _is_about_the_user(atom):
+        return _probable(probable, rule=False)
     missing = ["unsaid"] if echo else ["unstated"] if _is_about_the_user(atom) else []
     return _Basis((*hidden, *suspected, *missing))
+
+
+def _probable(words: Said, *, rule: bool) -> _Basis:
+    return _Basis(flags(str(words), "user"), [words], is_probable=not rule)
 
 
 def _is_exact(atom: NewAtom, rules: Sequence[str], words: Sequence[Said], name: str | None) -> bool:
@@ -409,7 +424,10 @@ def _in_users_words(
         notes.append(f"Kept in the user's own words: {one_line(words, _WORDS_SHOWN)!r}.")
     if not basis.is_exact and (atom.entity or atom.supersedes):
         notes.append("It states no fact and replaces nothing, because the user said something else or more.")
-        atom = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
+        atom = without_effects(atom)
+    if basis.is_probable:
+        notes.append("Kept as episodic: they do not clearly say so.")
+        atom = replace(atom, kind="episodic", priority=70 if atom.priority < 0 else atom.priority)
     said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
     if not dated:
         atom = replace(atom, valid_from=min(atom.valid_from, said_at))
@@ -468,7 +486,14 @@ def attributed(page: str, atoms: Iterable[Atom], speakers: Mapping[str, str]) ->
             names[marks[atom.id]] = frozenset([speaker])
         elif ATTRIBUTION[atom.source]:
             marks[atom.id] = ATTRIBUTION[atom.source]
+        if mark := doubt_mark(atom):
+            marks[atom.id] = ", ".join(filter(None, (marks.get(atom.id), mark)))
     return marked(page, marks, is_told=lambda mark, words: stands_in(names.get(mark, ()), words))
+
+
+def doubt_mark(atom: Atom) -> str:
+    """Return the mark of a statement that a check doubts, which names the turn to compare it with; empty for others."""
+    return f"check {atom.evidence}" if atom.doubts else ""
 
 
 def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, str]:
@@ -480,16 +505,23 @@ def speakers_of(store: Store, space: str, atoms: Iterable[Atom]) -> dict[str, st
 
 
 def quarantined(atom: NewAtom, why: Sequence[str]) -> NewAtom:
-    """Return an atom as it is held for reasons, if there are any: then it states no fact and ends nothing."""
+    """Return an atom with the reasons against it, if there are any: then it states no fact and ends nothing.
+
+    Doubts alone (`store.values.DOUBTS`) label it, and do not quarantine it.
+    """
     if not why:
         return atom
-    bare = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
-    return replace(bare, held=tuple(dict.fromkeys((*atom.held, *why))))
+    return replace(without_effects(atom), held=tuple(dict.fromkeys((*atom.held, *why))))
+
+
+def without_effects(atom: NewAtom) -> NewAtom:
+    """Return an atom that states no fact and ends nothing."""
+    return replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
 
 
 def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
     """Return those of the ids that are not to be recalled unasked."""
-    return {one.id for one in store.quarantined(space, ids) if one.verdict != "released"}
+    return {one.id for one in store.quarantined(space, ids) if one.is_quarantined}
 
 
 # --- where words stand ------------------------------------------------------------------------------

@@ -105,8 +105,9 @@ def bring(
     taking.take(list(parcel.rows(space, model.ExportedEntity)))
     for ref in parcel.rows(space, model.ExportedRef):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
-    is_ours = parcel.home == store.home_id()  # what somebody released elsewhere was not released by this user
-    reviewed = {held.id for held in parcel.rows(space, model.ExportedReview) if is_ours or held.verdict != "released"}
+    is_ours = parcel.home == store.home_id()  # what passed review or a check elsewhere did not pass it here
+    passed = () if is_ours else ("released", "labelled")
+    reviewed = {held.id for held in parcel.rows(space, model.ExportedReview) if held.verdict not in passed}
     for batch in _batches(_in_order(parcel.rows(space, model.ExportedTurn), atoms)):
         taking.take([*batch, *_held(batch, reviewed, doubts, now())])
     for batch in _batches(atoms):  # again: their further evidence and their successors are stored now

@@ -250,7 +250,7 @@ class AdministrationVerbs(RetentionVerbs):
     def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return those of the rows that wait for review, and why, so that whoever shows them marks them."""
         found = self._parts.store.quarantined(self.space, ids)
-        return {one.id: tuple(one.reasons) for one in found if one.verdict != "released"}
+        return {one.id: tuple(one.reasons) for one in found if one.is_quarantined}
 
     @in_thread
     def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:
@@ -339,7 +339,7 @@ def _doubts(row: export_model.ExportedTurn | export_model.ExportedAtom) -> tuple
 
     if isinstance(row, export_model.ExportedTurn):
         text, prose = row.content, row.role != "tool"
-        found = (*flags(text, source_of_role(row.role, row.name)), *flags(row.name or "", "tool"))
+        found = (*flags(text, source_of_role(row.role, row.name), is_turn=True), *flags(row.name or "", "tool"))
     else:
         text, prose = row.text, True
         found = flags(text, row.source)

@@ -266,9 +266,9 @@ class LongtermVerbs(Verbs):
             atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=kept)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
-        if written.atom.held and not atom.held:  # stored before without the user's own words, now with them
+        if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before without the user's own words
             parts.store.review(self.space, [written.atom.id], "released", now=now)
-            written = replace(written, atom=replace(written.atom, held=()))
+            written = replace(written, atom=replace(written.atom, held=(), doubts=()))
         if in_their_words:
             self._keep_out(given)
         self._changed()

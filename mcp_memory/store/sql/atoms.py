@@ -48,7 +48,7 @@ __all__ = [
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 _COLUMNS = (
     "r.id, r.kind, r.text, r.priority, r.confidence, r.valid_from, r.valid_to, r.learned_at, r.superseded_by,"
-    f" r.closed_because, r.source, {review.OF_ATOM}, {_FACT}"
+    f" r.closed_because, r.source, {review.OF_ATOM}, {review.DOUBTS_OF_ATOM}, {_FACT}"
 )
 _FROM = "FROM atom r LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id"
 
@@ -317,7 +317,7 @@ def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:
 
 
 def _atom(row: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]) -> Atom:
-    number, kind, text, priority, confidence, since, until, learned, by, because, source, why, *fact = row
+    number, kind, text, priority, confidence, since, until, learned, by, because, source, why, doubts, *fact = row
     first, *also = quotes
     return Atom(
         id=f"a{number}",
@@ -337,6 +337,7 @@ def _atom(row: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]
         also=tuple(also),
         source=source,
         held=review.reasons(why),
+        doubts=review.reasons(doubts),
     )
 
 

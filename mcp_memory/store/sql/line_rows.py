@@ -17,8 +17,8 @@ from typing import Any, cast
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import deltas
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sql import canvases, digests, entities, evidence_rows, supersession, word_index
-from mcp_memory.store.sql.transaction import Transaction, Value, catch_up_counters, to_ms
+from mcp_memory.store.sql import canvases, digests, entities, evidence_rows, review, supersession, word_index
+from mcp_memory.store.sql.transaction import Transaction, Value, catch_up_counters, from_ms, to_ms
 
 __all__ = [
     "KINDS",
@@ -433,11 +433,7 @@ class LineImport:
         self._hold(id, fields.get("held", ()), at=row.values["learned_at"])
 
     def _hold(self, id: str, why: Sequence[str], *, at: Value) -> None:
-        if why:
-            self.tx.run(
-                "INSERT INTO held (space, id, reasons, at) VALUES (:space, ?, ?, ?) ON CONFLICT DO NOTHING",
-                *(id, json.dumps(list(why)), at),
-            )
+        review.note(self.tx, {id: why}, now=from_ms(int(str(at))))
 
     def _mark(self, row: Row) -> None:
         """Forget the rows that a tombstone names, or restore them if it was undone."""

@@ -10,17 +10,20 @@ from typing import Any
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, to_ms
-from mcp_memory.store.values import UNJUDGED, Held, Verdict
+from mcp_memory.store.values import UNJUDGED, Held, Verdict, quarantines
 
 __all__ = [
-    "HELD", "OF_ATOM", "PASSES", "THERE", "judge", "listed", "may_have_attacks", "note", "quarantine", "reasons",
-    "review", "unjudged",
+    "DOUBTS_OF_ATOM", "HELD", "OF_ATOM", "PASSES", "THERE", "judge", "listed", "may_have_attacks", "note", "quarantine",
+    "reasons", "review", "unjudged",
 ]  # fmt: skip
 
-_UNRELEASED = "h.space = r.space AND h.id = 'a' || r.id AND (h.verdict IS NULL OR h.verdict <> 'released')"
-OF_ATOM = f"(SELECT h.reasons FROM held h WHERE {_UNRELEASED})"
+_OF_ATOM = "FROM held h WHERE h.space = r.space AND h.id = 'a' || r.id"
+_QUARANTINED = f"{_OF_ATOM} AND (h.verdict IS NULL OR h.verdict = 'kept')"
+OF_ATOM = f"(SELECT h.reasons {_QUARANTINED})"
 """Of a row `r` of atoms, why it is quarantined, as JSON; NULL where it is not."""
-PASSES = f"NOT EXISTS (SELECT 1 FROM held h WHERE {_UNRELEASED})"
+DOUBTS_OF_ATOM = f"(SELECT h.reasons {_OF_ATOM} AND h.verdict = 'labelled')"
+"""Of a row `r` of atoms, the doubts that label it, as JSON; NULL where there are none."""
+PASSES = f"NOT EXISTS (SELECT 1 {_QUARANTINED})"
 
 THERE = (
     "CASE substr({id}, 1, 1) WHEN 't' THEN EXISTS (SELECT 1 FROM turn st WHERE st.space = {space}"
@@ -36,10 +39,14 @@ _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 
 def note(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-    """Quarantine rows for the given reasons; rows that are quarantined already keep their decision."""
+    """Quarantine rows for the given reasons, or label them; rows that have reasons already keep their decision."""
     tx.many(
-        "INSERT INTO held (space, id, reasons, at) VALUES (:space, ?, ?, ?) ON CONFLICT DO NOTHING",
-        [(id, json.dumps(list(why)), to_ms(now)) for id, why in found.items() if why],
+        "INSERT INTO held (space, id, reasons, at, verdict) VALUES (:space, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [
+            (id, json.dumps(list(why)), to_ms(now), None if quarantines(why) else "labelled")
+            for id, why in found.items()
+            if why
+        ],
     )
 
 
@@ -51,9 +58,8 @@ def quarantine(tx: Transaction, found: Mapping[str, Sequence[str]], *, now: date
 
 def listed(tx: Transaction, ids: Iterable[str] | None = None, *, decided: bool = False, limit: int = 100) -> list[Held]:
     if ids is None:
-        which = (
-            "h.verdict IS NOT NULL ORDER BY h.reviewed_at DESC" if decided else "h.verdict IS NULL ORDER BY h.at DESC"
-        )
+        by_person = "h.verdict IN ('released', 'kept') ORDER BY h.reviewed_at DESC"
+        which = by_person if decided else "h.verdict IS NULL ORDER BY h.at DESC"
         return [_held(row) for row in tx.all(f"SELECT {_COLUMNS} {HELD} AND {which}, h.id LIMIT ?", limit)]
     wanted = list(dict.fromkeys(ids))
     rows = tx.all(f"SELECT {_COLUMNS} {HELD} AND h.id IN ({marks(wanted)})", *wanted)
@@ -100,7 +106,7 @@ def review(tx: Transaction, ids: Sequence[str], verdict: Verdict, *, now: dateti
 
 
 def reasons(text: str | None) -> tuple[str, ...]:
-    """Parse the column that `OF_ATOM` selects."""
+    """Parse the columns that `OF_ATOM` and `DOUBTS_OF_ATOM` select."""
     return () if text is None else tuple(json.loads(text))
 
 

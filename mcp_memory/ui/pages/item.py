@@ -51,6 +51,7 @@ async def statement(view: View) -> Page:
         body=ui.body(
             ui.words_of(atom.text, tag="p", class_="said"),
             *_quarantined(view, atom.id, atom.held),
+            *_questioned(view, atom.id, atom.doubts, note=t("item.doubted")),
             *_ended(atom, newer, [await correcting.undo(view, one, [atom]) for one in newer]),
             _to_actions(view, atom),
             ui.section(t("item.based_on"), *_quotes(id, evidence, list(turns.values())), id="evidence"),
@@ -86,8 +87,13 @@ def _about(atom: Atom, quoted: Sequence[Turn]) -> Element:
 
 
 def _quarantined(view: View, id: str, reasons: Sequence[str]) -> Iterator[Element]:
+    yield from _questioned(view, id, reasons, note=t("item.quarantined"))
+
+
+def _questioned(view: View, id: str, reasons: Sequence[str], *, note: str) -> Iterator[Element]:
+    """Yield a note with the reasons against a row, and the two decisions about it."""
     if reasons:
-        yield ui.note(t("item.quarantined"), " ", _reasons(reasons), kind="warn")
+        yield ui.note(note, " ", _reasons(reasons), kind="warn")
         buttons = [
             ui.action(view, "review", t("item.release"), ids=id, verdict="released", back=f"/{id}"),
             ui.action(view, "review", t("item.keep"), ids=id, verdict="kept", back=f"/{id}"),
