@@ -39,7 +39,7 @@ def validity(atom: Atom, at: datetime) -> Validity:
     end = end_of(atom)
     if end is not None and (end <= at or end <= atom.valid_from):  # the latter was never true
         return "past"
-    return "ahead" if atom.valid_from > at + _CLOCKS_DIFFER else "current"
+    return "ahead" if atom.valid_from - at > _CLOCKS_DIFFER else "current"
 
 
 def is_past(atom: Atom, at: datetime) -> bool:

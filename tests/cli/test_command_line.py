@@ -146,7 +146,6 @@ def test_the_words_that_options_take_are_those_of_the_types() -> None:
     "arguments",
     [
         ["nope"],
-        ["search"],
         ["search", "x", "--kind", "mood"],
         ["search", "x", "--limit", "0"],
         ["search", "x", "--role", "user", "--kind", "persona"],
