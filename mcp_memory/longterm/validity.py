@@ -60,9 +60,9 @@ def without_past(atoms: Iterable[Atom], at: datetime) -> list[Atom]:
 def current_atoms(
     store: Store, space: str, filters: Filters, at: datetime, *, limit: int, after: str | None = None
 ) -> list[Atom]:
-    """Return `limit` statements that are not past, as `Store.list_atoms` orders them; fewer only where no more follow.
+    """Return the first `limit` statements after `after` that are not past, in the order of `Store.list_atoms`.
 
-    With `filters.ended` those that are past too. Those that begin later are among them.
+    Those that begin later are included, and with `filters.ended` the past ones too. Fewer than `limit` are the last.
     """
     filters = replace(filters, at=at)
     found: list[Atom] = []

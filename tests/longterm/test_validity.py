@@ -281,3 +281,15 @@ async def test_a_page_of_a_list_is_full_though_past_statements_come_first(memory
 async def test_an_end_that_has_passed_needs_a_beginning(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="Give valid_from too"):
         await told(memory, "The user worked at Acme.", valid_until="2026-09-01")
+
+
+async def test_a_fact_with_a_past_end_that_the_user_did_not_give_replaces_no_value(memory: Memory) -> None:
+    lives: dict[str, Any] = {"entity": "user", "relation": "lives in"}
+    await told(memory, "The user lives in Bergen", value="Bergen", **lives)
+    await memory.record_turns([NewTurn(role="user", content="I live in Oslo")])
+    stored = await memory.remember(
+        "I live in Oslo", value="Oslo", valid_from="2020-01-01", valid_until="2021-12-31", **lives
+    )
+    assert stored.atom.fact is None
+    assert stored.replaced == []
+    assert "It states no fact and replaces nothing" in (stored.note or "")

@@ -432,8 +432,9 @@ def _in_users_words(
     said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
     if atom.valid_to is not None and not states_end(words, said_at, atom.valid_to):
         notes.append("Kept without valid_until: the user's words do not clearly give that end.")
-        is_over = atom.valid_to <= said_at
-        atom = without_effects(atom) if is_over else atom  # of what may have ended long ago, it is not the present
+        if atom.valid_to <= said_at and (atom.entity or atom.supersedes):  # it may be past, so it replaces no value
+            notes.append("It states no fact and replaces nothing.")
+            atom = without_effects(atom)
         atom = replace(atom, valid_to=None)
     if not dated:
         atom = replace(atom, valid_from=min(atom.valid_from, said_at))

@@ -77,7 +77,7 @@ class InspectionVerbs(Verbs):
         )
 
     def _count_current(self, filters: Filters, at: datetime) -> int:
-        """Count statements. Above `_COUNTED`, those whose words name an end that has passed count too."""
+        """Count statements; if there are more than `_COUNTED`, including those whose text names a past end."""
         from mcp_memory.longterm.validity import current_atoms
 
         store = self._parts.store
