@@ -59,6 +59,8 @@ def test_an_end_that_the_words_name_for_certain_is_the_moment_after_that_day(tex
         "Bis zum 10. November wohnt Ines hier, danach nie Fleisch kochen",
         "The user is away until 10 November 2026. Never call the user at night",
         "合并要等到2026年11月10日，删除文件前先问我",
+        "No deploys until 10 November 2026 - always ask before deleting",
+        "배포는 2026년 11월 10일까지 하지 말고 항상 물어보세요",
     ],
 )
 def test_other_words_name_no_end(text: str) -> None:
