@@ -213,6 +213,8 @@ class LongtermVerbs(Verbs):
 
         It holds from `valid_from`, else from now, until the end of `valid_until`, else of a day that its text names
         for certain ("until 10 November"). After that it is past, as one that was replaced: only `as_of` finds it.
+        What the user said ends with `valid_until` only if their words give that day, or it is `typed`. Raises
+        InvalidInput for a `valid_until` that has passed without `valid_from`.
 
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.
