@@ -605,9 +605,9 @@ class ShownTurns:
     results: list[ShownResult] = field(default_factory=list[ShownResult])
     """Lines of offloaded tool results that match, on the first page."""
     known: Known | None = None
+    """Whether the memory knows about it, as far as the turns found tell."""
     listed: bool | None = None
     """True without a query: the newest first instead of the best."""
-    """Whether the memory knows about it, as far as the turns found tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

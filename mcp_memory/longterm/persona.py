@@ -34,7 +34,7 @@ from mcp_memory.longterm.scenes import (
 )
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
-from mcp_memory.longterm.validity import current_facts, is_past, time_note, without_past
+from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, time_note
 from mcp_memory.longterm.verification.trust import attributed, doubt_mark, fit_for_pages, speakers_of
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
@@ -284,9 +284,11 @@ def listed_page(store: Store, space: str, *, at: datetime | None = None) -> str:
 
 
 def _current(store: Store, space: str, kind: Kind, at: datetime | None) -> list[Atom]:
-    listed = store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=_READ)
-    if at is not None:
-        listed = without_past(listed, at)
+    filters = Filters(kind=kind, unheld=True)
+    if at is None:
+        listed = store.list_atoms(space, filters=filters, limit=_READ)
+    else:
+        listed = current_atoms(store, space, filters, at, limit=_READ)
     atoms = [atom for atom in listed if atom.confidence >= SAID and fit_for_pages(atom) and _is_of_the_user(atom)]
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 

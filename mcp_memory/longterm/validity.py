@@ -1,14 +1,16 @@
 """Decides whether a statement is past, current or begins later, and whether the day of a plan has passed.
 
 A future end is part of the statement's text: "until 10 November", or `[until 2026-11-10]`, which `remember` adds for
-`valid_until`. `valid_to` IS NULL means "current" in the indexes of the store, so a future end cannot be stored there;
-in the text, exports and rebuilds keep it. Only certain dates count: the year is written, or `with_dates` can add it.
+`valid_until`; in the text, exports and rebuilds keep it. The store has a future `valid_to` only where a value that
+begins later replaces this one: until then this one is current (`Filters.at`). Only certain dates count: the year is
+written, or `with_dates` can add it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Literal
@@ -18,8 +20,12 @@ from mcp_memory.language import pattern_of
 from mcp_memory.language.when.annotate import ADDITION, with_dates
 from mcp_memory.language.when.intervals import Span, spans_in
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters
 
-__all__ = ["current_facts", "end_of", "is_past", "stated_end", "time_note", "validity", "with_end", "without_past"]
+__all__ = [
+    "current_atoms", "current_facts", "end_of", "is_past", "stated_end", "states_end", "time_note", "validity",
+    "with_end", "without_past",
+]  # fmt: skip
 
 Validity = Literal["past", "current", "ahead"]
 
@@ -27,6 +33,7 @@ _pattern = partial(pattern_of, "mcp_memory.longterm", "words/validity.txt")
 _EAST_ASIAN = re.compile(r"(\d{1,2}([月월]) ?\d{1,2}[日号號일]) ((?:19|20|21)\d\d)")
 _ONE_OF_SEVERAL = re.compile(r"\d\W*(?:(?:or|and|oder|und|ou|et|o|y|e|и|или)\W+)?$")  # "12 or" before "13 November"
 _CLOCKS_DIFFER = timedelta(minutes=1)  # of two machines; a search's moment is in whole seconds
+_ADDED_END = re.compile(r"\[until \d{4}-\d\d-\d\d\]\s*$")  # by `with_end`
 _FULL_DATE = re.compile(r"(?<!\d)(?:19|20|21)\d\d(?!\d)")
 
 
@@ -50,6 +57,24 @@ def without_past(atoms: Iterable[Atom], at: datetime) -> list[Atom]:
     return [atom for atom in atoms if not is_past(atom, at)]
 
 
+def current_atoms(
+    store: Store, space: str, filters: Filters, at: datetime, *, limit: int, after: str | None = None
+) -> list[Atom]:
+    """Return the first `limit` statements after `after` that are not past, in the order of `Store.list_atoms`.
+
+    Those that begin later are included, and with `filters.ended` the past ones too. Fewer than `limit` are the last.
+    """
+    filters = replace(filters, at=at)
+    found: list[Atom] = []
+    while len(found) < limit:
+        listed = store.list_atoms(space, filters=filters, after=after, limit=limit)
+        found += listed if filters.ended else without_past(listed, filters.as_of or at)
+        if len(listed) < limit:
+            break
+        after = listed[-1].id
+    return found[:limit]
+
+
 def current_facts(store: Store, space: str, facts: Iterable[Fact], at: datetime) -> list[Fact]:
     """Return the facts whose statements hold at a moment, in the given order."""
     facts = list(facts)
@@ -60,11 +85,12 @@ def current_facts(store: Store, space: str, facts: Iterable[Fact], at: datetime)
 def time_note(atom: Atom, at: datetime) -> str:
     """Return `from 1 March 2027` before a statement begins, `was planned for 31 October 2026` after the day of a plan.
 
-    Empty for all others. That a plan came about is not known, so the note does not say so.
+    Empty for all others. Only an event is planned for a day: the day in a rule or a trait is when it begins, or its
+    limit. That a plan came about is not known, so the note does not say so.
     """
     if validity(atom, at) == "ahead":
         return f"from {_day(atom.valid_from)}"
-    if end_of(atom) is not None:
+    if atom.kind != "episodic" or end_of(atom) is not None:
         return ""
     planned = _planned_day(atom.text, atom.valid_from)
     return f"was planned for {_day(planned.start)}" if planned and planned.end <= at else ""
@@ -77,32 +103,62 @@ def with_end(text: str, end: datetime, said_at: datetime) -> str:
     return f"{text} [until {end.astimezone() - timedelta(microseconds=1):%Y-%m-%d}]"
 
 
-@lru_cache(maxsize=4096)
 def stated_end(text: str, said_at: datetime) -> datetime | None:
     """Return the end that a statement names and that was yet to come when it was said: the moment after its last day.
 
-    None if it names none, several, or one that is not sure.
+    None if it names none, several, or one that is not sure. An end in words counts only in a text of one clause: of
+    "do not merge until 10 November and always ask", the second half does not end. An added `[until …]` always counts.
     """
+    end = _named_end(text, said_at)
+    return end if end is not None and end > said_at else None
+
+
+def states_end(text: str, said_at: datetime, end: datetime) -> bool:
+    """Return whether a text names this end, which may have been over when it was said."""
+    return _named_end(text, said_at) == end
+
+
+@lru_cache(maxsize=4096)
+def _named_end(text: str, said_at: datetime) -> datetime | None:
+    if added := _ADDED_END.search(text):
+        text = added[0]
     if not (_pattern("UNTIL").search(text) or _pattern("UNTIL_AFTER").search(text)):
         return None
     dated, spans = _sure_dates(text, said_at)
-    ends = {
-        span.end
+    spans = [
+        span
         for span in spans
         if _pattern("UNTIL_BEFORE").search(dated[: span.at[0]]) or _pattern("UNTIL_AFTER").match(dated, span.at[1])
-    }
-    end = ends.pop() if len(ends) == 1 else None
-    return end if end is not None and end > said_at else None
+    ]
+    ends = {span.end for span in spans}
+    return ends.pop() if len(ends) == 1 and _is_one_clause(dated, spans[0]) else None
+
+
+def _is_one_clause(text: str, date: Span) -> bool:
+    before, after = text[: date.at[0]], text[date.at[1] :]
+    if _pattern("UNTIL_BEFORE").fullmatch(before.strip() + " "):
+        after = after.lstrip(" ,，、")  # "Until 10 November, write in English"
+    return not any(_pattern("SEVERAL_CLAUSES").search(part) for part in (before, after))
 
 
 @lru_cache(maxsize=4096)
 def _planned_day(text: str, said_at: datetime) -> Span | None:
-    """Return the only day that a statement names, if it was yet to come when it was said."""
-    _, spans = _sure_dates(text, said_at)
+    """Return the only day that a statement names, if it was yet to come when it was said and is not a limit.
+
+    "From 10 November", "after 10 November" and "by 10 November" name limits.
+    """
+    dated, spans = _sure_dates(text, said_at)
+    if any(_is_limit(dated, span) for span in spans):
+        return None
     days = {(span.start, span.end): span for span in spans}
     span = next(iter(days.values())) if len(days) == 1 else None
     is_day = span is not None and (span.end - span.start).days <= 1 and not span.slack
     return span if span and is_day and span.start > said_at else None
+
+
+def _is_limit(text: str, date: Span) -> bool:
+    before, after = _pattern("LIMIT_BEFORE"), _pattern("LIMIT_AFTER")
+    return before.search(text[: date.at[0]]) is not None or after.match(text, date.at[1]) is not None
 
 
 def _sure_dates(text: str, said_at: datetime) -> tuple[str, list[Span]]:

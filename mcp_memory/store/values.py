@@ -137,6 +137,8 @@ class Filters:
     """Leave out atoms that wait for review."""
     ended: bool = False
     """Without `as_of`: atoms that have ended too."""
+    at: datetime | None = None
+    """Without `as_of` and `ended`: the present moment. Atoms that end after it pass; without it, none with an end."""
     states_rule: bool = False
     """Of turns, only those in which the user may state a standing rule (`may_state_rule`)."""
 

@@ -47,6 +47,12 @@ async def told(memory: Memory, clock: FixedClock) -> Memory:
         "我昨天做了什么？",
         "昨日は何をしましたか？",
         "어제 내가 뭐 했어?",
+        "what did I do yesterday",
+        "yesterday what did we talk about",
+        "List everything we did last week",
+        "de qué hablamos ayer",
+        "o que eu fiz ontem",
+        "我昨天做了什么",
     ],
 )
 def test_a_question_with_a_time_and_no_other_word_is_about_the_time_alone(question: str) -> None:
@@ -66,6 +72,15 @@ def test_a_question_with_a_time_and_no_other_word_is_about_the_time_alone(questi
         "今天我应该做什么",
         "What happened?",
         "What happened to the 3 cats yesterday?",
+        "I was working yesterday",
+        "I did it all yesterday.",
+        "yesterday I talked about it",
+        "We were going on Tuesday",
+        "Das habe ich gestern gemacht",
+        "Je l'ai fait hier",
+        "Dije que ayer había trabajado",
+        "我昨天说了",
+        "昨日話しました",
     ],
 )
 def test_other_words_and_questions_about_what_to_do_are_searched_as_ever(text: str) -> None:

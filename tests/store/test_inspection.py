@@ -33,6 +33,16 @@ def test_ended_statements_are_listed_and_counted_where_they_are_asked_for(store:
     assert store.count_atoms("elsewhere", filters=ended) == 0
 
 
+def test_with_a_moment_statements_that_end_after_it_are_listed_and_counted(store: Store) -> None:
+    old = add(store, "Lives in Oslo.")
+    new = add(store, "Lives in Bergen.", supersedes=[old], valid_from=NOON + timedelta(days=9))
+    for days, expected in ((8, [old, new]), (9, [new])):
+        filters = Filters(at=NOON + timedelta(days=days))
+        assert [one.id for one in store.list_atoms("me", filters=filters)] == expected
+        assert store.count_atoms("me", filters=filters) == len(expected)
+    assert [one.id for one in store.list_atoms("me", filters=Filters())] == [new]
+
+
 def test_statements_are_found_by_the_turn_that_they_are_based_on(store: Store) -> None:
     turn = store.append_turns("me", "s", [NewTurn(role="user", content="I keep bees.")], now=NOON).stored[0]
     bees = add(store, "Keeps bees.", evidence=[Evidence(turn=turn.id, span=(0, 12), quote="I keep bees.")])

@@ -47,7 +47,7 @@ from mcp_memory.longterm.search.known import judge_question
 from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind
-from mcp_memory.longterm.validity import time_note, validity
+from mcp_memory.longterm.validity import current_atoms, validity
 from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.citations import cited, tidy, without
 from mcp_memory.store.values import Filters, Layer
@@ -169,10 +169,9 @@ def _is_heading(line: str) -> bool:
 
 
 def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
-    """Return statements of the user of a kind that hold now; plans whose day has passed are on the page."""
-    listed = desk.store.list_atoms(desk.space, filters=Filters(kind=kind, unheld=True), limit=50)
-    current = [atom for atom in listed if validity(atom, desk.now) == "current" and not time_note(atom, desk.now)]
-    return [atom for atom in current if atom.source == "user"]
+    """Return statements of the user of a kind that hold now; those that begin later are on the page."""
+    listed = current_atoms(desk.store, desk.space, Filters(kind=kind, unheld=True), desk.now, limit=50)
+    return [atom for atom in listed if atom.source == "user" and validity(atom, desk.now) == "current"]
 
 
 def _only_names(atom: Atom, who: str) -> bool:

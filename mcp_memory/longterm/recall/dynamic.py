@@ -38,7 +38,7 @@ from mcp_memory.longterm.search.query import parse_query, question_pattern, spea
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.turns import small_talk_kind
-from mcp_memory.longterm.validity import current_facts, is_past, without_past
+from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, without_past
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.store.citations import cited
 from mcp_memory.store.values import Filters, Layer
@@ -99,8 +99,8 @@ TRUST: dict[Source, float] = {
 
 def top_by_confidence(desk: SearchContext, *, known: str) -> Iterator[RecallLine]:
     """Yield the atoms by confidence alone, without those in `known`."""
-    atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
-    ordered = sorted(without_past(atoms, desk.now), key=lambda one: -one.confidence * TRUST[one.source])
+    atoms = current_atoms(desk.store, desk.space, Filters(unheld=True), desk.now, limit=_SUREST)
+    ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
     return sound(desk, (of_atom(atom, desk.now) for atom in ordered if not is_shown_in(atom, known)))
 
 

@@ -30,7 +30,7 @@ from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
 from mcp_memory.longterm.search.search import Ranked, Search, atom_turns
-from mcp_memory.longterm.validity import current_facts, is_past, time_note
+from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, time_note
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters, Layer, Posting, Vectors
 
@@ -129,12 +129,10 @@ def search_memories(
     listing = not query.strip()
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
     note, atoms, judgement, newer = None, list[Ranked](), None, dict[str, Turn]()
-    past = set[str]()
     if listing:
         last = next(iter(page.shown), None)
-        listed = store.list_atoms(space, filters=page.then(filters, "atom"), after=last, limit=limit + 1)
+        listed = current_atoms(store, space, page.then(filters, "atom"), at, after=last, limit=limit + 1)
         fresh = [_as_listed(atom.id) for atom in listed]
-        past = {atom.id for atom in listed if is_past(atom, filters.as_of or at)}
     else:
         wanted = max(FIRST, len(page.shown) + limit + 1)
         found = rows_for(store, search, space, query, embed=embed, filters=filters, limit=wanted, at=at, page=page)
@@ -147,9 +145,7 @@ def search_memories(
         fresh = [hit for hit in _current_first(ranked.hits, newer) if hit.id not in page.shown]
         note = ranked.note
     return MemoryResults(
-        atoms=_atom_hits(
-            store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a" and hit.id not in past], filters.as_of or at
-        ),
+        atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"], filters.as_of or at),
         facts=_facts(store, space, query, filters, at) if page.first else [],
         scenes=matching(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
         turns=_turn_hits(

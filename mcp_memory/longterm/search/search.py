@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _UNSAID = ("context_short", "tells", "beside")  # they repeat `context`, or alone are not a reason
-_OF_A_TIME = 1_000  # rows of the time that a question asks for, the newest
+_OF_A_TIME = 1_000  # rows of the time that a question asks for: the newest turns, the first of `list_atoms`
 _TOLD_LATER, _OF_LATER, _READ = timedelta(days=3), 100, 2_000  # after that time; turns; characters of each
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
 

@@ -29,6 +29,7 @@ from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
 from mcp_memory.longterm.standing_rules import possible_rules
+from mcp_memory.longterm.validity import states_end
 from mcp_memory.longterm.verification.comparison import known_terms, share_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import is_taken_back
 from mcp_memory.longterm.verification.own_words import Said, is_near, own_words, probable_words
@@ -429,6 +430,12 @@ def _in_users_words(
         notes.append("Kept as episodic: they do not clearly say so.")
         atom = replace(atom, kind="episodic", priority=70 if atom.priority < 0 else atom.priority)
     said_at = max((one.at for one in basis.words if one.at), default=atom.valid_from)
+    if atom.valid_to is not None and not states_end(words, said_at, atom.valid_to):
+        notes.append("Kept without valid_until: the user's words do not clearly give that end.")
+        if atom.valid_to <= said_at and (atom.entity or atom.supersedes):  # it may be past, so it replaces no value
+            notes.append("It states no fact and replaces nothing.")
+            atom = without_effects(atom)
+        atom = replace(atom, valid_to=None)
     if not dated:
         atom = replace(atom, valid_from=min(atom.valid_from, said_at))
         if atom.single_valued and (until := _replaced_at(store, space, atom)):

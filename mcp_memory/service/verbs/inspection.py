@@ -20,6 +20,7 @@ from mcp_memory.store.values import Filters, RecallEntry, Saved, Tombstone
 MAX_PAGE = 500
 MAX_DAYS = 366
 _FACTS = 10_000
+_COUNTED = 1_000  # statements that are read to count those that are current
 
 
 class InspectionVerbs(Verbs):
@@ -49,6 +50,7 @@ class InspectionVerbs(Verbs):
         The order is that of `memory_search` without a query. Raises NotFound for an unknown scene or entity.
         """
         from mcp_memory.longterm.search.pages import after, asked_at, page_of, resolved
+        from mcp_memory.longterm.validity import current_atoms
 
         in_range(limit, "limit", 1, MAX_PAGE)
         store, space, at = self._parts.store, self.space, asked_at(cursor, self._parts.now())
@@ -65,14 +67,24 @@ class InspectionVerbs(Verbs):
         filters, note = resolved(store, space, filters)
         page = page_of(cursor, ("statements", space, filters), at=at, store=store, space=space, listing=True)
         passing = page.then(filters, "atom")
-        listed = store.list_atoms(space, filters=passing, after=next(iter(page.shown), None), limit=limit + 1)
+        listed = current_atoms(store, space, passing, at, after=next(iter(page.shown), None), limit=limit + 1)
         shown = listed[:limit]
         return StatementPage(
             atoms=shown,
             cursor=after(page.cursor(), [atom.id for atom in shown]) if len(listed) > limit else None,
-            total=store.count_atoms(space, filters=passing),
+            total=self._count_current(passing, at),
             note=note,
         )
+
+    def _count_current(self, filters: Filters, at: datetime) -> int:
+        """Count statements; if there are more than `_COUNTED`, including those whose text names a past end."""
+        from mcp_memory.longterm.validity import current_atoms
+
+        store = self._parts.store
+        total = store.count_atoms(self.space, filters=replace(filters, at=at))
+        if filters.ended or total > _COUNTED:
+            return total
+        return len(current_atoms(store, self.space, filters, at, limit=_COUNTED))
 
     @in_thread
     def facts_about(self, entity: str) -> list[Fact]:

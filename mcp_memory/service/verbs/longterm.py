@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
-from mcp_memory.core.errors import EmbeddingFailed, NotFound
+from mcp_memory.core.errors import EmbeddingFailed, InvalidInput, NotFound
 from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import one_line
@@ -213,6 +213,8 @@ class LongtermVerbs(Verbs):
 
         It holds from `valid_from`, else from now, until the end of `valid_until`, else of a day that its text names
         for certain ("until 10 November"). After that it is past, as one that was replaced: only `as_of` finds it.
+        What the user said ends with `valid_until` only if their words give that day, or it is `typed`. Raises
+        InvalidInput for a `valid_until` that has passed without `valid_from`.
 
         `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
         NotFound.
@@ -239,6 +241,9 @@ class LongtermVerbs(Verbs):
             )
         if not (entity or relation or value) and (kept := fact_still_stated(parts.store, self.space, text, older)):
             entity, relation, value = kept.entity, kept.relation, kept.value
+        end = parts.moment(valid_until, "valid_until", end=True)
+        if end is not None and end <= now and valid_from is None:
+            raise InvalidInput("valid_until has passed already. Give valid_from too; nothing was stored.")
         atom = explicit_atom(
             text,
             kind=kind or (older[0].kind if older else "persona"),
@@ -248,7 +253,7 @@ class LongtermVerbs(Verbs):
             value=value,
             supersedes=supersedes,
             valid_from=parts.moment(valid_from, "valid_from") or now,
-            valid_to=parts.moment(valid_until, "valid_until", end=True),
+            valid_to=end,
             cites=cites,
             source=source,
         )
@@ -256,14 +261,13 @@ class LongtermVerbs(Verbs):
             about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=about)
         asking = parts.asking()
-        given, end = atom.text, atom.valid_to
+        given = atom.text
         atom, note = checked_claim(
             parts.store, self.space, atom, embed=asking.vectors, typed=typed, dated=valid_from is not None
         )
         in_their_words = atom.text != given
-        if end is not None and end > now:  # the store keeps an end once it has come; until then the text has it
-            kept = None if atom.valid_to == end else atom.valid_to
-            atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=kept)
+        if end is not None and end > now and atom.valid_to == end:  # the store keeps it once it has come
+            atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=None)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
         if (written.atom.held or written.atom.doubts) and not atom.held:  # stored before without the user's own words

@@ -68,7 +68,10 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             add(review.PASSES)
         if filters.as_of is None:
             if not filters.ended:
-                add("r.valid_to IS NULL")
+                if filters.at is None:
+                    add("r.valid_to IS NULL")
+                else:
+                    add("(r.valid_to IS NULL OR r.valid_to > ?)", to_ms(filters.at))
                 if filters.kind is filters.entity is filters.scene is None:
                     # For SQLite, which else reads every row: the index of current atoms leads with their kinds.
                     add(f"r.kind IN {get_args(Kind)}")
