@@ -146,3 +146,5 @@ async def test_a_forgotten_entity_is_not_named_as_near(memory: Memory) -> None:
     await memory.forget(["a1"])
     with pytest.raises(NotFound, match="nor any with a similar name"):
         await memory.memory_search(entity="Lidia")
+    with pytest.raises(NotFound, match="No entity 'Lidija'"):
+        await memory.memory_search(entity="Lidija")
