@@ -103,20 +103,23 @@ async def test_of_two_that_answer_alike_the_more_trusted_comes_first(memory: Mem
     )
 
 
-async def test_a_statement_with_a_doubt_is_recalled_with_a_mark_and_says_why(home: Path) -> None:
+@pytest.mark.parametrize("priority", [80, 95])
+async def test_a_statement_with_a_doubt_is_recalled_with_a_mark_and_says_why(home: Path, priority: int) -> None:
     async with open_memory(home=home, embedder="none") as memory:
         done = await memory.record_turns([NewTurn(role="user", content="The kestrel rent is 900.")])
         store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
         (said,) = await anyio.to_thread.run_sync(store.turns, memory.space, done.stored)
         doubtful = NewAtom(
-            kind="persona", text="The kestrel rent is 950.", priority=80, confidence=1, session=said.session,
+            kind="persona", text="The kestrel rent is 950.", priority=priority, confidence=1, session=said.session,
             valid_from=said.said_at, held=("other_value",),
             evidence=(Evidence(turn=said.id, span=(0, 24), quote="The kestrel rent is 900."),),
         )  # fmt: skip
         add = partial(store.add_atom, memory.space, doubtful, now=said.said_at)
         id = (await anyio.to_thread.run_sync(add)).atom.id
         block = await memory.recall("How much is the kestrel rent?")
-        assert f"check {said.id}" in block.stable + block.dynamic
+        lines = [line for line in (block.stable + block.dynamic).splitlines() if "950" in line]
+        assert lines
+        assert all(f"check {said.id}" in line for line in lines)
         assert (await memory.atom(id)).doubts == ("other_value",)
         assert await memory.waiting() == []
 

@@ -169,10 +169,13 @@ def _is_heading(line: str) -> bool:
 
 
 def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
-    """Return statements of the user of a kind that hold now; plans whose day has passed are on the page."""
+    """Return statements of the user of a kind that hold now; plans whose day has passed are on the page.
+
+    Statements with doubts are left out, since these lines have no mark for them; the dynamic block has one.
+    """
     listed = desk.store.list_atoms(desk.space, filters=Filters(kind=kind, unheld=True), limit=50)
     current = [atom for atom in listed if validity(atom, desk.now) == "current" and not time_note(atom, desk.now)]
-    return [atom for atom in current if atom.source == "user"]
+    return [atom for atom in current if atom.source == "user" and not atom.doubts]
 
 
 def _only_names(atom: Atom, who: str) -> bool:
