@@ -165,9 +165,8 @@ def _supported(
         swaps_a_value(text, turn.content[slice(*span)], [*said, *ended], names=[*known, *names.everyone])
         for turn, span in words
     ):
-        return _doubted(
-            atom, "other_value", f"{one_line(text, 80)!r} has another number or name than the words that it quotes"
-        )
+        remark = f"{one_line(text, 80)!r} has another number or name than the words that it quotes"
+        return _verbatim(atom, remark, words, turns, names) or _doubted(atom, "other_value", remark)
     may_deny = _may_deny(turns, words)
 
     def missing_of(pool: Sequence[str]) -> str | None:
@@ -184,10 +183,19 @@ def _supported(
     if unstated(text, said, beside=ended, names=known, heard=names.everyone) is None:
         return _doubted(atom, "contradicted", f"{one_line(missing, 80)!r} seems to contradict what was said")
     remark = f"{one_line(missing, 80)!r} stands in nothing that was said"
-    if own := next(((turn, span) for turn, span in words if _is_the_users(turn, span, names)), None):
-        verbatim = with_its_date(_in_their_words(*own, asked=_asked_before(own[0], turns)), own[0].said_at)
-        return without_effects(replace(atom, text=verbatim)), [f"{remark}; the user's words are kept instead"]
-    return quarantined(atom, ["unsupported"]), [f"{remark}; it waits for review"]
+    unsupported_atom = quarantined(atom, ["unsupported"]), [f"{remark}; it waits for review"]
+    return _verbatim(atom, remark, words, turns, names) or unsupported_atom
+
+
+def _verbatim(
+    atom: NewAtom, remark: str, words: Sequence[Words], turns: Sequence[Turn], names: Names
+) -> tuple[NewAtom, Sequence[str]] | None:
+    """Return an atom with the user's own words as its text, None if it quotes none."""
+    own = next(((turn, span) for turn, span in words if _is_the_users(turn, span, names)), None)
+    if own is None:
+        return None
+    text = with_its_date(_in_their_words(*own, asked=_asked_before(own[0], turns)), own[0].said_at)
+    return without_effects(replace(atom, text=text)), [f"{remark}; the user's words are kept instead"]
 
 
 def _doubted(atom: NewAtom, doubt: str, remark: str) -> tuple[NewAtom, Sequence[str]]:

@@ -12,6 +12,7 @@ and months do not count: they are the parts that change.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel
 
-from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.errors import EmbeddingFailed, InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Evidence, Turn
 from mcp_memory.language.words import fold, query_terms
@@ -49,6 +50,8 @@ from mcp_memory.store.values import Draft, Filters, Merge, NewAtom, Vectors, Wor
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
 
 MOST = 5
 """Statements that one is compared with, as upstream."""
@@ -303,9 +306,17 @@ def _bundled_vectors(
 
 
 def _judged(text: str, compared: Sequence[_Candidate], vectors: Mapping[str, NDArray[np.float32]]) -> SimilarAtoms:
-    """Return the candidates that a statement contradicts, may contradict or repeats."""
-    model, features = pair_model(), pair_features(text, [one.atom.text for one in compared], vectors)
-    chances = [model.probability(one) for one in features]
+    """Return the candidates that a statement contradicts, may contradict or repeats.
+
+    Where the model's files cannot be read, slots and words alone decide, and nothing is sure.
+    """
+    model = pair_model()
+    try:
+        features = pair_features(text, [one.atom.text for one in compared], vectors)
+        chances = [model.probability(one) for one in features]
+    except EmbeddingFailed as error:
+        logger.warning("Statements are compared by their words alone. %s", error)
+        chances = [0.0] * len(compared)
     judged = sorted(zip(chances, compared, strict=True), key=lambda one: (-one[0], -one[1].slot, -one[1].alike))
     sure = {one.atom.id for chance, one in judged if chance >= model.sure}
     unsure = {one.atom.id for chance, one in judged if chance >= model.unsure or one.slot >= CONTRADICTS} - sure

@@ -234,11 +234,17 @@ class KnowledgeStore(Protocol):
         ...
 
     def entity_names(self, space: str, /) -> dict[str, str]:
-        """Map each name of each entity to the chief name, oldest first; without entities that are forgotten."""
+        """Map each name of each entity to the chief name, oldest first.
+
+        Entities that only forgotten or quarantined statements mention are left out.
+        """
         ...
 
     def names(self, space: str, /, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return all names of the entity with each of these names, the chief one first; unknown names are left out."""
+        """Return all names of the entity with each of these names, the chief one first.
+
+        Unknown names and those of forgotten entities are left out.
+        """
         ...
 
     def related_entities(self, space: str, /, name: str, *, limit: int) -> list[tuple[str, int]]:

@@ -64,7 +64,7 @@ def flags(text: str, source: Source, *, meaning: bool = True, is_turn: bool = Fa
     """Return the flags of a text from this source, in the order of `MEANINGS`; most texts have none.
 
     Without `meaning` the bundled model does not judge its sentences, which takes most of the time. `is_turn`: the text
-    is a turn of a conversation. There an assistant advises its user and speaks of itself, which is no order to a model.
+    is a turn of a conversation. There an assistant says what it is ("As an AI, …"), which is no order to a model.
     """
     return flags_of([(text, source)], meaning=meaning, are_turns=is_turn)[0]
 
@@ -74,8 +74,8 @@ def flags_of(
 ) -> list[tuple[Flag, ...]]:
     """Return what `flags` returns of each text; the bundled model judges all of them together, which is faster."""
     others = [at for at, (_, source) in enumerate(texts) if source != "user"]
-    advice = [place for place, at in enumerate(others) if are_turns and texts[at][1] == "assistant"]
-    wordings = dict(zip(others, _wordings([texts[at][0] for at in others], meaning, advice), strict=True))
+    turns = [place for place, at in enumerate(others) if are_turns and texts[at][1] == "assistant"]
+    wordings = dict(zip(others, _wordings([texts[at][0] for at in others], meaning, turns), strict=True))
     found: list[tuple[Flag, ...]] = []
     for at, (text, _) in enumerate(texts):
         signs = wordings.get(at, set())
@@ -92,23 +92,20 @@ def worded(text: str) -> set[Flag]:
     return _wordings([text], meaning=True)[0]
 
 
-def _wordings(texts: Sequence[str], meaning: bool, advice: Collection[int] = ()) -> list[set[Flag]]:
-    """Return the flags of each text; `advice` has the places of those in which an assistant speaks to its user."""
-    texts = [without_self_reference(text) if at in advice else text for at, text in enumerate(texts)]
-    found = _read(texts, meaning, advice)
+def _wordings(texts: Sequence[str], meaning: bool, turns: Collection[int] = ()) -> list[set[Flag]]:
+    """Return the flags of each text; `turns` has the places of the turns in which an assistant speaks to its user."""
+    texts = [without_self_reference(text) if at in turns else text for at, text in enumerate(texts)]
+    found = _read(texts, meaning)
     bare = {at: rest for at, signs in enumerate(found) if signs and (rest := uncited(texts[at])) != texts[at]}
-    left = [place for place, at in enumerate(bare) if at in advice]
-    for at, signs in zip(bare, _read(list(bare.values()), meaning, left), strict=True):
+    for at, signs in zip(bare, _read(list(bare.values()), meaning), strict=True):
         found[at] = signs
     return found
 
 
-def _read(texts: Sequence[str], meaning: bool, advice: Collection[int]) -> list[set[Flag]]:
+def _read(texts: Sequence[str], meaning: bool) -> list[set[Flag]]:
     found = [_by_words(text) for text in texts]
     asked = [at for at, signs in enumerate(found) if meaning and not signs]
-    advising = [place for place, at in enumerate(asked) if at in advice]
-    judged = mean_orders([messages_of(plain(texts[at])) for at in asked], advice=advising)
-    for at, is_order in zip(asked, judged, strict=True):
+    for at, is_order in zip(asked, mean_orders([messages_of(plain(texts[at])) for at in asked]), strict=True):
         if is_order:
             found[at].add("order")
     return found

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -232,58 +232,52 @@ _SHORTEST, _LONGEST = 8, 300  # characters of a sentence; a longer one is cut
 logger = logging.getLogger(__name__)
 
 
-def mean_orders(texts: Sequence[str], *, advice: Collection[int] = ()) -> list[bool]:
+def mean_orders(texts: Sequence[str]) -> list[bool]:
     """Tell of each text whether a sentence of it reads like an order injected for a model.
-
-    `advice` has the places of texts that advise a person. Of these only sentences that name a model, its user, its
-    rules or its memory are asked about: "make sure to save the file" means the person.
 
     Where the model's files cannot be read, the log says so and the answer is no.
     """
     ends = (text if len(text) <= 2 * _READ else f"{text[:_READ]}\n\n{text[-_READ:]}" for text in texts)
-    asked = (
-        [sentence for sentence in sentences(text) if at not in advice or _concerns_a_model(sentence)]
-        for at, text in enumerate(ends)
-    )
     try:
-        return injected(list(asked), traits)
+        return injected([sentences(text) for text in ends], traits)
     except EmbeddingFailed as error:
         logger.warning("Texts are judged by their words alone. %s", error)
         return [False] * len(texts)
 
 
-_OF_A_MODEL = ("machine", "helper", "boss", "memory", "reads", "user", "orders", "drop", "pose", "free")
-
-
-def _concerns_a_model(sentence: str) -> bool:
-    return not concepts_of(folded(sentence)).keys().isdisjoint(_OF_A_MODEL)
-
-
-_SPEAKS_OF_ITSELF = re.compile(
-    r"\b(?:I|(?i:I['’]m|ich|je|j['’]\w+|yo|io|eu|ik|ja|jag|jeg|jestem|soy|sono|sou|я))\b|[我私僕]|저는|나는|제가"
+_DESCRIBES_ITSELF = re.compile(
+    r"\W*(?:(?:sorry|but|and|unfortunately|however|though|although|since|because|yes|no)\b\W*){0,3}"
+    r"(?:as an?|I am|I['’]m|als|ich bin|en tant qu\w*|je suis|como|soy|eu sou|sou|come|(?:io )?sono|in quanto"
+    r"|ik ben|jako|jestem|som|jag är|jeg er|я|как|будучи)\b|\W*(?:作为|作為|身为|身為|我是|我只是|私は|저는|나는)",
+    re.IGNORECASE,
 )
-_HARM = ("drop", "secret", "quiet", "keep")
+_NAMED_WITHIN = 30  # characters from such a beginning in which the model is named
+_HARM = {"drop", "secret", "quiet", "keep"}
 
 
 def without_self_reference(text: str) -> str:
-    """Return a model's text without the sentences in which it says what it is: "As an AI, I cannot call them, so …".
+    """Return a model's text without the sentences that begin with what it is: "As an AI, I cannot call them, so …".
 
-    A sentence that cancels, stores, hides or names secrets stays.
+    A sentence stays if it cancels, stores, hides or names secrets, tells its reader what they must do, or has an
+    address: a model may repeat an attack that begins like this.
     """
     kept: list[str] = []
     start = 0
     for end in [*(found.end() for found in SENTENCE_END.finditer(text)), len(text)]:
         sentence, start = text[start:end], end
-        concepts = _concepts_in(sentence) if _SPEAKS_OF_ITSELF.search(sentence) else set[str]()
-        is_of_itself = ("machine" in concepts or "helper" in concepts) and concepts.isdisjoint(_HARM)
-        kept.append("\n" if is_of_itself else sentence)
+        kept.append("\n" if _only_describes_itself(sentence) else sentence)
     return "".join(kept)
 
 
-def _concepts_in(sentence: str) -> set[str]:
-    """Return the concepts of a sentence in the language that most of them are of."""
+def _only_describes_itself(sentence: str) -> bool:
+    begins = _DESCRIBES_ITSELF.match(sentence)
+    if begins is None or _PLACE.search(sentence):
+        return False
+    named = concepts_of(folded(sentence[begins.end() : begins.end() + _NAMED_WITHIN])).keys() & {"machine", "helper"}
     spoken = {concept for concept, has in zip(CONCEPTS, traits(sentence), strict=True) if has}
-    return spoken & {match.concept for match in matches(folded(sentence))}
+    certain = spoken & {match.concept for match in matches(folded(sentence))}
+    has_order = {"you", "must"} <= spoken  # words that only may be these count too: "I need you to"
+    return bool(named) and certain.isdisjoint(_HARM) and not has_order
 
 
 def sentences(text: str) -> list[str]:

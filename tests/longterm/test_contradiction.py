@@ -9,7 +9,9 @@ import pytest
 
 from bench.hints import FITTED, HELD_OUT, read_pairs
 from mcp_memory.core.types import Remembered
+from mcp_memory.longterm import contradiction
 from mcp_memory.longterm.contradiction import PairFeatures, pair_features, pair_model
+from mcp_memory.models.embed.bundled import shared_encoder
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
 
@@ -37,6 +39,16 @@ async def test_a_statement_that_is_surely_replaced_is_offered(memory: Memory, ol
     done = await _remembered(memory, older, newer)
     assert (done.contradicting, done.unsure) == (["a1"], [])
     assert "Seems to replace; if so, call again with supersedes=[a1]:" in render(done)
+
+
+async def test_without_the_files_of_the_encoder_statements_are_compared_by_their_words(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = tmp_path / "missing"
+    monkeypatch.setattr(contradiction, "shared_encoder", lambda: shared_encoder(missing))
+    async with open_memory(home=home, llm="none", embedder="none") as memory:
+        done = await _remembered(memory, "The user pays 700 euros of rent.", "The user pays 760 euros of rent.")
+    assert (done.atom.id, done.contradicting, done.unsure) == ("a2", [], ["a1"])
 
 
 async def test_a_statement_that_may_be_replaced_is_asked_about_and_not_offered(memory: Memory) -> None:

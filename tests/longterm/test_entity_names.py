@@ -54,6 +54,17 @@ def test_a_part_of_a_name_means_the_entity_that_alone_has_it(asked: str, meant: 
     assert (found.fits, found.is_spelling) == ([meant], False)
 
 
+@pytest.mark.parametrize(
+    ("asked", "known"),
+    [("Michal", "Michael"), ("Joe", "Jo"), ("Su", "Sue"), ("Blue", "Blu"), ("Nol", "Noel"), ("Zuerich", "Zurich")],
+)
+def test_two_letters_are_an_umlaut_only_where_one_of_the_names_has_it(asked: str, known: str) -> None:
+    assert match_name(asked, {known: known}).fits == []
+    assert match_name("Soeren", {"Søren": "Søren"}).is_spelling
+    assert match_name("Müller", {"Mueller": "Mueller"}).is_spelling
+    assert match_name("Mu\u0308ller", {"Mueller": "Mueller"}).is_spelling  # decomposed
+
+
 def test_a_name_that_several_have_in_part_fits_all_of_them() -> None:
     assert match_name("Anna", CHIEFS).fits == ["Anna Berg", "Anna Kahn"]
 
@@ -135,3 +146,5 @@ async def test_a_forgotten_entity_is_not_named_as_near(memory: Memory) -> None:
     await memory.forget(["a1"])
     with pytest.raises(NotFound, match="nor any with a similar name"):
         await memory.memory_search(entity="Lidia")
+    with pytest.raises(NotFound, match="No entity 'Lidija'"):
+        await memory.memory_search(entity="Lidija")

@@ -752,14 +752,15 @@ def test_a_doubtful_statement_of_the_assistant_waits_for_review(store: Store) ->
     assert draft.held == ("unsupported",)
 
 
-def test_a_doubtful_statement_states_no_fact_and_ends_nothing(store: Store) -> None:
+def test_a_statement_with_another_value_states_no_fact_and_ends_nothing(store: Store) -> None:
     home = hold(store, "The user lives in Porto.")
     say(store, "I moved to Braga in 2021.")
     fact = {"entity": "user", "relation": "lives_in", "value": "Braga"}
     statement = note("t2", "I moved to Braga in 2021", "The user lives in Braga since 2020.", fact=fact, ends=[home])
     answer(at(store), notes(statement))
     (draft,) = drafts(store)
-    assert (draft.held, draft.entity, draft.supersedes) == (("other_value",), None, ())
+    assert (draft.text, draft.held) == ('user: "I moved to Braga in 2021."', ())
+    assert (draft.entity, draft.supersedes) == (None, ())
 
 
 def test_of_an_answer_that_is_kept_in_the_users_words_the_question_is_kept_too(store: Store) -> None:
@@ -838,13 +839,13 @@ def test_a_rule_that_the_user_states_waits_for_nothing(store: Store) -> None:
         ("My daughter Mira is 4 years old.", "The user's daughter Mira is 14 years old."),
     ],
 )
-def test_a_statement_of_the_user_with_another_value_than_its_quote_is_labelled(
+def test_of_a_statement_with_another_value_than_its_quote_the_users_words_are_kept(
     store: Store, said: str, statement: str
 ) -> None:
     say(store, said)
     answer(at(store), notes(note("t1", said.rstrip("."), statement)))
     (draft,) = drafts(store)
-    assert draft.held == ("other_value",)
+    assert (draft.text, draft.held) == (f'user: "{said}"', ())
 
 
 # --- what is known already --------------------------------------------------------------------------

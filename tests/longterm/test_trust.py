@@ -11,6 +11,7 @@ import pytest
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import Evidence, Kind, NewTurn, Source
+from mcp_memory.longterm.verification.own_words import Said, probable_words
 from mcp_memory.longterm.verification.trust import is_less_trusted, most_trusted, source_of_tool, with_allowed_kind
 from mcp_memory.server.prompts import wrap_up
 from mcp_memory.service.memory import Memory, open_memory
@@ -103,31 +104,72 @@ async def test_of_two_that_answer_alike_the_more_trusted_comes_first(memory: Mem
     )
 
 
-async def test_a_statement_with_a_doubt_is_recalled_with_a_mark_and_says_why(home: Path) -> None:
+@pytest.mark.parametrize("priority", [80, 95])
+async def test_a_statement_with_a_doubt_is_recalled_with_a_mark_and_says_why(home: Path, priority: int) -> None:
     async with open_memory(home=home, embedder="none") as memory:
         done = await memory.record_turns([NewTurn(role="user", content="The kestrel rent is 900.")])
         store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
         (said,) = await anyio.to_thread.run_sync(store.turns, memory.space, done.stored)
         doubtful = NewAtom(
-            kind="persona", text="The kestrel rent is 950.", priority=80, confidence=1, session=said.session,
+            kind="persona", text="The kestrel rent is 950.", priority=priority, confidence=1, session=said.session,
             valid_from=said.said_at, held=("other_value",),
             evidence=(Evidence(turn=said.id, span=(0, 24), quote="The kestrel rent is 900."),),
         )  # fmt: skip
         add = partial(store.add_atom, memory.space, doubtful, now=said.said_at)
         id = (await anyio.to_thread.run_sync(add)).atom.id
         block = await memory.recall("How much is the kestrel rent?")
-        assert f"check {said.id}" in block.stable + block.dynamic
+        lines = [line for line in (block.stable + block.dynamic).splitlines() if "950" in line]
+        assert lines
+        assert all(f"check {said.id}" in line for line in lines)
         assert (await memory.atom(id)).doubts == ("other_value",)
         assert await memory.waiting() == []
 
 
 async def test_a_claim_that_the_users_words_may_mean_is_kept_in_these_words(home: Path) -> None:
     async with open_memory(home=home, embedder="bundled", distil=False) as memory:
-        said = "Wäre ich Lehrer, hätte ich jetzt Ferien."
+        said = "I teach maths at the school here."
         await memory.record_turns([NewTurn(role="user", content=said)])
         done = await memory.remember("The user is a teacher.", entity="user", relation="job", value="teacher")
         assert (done.atom.text, done.atom.kind, done.atom.fact, done.atom.held) == (said, "episodic", None, ())
         assert "do not clearly say so" in (done.note or "")
+
+
+CLASS = "My class had its exams this week."
+
+
+@pytest.mark.parametrize(
+    ("turns", "claim", "kind"),
+    [
+        (["If I were rich I would live in Porto."], "The user lives in Porto.", "persona"),
+        (["Wäre ich Lehrer, hätte ich jetzt Ferien."], "The user is a teacher.", "persona"),
+        ([CLASS, "What is the time?", "Scrap that with the class."], "The user is a teacher at a school.", "persona"),
+    ],
+)
+async def test_a_claim_is_not_kept_in_words_that_the_user_did_not_assert_or_took_back(
+    home: Path, turns: list[str], claim: str, kind: Kind
+) -> None:
+    async with open_memory(home=home, embedder="bundled", distil=False) as memory:
+        await memory.record_turns([NewTurn(role="user", content=one) for one in turns], session="s")
+        done = await memory.remember(claim, kind=kind)
+        assert (done.atom.text, done.atom.held) == (claim, ("unstated",))
+
+
+def test_a_replaced_rule_and_a_declined_offer_are_no_words_that_a_claim_goes_back_to() -> None:
+    rule = [Said("Always deploy on Mondays.")]
+    assert probable_words("Deploy every Monday.", rule, rule=True) == rule[0]
+    assert probable_words("Deploy every Monday.", rule, rule=True, ended=["Always deploy on Mondays."]) is None
+    assert probable_words("Deploy every Monday.", rule, rule=True, ended=["deploy on Mondays"]) is None
+    declined = [Said("No thanks.", "Do you want reminders by mail?")]
+    assert probable_words("The user wants the newsletter by mail.", declined, rule=False) is None
+
+
+async def test_an_agent_does_not_revive_a_rule_that_the_user_replaced(home: Path) -> None:
+    async with open_memory(home=home, embedder="bundled", distil=False) as memory:
+        first = await memory.remember("Always deploy on Mondays.", kind="instruction", typed=True)
+        await memory.record_turns([NewTurn(role="user", content="Always deploy on Mondays.")], session="s")
+        await memory.remember("Always deploy on Tuesdays.", kind="instruction", typed=True, supersedes=[first.atom.id])
+        done = await memory.remember("Releases go live at the start of a week, on Monday.", kind="instruction")
+        assert done.atom.held == ("unstated",)
 
 
 async def test_a_held_statement_states_no_fact_and_ends_nothing(memory: Memory) -> None:

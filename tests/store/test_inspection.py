@@ -113,10 +113,13 @@ def test_savings_are_summed_for_each_session_the_newest_first(store: Store) -> N
     assert store.savings_of_sessions("other", since=NOON) == []
 
 
-def test_all_names_are_mapped_to_chief_names_without_those_of_forgotten_entities(store: Store) -> None:
+def test_all_names_are_mapped_to_chief_names_without_those_of_forgotten_or_quarantined_statements(store: Store) -> None:
     add(store, "Ines keeps bees.", entities=["Ines"])
     gone = add(store, "Bo keeps goats.", entities=["Bo"])
+    held = add(store, "Eve keeps geese.", entities=["Eve"])
+    store.quarantine("me", {held: ["leak"]}, now=NOON)
     assert store.entity_names("me") == {"Ines": "Ines", "Bo": "Bo"}
     store.forget("me", [gone], reason="wrong", now=NOON)
     assert store.entity_names("me") == {"Ines": "Ines"}
+    assert store.names("me", ["Ines", "Bo", "Eve"]) == {"Ines": ("Ines",), "Eve": ("Eve",)}  # a search finds Eve's
     assert store.entity_names("elsewhere") == {}

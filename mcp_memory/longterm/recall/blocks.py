@@ -169,9 +169,13 @@ def _is_heading(line: str) -> bool:
 
 
 def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
-    """Return statements of the user of a kind that hold now; those that begin later are on the page."""
+    """Return statements of the user of a kind that hold now; those that begin later are on the page.
+
+    Statements with doubts are left out, since these lines have no mark for them; the dynamic block has one.
+    """
     listed = current_atoms(desk.store, desk.space, Filters(kind=kind, unheld=True), desk.now, limit=50)
-    return [atom for atom in listed if atom.source == "user" and validity(atom, desk.now) == "current"]
+    current = [atom for atom in listed if validity(atom, desk.now) == "current"]
+    return [atom for atom in current if atom.source == "user" and not atom.doubts]
 
 
 def _only_names(atom: Atom, who: str) -> bool:

@@ -17,7 +17,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.text import one_line
+from mcp_memory.core.text import normalize, one_line
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import USER, name_words
 from mcp_memory.store.protocol import Store
@@ -84,8 +84,8 @@ def match_name(name: str, chiefs: Mapping[str, str]) -> NameMatch:
     wanted, known = _plain([" ".join(name.split())]), _plain(chiefs)
     if not wanted or not chiefs:
         return NameMatch([], [], is_spelling=False)
-    letters, squeezed = wanted.replace(" ", ""), known.replace(" ", "")
-    same = [*_equal(letters, squeezed)] or [*_equal(_without_umlauts(letters), _without_umlauts(squeezed))]
+    spelled_out = (_plain(_spelled_out(names)) for names in ([" ".join(name.split())], chiefs))
+    same = [*_same_letters(wanted, known)] or [*_same_letters(*spelled_out)]
     places = same or [*_containing(wanted, known)] or [*_beginning(wanted, known)]
     of_place = list(chiefs.values())
     fits = list(dict.fromkeys(of_place[place] for place in places))
@@ -107,9 +107,17 @@ def _plain(names: Iterable[str]) -> str:
     return text.replace("\n ", "\n").replace(" \n", "\n").strip(" ")
 
 
-def _without_umlauts(text: str) -> str:
-    """Return a folded text with both spellings of an umlaut as one: "zuerich" is "zurich"."""
-    return text.replace("ae", "a").replace("oe", "o").replace("ue", "u")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ø": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ø": "Oe", "Ü": "Ue"})
+
+
+def _spelled_out(names: Iterable[str]) -> Iterator[str]:
+    """Yield names with two letters for an umlaut: "Zürich" is "Zuerich", and "Michael" stays apart from "Michal"."""
+    for name in names:
+        yield name if name.isascii() else normalize("NFC", name).translate(_UMLAUTS)
+
+
+def _same_letters(wanted: str, known: str) -> Iterator[int]:
+    return _equal(wanted.replace(" ", ""), known.replace(" ", ""))
 
 
 def _equal(wanted: str, known: str) -> Iterator[int]:

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
 
 from mcp_memory.language.sentences import (
     FILL,
@@ -24,7 +23,7 @@ from mcp_memory.language.sentences import (
     own_part,
     sentences,
 )
-from mcp_memory.language.words import languages_of
+from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.verification.comparison import (
     dense,
@@ -38,7 +37,7 @@ from mcp_memory.longterm.verification.comparison import (
     terms_of,
     words_in,
 )
-from mcp_memory.longterm.verification.frame import is_joke
+from mcp_memory.longterm.verification.frame import is_joke, is_taken_back
 from mcp_memory.longterm.verification.support import accepted_offer, lacks_a_number
 
 __all__ = ["Said", "is_near", "is_personal", "own_words", "probable_words", "question_of"]
@@ -102,37 +101,42 @@ def own_words(statement: str, said: Sequence[Said], *, rule: bool) -> list[Said]
     return [whole] if whole else []
 
 
-def probable_words(statement: str, said: Sequence[Said], *, rule: bool) -> Said | None:
+def probable_words(statement: str, said: Sequence[Said], *, rule: bool, ended: Sequence[str] = ()) -> Said | None:
     """Return the sentence of the user that a statement probably goes back to, None if none is about the same.
 
     It may say something else: only this sentence may be kept, never the statement. With `rule`, only words that state
-    a standing rule count.
+    a standing rule count. Sentences that occur in the texts of `ended` do not count: they were replaced.
     """
     best: tuple[float, Said] | None = None
     turns = [turn for turn in said if not is_joke(turn.text)]
-    for words in chain.from_iterable(_rules_said_in(turn) if rule else _sentences_in(turn) for turn in turns):
+    candidates = [words.said for turn in turns for words in (_rules_in(turn) if rule else _statements_in(turn))]
+    past = [bare for text in ended if (bare := _bare(text))]
+    for words in candidates:
         text = str(words)
+        is_withdrawal = is_taken_back(text, "", [words.text])  # "Scrap that": it takes back a turn before it
+        if is_withdrawal or _denies(words, statement, rule=rule) or _is_one_of(words.text, past):
+            continue
         meaning, share = nearest(statement, [text]), share_of(statement, known_terms(text))
         is_near = meaning >= _PROBABLE or (len(terms_of(statement)) > 1 and share >= _PROBABLE_SHARE)
-        is_near = is_near and not (rule and is_negative(statement) != is_negative(text))
         if is_near and len(text) <= _LONGEST and (best is None or meaning + share >= best[0]):
             best = meaning + share, words
     return best[1] if best else None
 
 
-def _rules_said_in(turn: Said) -> Iterator[Said]:
-    return (words.said for words in _rules_in(turn))
+def _denies(words: Said, statement: str, *, rule: bool) -> bool:
+    """Tell whether an answer declines what a statement says ("Shall I …? – No thanks"), or a rule is the opposite."""
+    if words.before and is_negative(words.text):
+        return not is_negative(statement)
+    return rule and is_negative(statement) != is_negative(str(words))
 
 
-def _sentences_in(turn: Said) -> Iterator[Said]:
-    """Yield the sentences that the user wrote, quotations left out, and a short answer with its question."""
-    own = own_part(turn.text)
-    for start, end in sentences(own):
-        sentence = own[start:end].replace(FILL, " ").strip()
-        if any(map(str.isalnum, sentence)):
-            yield replace(turn, text=sentence, before="")
-    if answered := _answered(turn):
-        yield answered
+def _is_one_of(sentence: str, texts: Sequence[str]) -> bool:
+    bare = _bare(sentence)
+    return any(bare in text or text in bare for text in texts)
+
+
+def _bare(text: str) -> str:
+    return fold(text).strip(' .!。！"')
 
 
 def _best(statement: str, candidates: Sequence[_Words]) -> Said | None:

@@ -92,6 +92,7 @@ _FEWEST = 3  # terms; fewer stand together by chance
 _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
 _FOLLOWING = 4  # turns after one that may take it back
+_ENDED = 500  # rules that no longer hold
 _SPOKEN = 50  # turns of a session, for who speaks in it
 _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
@@ -247,7 +248,7 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
     hidden = flags(text, "user")
     suspected = [flag for flag in flags(text, "assistant") if flag not in hidden]
     whole = claim if atom.value is None else _about_the_user(text, near.name)
-    probable = None if hidden or suspected else probable_words(whole, near.said, rule=bool(rules))
+    probable = None if hidden or suspected else _probable_words(store, space, whole, near, rule=bool(rules))
     if rules:
         return _probable(probable, rule=True) if probable else _Basis((*hidden, *suspected, "unstated"))
     echo = _stands(store, space, text, _USERS) < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
@@ -257,6 +258,27 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
         return _probable(probable, rule=False)
     missing = ["unsaid"] if echo else ["unstated"] if _is_about_the_user(atom) else []
     return _Basis((*hidden, *suspected, *missing))
+
+
+def _probable_words(store: Store, space: str, claim: str, near: _UsersWords, *, rule: bool) -> Said | None:
+    """Return the words that a claim probably goes back to, if the user neither replaced nor took them back."""
+    words = probable_words(claim, near.said, rule=rule, ended=_ended_rules(store, space) if rule else ())
+    if words is None:
+        return None
+    turn = next(
+        turn
+        for turn, said in zip(near.turns, near.said, strict=True)
+        if (said.message, said.at) == (words.message, words.at)
+    )
+    session = [one for one in near.turns if one.session == turn.session]
+    return None if turn.id in _taken_back(store, space, words.text, session) else words
+
+
+def _ended_rules(store: Store, space: str) -> list[str]:
+    """Return the texts of rules that no longer hold, and the words that they rest on."""
+    rules = store.list_atoms(space, filters=Filters(kind="instruction", ended=True), limit=_ENDED)
+    ended = [atom for atom in rules if atom.valid_to is not None]
+    return [text for atom in ended for text in (atom.text, *(one.quote for one in store.evidence(space, atom.id)))]
 
 
 def _probable(words: Said, *, rule: bool) -> _Basis:
@@ -305,10 +327,12 @@ def fact_states_rule(relation: str, value: str) -> bool:
 class _UsersWords:
     """What the user said that is near to a statement.
 
-    `said` are their turns with what was asked before, in the order of time; `name` is their name.
+    `said` are their turns with what was asked before, in the order of time, and `turns` the same as they are stored;
+    `name` is their name.
     """
 
     said: list[Said]
+    turns: list[Turn]
     name: str | None
 
 
@@ -329,13 +353,14 @@ def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWor
     asked = {after.id: before.content for before, after in pairs if before.role == "assistant"}
     theirs = {turn.id: turn for turn in (*turns, *(after for _, after in pairs)) if turn.role == "user"}
     # "since Monday" says a date: the agent writes it out
+    ordered = sorted(theirs.values(), key=lambda turn: (turn.said_at, turn.position))
+    kept = [turn for turn in ordered if turn.id not in aside]
     said = [
         Said(text, asked.get(turn.id, ""), turn.said_at, message=text)
-        for turn in sorted(theirs.values(), key=lambda turn: (turn.said_at, turn.position))
-        if turn.id not in aside
+        for turn in kept
         for text in (with_dates(typed_text(turn.content[:_CHARS]), turn.said_at),)
     ]
-    return _UsersWords(said=said, name=names_in(store, space, read).user)
+    return _UsersWords(said=said, turns=kept, name=names_in(store, space, read).user)
 
 
 def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> set[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mcp_memory.core.text import normalize
 from mcp_memory.core.types import Entity
+from mcp_memory.store.sql import review
 from mcp_memory.store.sql.transaction import Transaction, marks
 
 __all__ = [
@@ -29,13 +30,17 @@ __all__ = [
 
 _USER = "user"
 
-KNOWN = (
-    "c.space = :space AND c.entity = c.id AND (NOT EXISTS ("
-    "SELECT 1 FROM mention m WHERE m.space = c.space AND m.entity = c.id) OR EXISTS ("
-    "SELECT 1 FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
-    " WHERE m.space = c.space AND m.entity = c.id AND r.tombstone IS NULL))"
+_MENTIONED = (
+    "EXISTS (SELECT 1 FROM mention m JOIN atom r ON r.space = m.space AND r.id = m.atom"
+    " WHERE m.space = c.space AND m.entity = c.id AND r.tombstone IS NULL{})"
 )
+_HAS_NAME_ALONE = "NOT EXISTS (SELECT 1 FROM mention m WHERE m.space = c.space AND m.entity = c.id)"
+_KNOWN = f"c.space = :space AND c.entity = c.id AND ({_HAS_NAME_ALONE} OR {_MENTIONED})"
+
+KNOWN = _KNOWN.format("")
 """The condition on a row `c` for the chief name of an entity of which something is left that was not forgotten."""
+_SHOWN = _KNOWN.format(f" AND {review.PASSES}")
+"""The same, without entities that only quarantined statements mention: their names may be an attack's words."""
 
 
 def key(name: str) -> str:
@@ -116,7 +121,7 @@ def all_names(tx: Transaction) -> dict[str, str]:
     return dict(
         tx.all(
             "SELECT n.name, c.name FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
-            f" WHERE n.space = :space AND {KNOWN} ORDER BY n.id"
+            f" WHERE n.space = :space AND {_SHOWN} ORDER BY n.id"
         )
     )
 
@@ -125,7 +130,7 @@ def names(tx: Transaction, wanted: Iterable[str]) -> dict[str, tuple[str, ...]]:
     keys = {name: key(name) for name in wanted}
     rows = tx.among(
         "SELECT n.key, c.name, n.entity FROM entity_name n JOIN entity_name c ON c.space = n.space AND c.id = n.entity"
-        " WHERE n.space = :space AND n.key IN ({})",
+        f" WHERE n.space = :space AND {KNOWN} AND n.key IN ({{}})",
         sorted(set(keys.values())),
     )
     aliases = aliases_of(tx, [entity for _, _, entity in rows])
