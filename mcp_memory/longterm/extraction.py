@@ -115,9 +115,7 @@ def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
     chances: dict[str, float] = {}
     desk = desk.of_one_question()
     for sentence in filter(query_terms, dict.fromkeys(text[slice(*span)] for text in said for span in sentences(text))):
-        hits = desk.search(
-            desk.space, "atom", sentence, embed=desk.of_query, filters=current, limit=_HELD_FOR_ONE, at=desk.now
-        )
+        hits = desk.hits("atom", sentence, filters=current, limit=_HELD_FOR_ONE)
         judged = judge(desk.store, desk.space, sentence, (), hits, embed=desk.of_query, at=desk.now)
         for id, chance in judged.rows.items():
             chances[id] = max(chances.get(id, 0.0), chance)

@@ -36,14 +36,13 @@ from mcp_memory.longterm.recall.dynamic import (
     RecallLimits,
     dynamic_lines,
     last_conversation,
-    searched,
     top_by_confidence,
     wants_last_conversation,
 )
 from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.search.coverage import is_echo
-from mcp_memory.longterm.search.known import judge_question
+from mcp_memory.longterm.search.known import judge_question, searched
 from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.search import SearchContext, row_texts
 from mcp_memory.longterm.turns import SUMMARY, recall_block, small_talk_kind

@@ -32,7 +32,7 @@ from mcp_memory.longterm.recall.lines import (
 from mcp_memory.longterm.recall.overview import asks_for_overview, overview_lines
 from mcp_memory.longterm.recall.rules import RulesForPrompt, rules_for
 from mcp_memory.longterm.search.changed import newer_first, pairs_of_one_topic, possibly_changed, replaced_by
-from mcp_memory.longterm.search.known import JUDGED, Judgement, judge_question, without_echoes
+from mcp_memory.longterm.search.known import JUDGED, Judgement, judge_question, searched, without_echoes
 from mcp_memory.longterm.search.pages import current
 from mcp_memory.longterm.search.query import parse_query, question_pattern, speaker_intent
 from mcp_memory.longterm.search.results import results
@@ -41,11 +41,11 @@ from mcp_memory.longterm.turns import small_talk_kind
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, without_past
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.store.citations import cited
-from mcp_memory.store.values import Filters, Layer
+from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags, without_orders
 
 __all__ = [
-    "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation", "searched",
+    "RecallLimits", "asks_to_continue", "dynamic_lines", "last_conversation",
     "top_by_confidence", "wants_last_conversation",
 ]  # fmt: skip
 
@@ -188,12 +188,6 @@ def _found(
                 rows[id] = max(rows.get(id, 0.0), judged.rows.get(hit.id, 0.0))
         found.chances.update((id, max(found.chance(id), chance)) for id, chance in rows.items())
     return found
-
-
-def searched(desk: SearchContext, layer: Layer, text: str, limit: int) -> list[Ranked]:
-    """Search as `judge_question` does, so that each layer is searched once."""
-    filters = Filters() if layer == "turn" else Filters(unheld=True, ended=True)
-    return desk.search(desk.space, layer, text, embed=desk.of_query, filters=filters, limit=limit, at=desk.now)
 
 
 def _current(desk: SearchContext, hits: Sequence[Ranked]) -> Iterator[tuple[str, Ranked]]:

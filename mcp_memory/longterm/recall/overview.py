@@ -28,12 +28,12 @@ from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
 from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_atom, of_turns
 from mcp_memory.longterm.search.changed import pairs_of_one_topic, replaced_by
 from mcp_memory.longterm.search.coverage import is_echo
+from mcp_memory.longterm.search.known import searched
 from mcp_memory.longterm.search.query import speaker_intent
 from mcp_memory.longterm.search.search import Ranked, SearchContext
 from mcp_memory.longterm.validity import end_of, is_past
 from mcp_memory.longterm.verification.trust import speakers_of
 from mcp_memory.models.embed.classifiers import asks_for_many_things
-from mcp_memory.store.values import Filters, Layer
 
 __all__ = ["CANDIDATES", "Candidate", "asks_for_overview", "choose", "overview_lines"]
 
@@ -75,19 +75,13 @@ def overview_lines(
     `replaced` maps rules that have ended to what ended them; other turns are compared here.
     """
     asks_assistant = speaker_intent(question) == "assistant"
-
-    def hits(layer: Layer, filters: Filters) -> list[Ranked]:
-        found = desk.search(
-            desk.space, layer, question, embed=desk.of_query, filters=filters, limit=CANDIDATES, at=desk.now
-        )
-        return unheld(desk, found)
-
-    said = relevance([hit for hit in hits("turn", Filters()) if hit.id not in there])
+    found = unheld(desk, searched(desk, "turn", question, CANDIDATES))
+    said = relevance([hit for hit in found if hit.id not in there])
     (distinct,), _ = distinct_turns(desk, list(said))
     fresh = [turn for turn in distinct if not is_echo(turn.content, question)]
     turns = {turn.id: turn for turn in (fresh if asks_assistant else without_replies(fresh))}
     has_atoms = desk.store.totals(desk.space, "atom").rows > 0
-    stated = relevance(hits("atom", Filters(unheld=True, ended=True))) if has_atoms else {}
+    stated = relevance(unheld(desk, searched(desk, "atom", question, CANDIDATES))) if has_atoms else {}
     atoms = {
         atom.id: atom
         for atom in desk.store.atoms(desk.space, stated)

@@ -161,7 +161,7 @@ def _candidates(desk: SearchContext, prompt: str, there: Collection[str], known:
 def _nearest(desk: SearchContext, prompt: str, layer: Layer, filters: Filters) -> list[str]:
     """Return the ids of the rows that are likeliest about the prompt's work, and likeliest about every answer."""
     if not _is_bundled(desk, prompt):
-        return _searched(desk, layer, prompt, filters, _SCOPED)
+        return [hit.id for hit in desk.hits(layer, prompt, filters=filters, limit=_SCOPED)]
     found: dict[str, None] = {}
     for data, limit in ((scoped_query(prompt), _SCOPED), (general_query(), _GENERAL)):
         query = Vectors(identity=IDENTITY, data=data)
@@ -195,11 +195,6 @@ def _likely(desk: SearchContext, prompt: str, ids: Sequence[str]) -> list[str]:
     return [*likely[:_JUDGED], *unknown[:_JUDGED]]
 
 
-def _searched(desk: SearchContext, layer: Layer, text: str, filters: Filters, limit: int) -> list[str]:
-    hits = desk.search(desk.space, layer, text, embed=desk.of_query, filters=filters, limit=limit, at=desk.now)
-    return [hit.id for hit in hits]
-
-
 # --- relevance --------------------------------------------------------------------------------------
 
 
@@ -227,7 +222,8 @@ def _nearest_in_words(
     desk: SearchContext, prompt: str, chosen: Sequence[_Rule], there: Collection[str], limit: int
 ) -> list[_Rule]:
     """Return up to `limit` rules in turns that no model has read, nearest to the prompt by an ordinary search."""
-    ids = _searched(desk, "turn", prompt, Filters(role="user", states_rule=True), _SEARCHED) if limit > 0 else []
+    filters = Filters(role="user", states_rule=True)
+    ids = [hit.id for hit in desk.hits("turn", prompt, filters=filters, limit=_SEARCHED)] if limit > 0 else []
     hidden = {*there, *quarantined_ids(desk.store, desk.space, ids), *(rule.row.id for rule in chosen)}
     is_unread = _unread(desk)
     found = {rule.words: rule for rule in chosen}
@@ -314,7 +310,8 @@ def _near(desk: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
         near = Vectors(identity=IDENTITY, data=np.sum(list(vectors.values()), axis=0)[None, :])
         ids = [hit.id for hit in store.nearest(space, "turn", near, filters=Filters(), limit=2 * _LATER)]
     else:
-        ids = _searched(desk, "turn", "\n".join(rule.words for rule in rules), Filters(role="user"), _LATER)
+        words = "\n".join(rule.words for rule in rules)
+        ids = [hit.id for hit in desk.hits("turn", words, filters=Filters(role="user"), limit=_LATER)]
     aside = quarantined_ids(store, space, ids)
     return [turn for turn in store.turns(space, [id for id in ids if id not in aside]) if turn.role == "user"][:_LATER]
 

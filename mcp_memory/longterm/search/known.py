@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JUDGED", "MODEL_FILE", "Judgement", "Measured", "QuestionFeatures", "Regression", "RowFeatures", "judge",
-    "judge_question", "measure", "regression", "without_echoes",
+    "judge_question", "measure", "regression", "searched", "without_echoes",
 ]  # fmt: skip
 
 MODEL_FILE = Path(__file__).with_name("known.json")
@@ -65,11 +65,7 @@ JUDGED = 15
 """Rows of a search that are judged, without those that only repeat the question."""
 
 _SEARCHED = 45  # rows: the first may only repeat the question
-_SEARCHES: tuple[tuple[Layer, Filters], ...] = (
-    ("turn", Filters()),
-    ("atom", Filters(unheld=True, ended=True)),
-)
-"""What is searched: as recall does, so that each is searched once."""
+_FILTERS: dict[Layer, Filters] = {"turn": Filters(), "atom": Filters(unheld=True, ended=True)}
 _SMALLEST, _LARGEST = 80, 700  # turns, between which the memories had that it was fitted to
 _COMMON = 0.1  # what a word counts that most rows have, beside its rarity
 
@@ -126,13 +122,13 @@ def judge_question(context: SearchContext, question: str) -> Judgement | None:
     """
     if not question.strip():
         return None
-    turns, statements = (
-        context.search(
-            context.space, layer, question, embed=context.of_query, filters=filters, limit=_SEARCHED, at=context.now
-        )
-        for layer, filters in _SEARCHES
-    )
+    turns, statements = (searched(context, layer, question, _SEARCHED) for layer in _FILTERS)
     return judge(context.store, context.space, question, turns, statements, embed=context.of_query, at=context.now)
+
+
+def searched(context: SearchContext, layer: Layer, question: str, limit: int) -> list[Ranked]:
+    """Return the best rows for a question, with the same filters everywhere: a context searches each layer once."""
+    return context.hits(layer, question, filters=_FILTERS[layer], limit=limit)
 
 
 def judge(

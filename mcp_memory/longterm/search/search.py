@@ -245,6 +245,10 @@ class SearchContext(StageContext[Store]):
     of_rows: Callable[[Sequence[str]], Vectors | None]
     """Vectors to store with new rows, one each; None where the background makes them."""
 
+    def hits(self, layer: Layer, text: str, *, filters: Filters, limit: int) -> list[Ranked]:
+        """Return the best `limit` rows of a layer for a text, best first."""
+        return self.search(self.space, layer, text, embed=self.of_query, filters=filters, limit=limit, at=self.now)
+
     def of_one_question(self) -> SearchContext:
         """Return this context for one question, in which each text is embedded and each search made once."""
         if self.search.is_of_one_question:
