@@ -19,6 +19,9 @@ Role = Literal["user", "assistant", "system", "tool", "note"]
 Kind = Literal["persona", "episodic", "instruction"]
 """What an atom is about: a stable trait of the user, something that happened, a rule for the agent."""
 
+Label = Literal["trait", "person", "rule", "decision", "plan", "event", "promise"]
+"""What a sentence of the user states: a trait is lasting, a person somebody else, a promise an order for later."""
+
 Known = Literal["likely", "unsure", "unlikely"]
 """Whether the memory knows about what was asked, as far as the rows found tell."""
 
@@ -153,6 +156,10 @@ class Atom:
     """Why it is left out of what is recalled unasked until somebody has looked at it; empty: it is not."""
     doubts: tuple[str, ...] = ()
     """Why a check is not sure that the user's words say it. It is recalled all the same, with a mark."""
+    label: Label | None = None
+    """The class of a sentence extracted without a model; `promise` for a promise from anywhere; None for others."""
+    is_sentence: bool = False
+    """Whether it was extracted without a model: it is a sentence of the user, verbatim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from mcp_memory.core.types import (
     CanvasRow,
     Evidence,
     Kind,
+    Label,
     MaskedPlace,
     Record,
     Role,
@@ -139,6 +140,8 @@ class Filters:
     """Without `as_of`: atoms that have ended too."""
     at: datetime | None = None
     """Without `as_of` and `ended`: the present moment. Atoms that end after it pass; without it, none with an end."""
+    label: Label | None = None
+    """Of atoms, those of this class."""
     states_rule: bool = False
     """Of turns, only those in which the user may state a standing rule (`may_state_rule`)."""
 
@@ -214,6 +217,10 @@ class NewAtom:
     """The speaker of the statement; of several, the most trusted one."""
     held: Sequence[str] = ()
     """Why it waits for review; see `Store.quarantined`. With nothing but `DOUBTS` it is stored with a label."""
+    label: Label | None = None
+    """What the sentence states, see `Atom.label`."""
+    reader: int | None = None
+    """The version of the sentence reader (`longterm.reader`) that extracted it; None: not extracted by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,6 +419,18 @@ class PersonaPage:
     text: str
     reason: str = ""
     upto: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Output of the sentence reader: statements from the turns of the user up to turn number `upto`.
+
+    `vectors` has one row for each of the `atoms`, in order.
+    """
+
+    upto: int
+    atoms: Sequence[NewAtom]
+    vectors: Vectors | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
