@@ -1,9 +1,9 @@
 """Classifies sentences of a user: what each states, if anything that a memory would keep.
 
-A multinomial logistic regression on the encoder's vectors of a sentence alone and between its neighbours, the cues of
-`language.rule_cues`, the scores of the model of standing rules, and the sentence's form. It is fitted to 8,519 sentences
-of 70 made-up authors in 30 languages (`fixtures/sentences`, `scripts/fit_sentence_labels.py`). Nearly all of its time
-is the encoder's.
+A multinomial logistic regression on the vectors of a sentence alone and between its neighbours, the cues of
+`language.rule_cues`, the scores of the model of standing rules, and the form of the sentence. It is fitted to 8,519
+sentences of 70 made-up authors in 30 languages (`fixtures/sentences`, `scripts/fit_sentence_labels.py`). Nearly all of
+its time is the time of the encoder.
 """
 
 from __future__ import annotations
