@@ -137,7 +137,7 @@ class Filters:
     unheld: bool = False
     """Leave out atoms that wait for review."""
     ended: bool = False
-    """Without `as_of`: atoms that have ended too."""
+    """Without `as_of`: atoms that have ended too, but for sentences that gave way to a model's statement."""
     at: datetime | None = None
     """Without `as_of` and `ended`: the present moment. Atoms that end after it pass; without it, none with an end."""
     label: Label | None = None

@@ -69,7 +69,9 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
         if filters.unheld:
             add(review.PASSES)
         if filters.as_of is None:
-            if not filters.ended:
+            if filters.ended:
+                add("NOT (r.reader IS NOT NULL AND coalesce(r.valid_to = r.valid_from, false))")
+            else:
                 if filters.at is None:
                     add("r.valid_to IS NULL")
                 else:

@@ -37,7 +37,7 @@ __all__ = [
 
 _VALUE = (
     "r.valid_from, (SELECT max(t.said_at) FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
-    " WHERE e.space = r.space AND e.atom = r.id), r.folded, r.id, r.valid_to"
+    " WHERE e.space = r.space AND e.atom = r.id), r.folded, r.id, r.valid_to, r.reader IS NOT NULL"
 )
 
 
@@ -59,6 +59,7 @@ class _TimedAtom:
     folded: str
     number: int
     end: int | None
+    is_sentence: bool
 
 
 def of_explicit(tx: Transaction, atom: NewAtom) -> Supersession:
@@ -76,9 +77,10 @@ def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said: int, now:
     ends = {one.number for one in named if one.said <= said}
     if atom.valid_to is not None and atom.valid_to <= now:
         return Supersession(ends=sorted(ends), until=max(start, to_ms(atom.valid_to)))
-    later = {one for one in named if one.said > said}
     values = {one for one in _values(tx, atom) if one.number not in ends}
-    later |= {one for one in values if (one.start, one.said, one.folded) > (start, said, folded)}
+    after = {one for one in values if (one.start, one.said, one.folded) > (start, said, folded)}
+    values -= {one for one in after if one.is_sentence}  # a model is yet to read it
+    later = {one for one in named if one.said > said} | (after & values)
     if not later:
         return Supersession(ends=sorted(ends | _reaching(values, start)))
     next_one = min(later)
