@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+import apsw
 import numpy as np
 import pytest
 
@@ -14,6 +17,9 @@ from mcp_memory.core.types import Atom, Evidence, Label, NewTurn, Role, Turn
 from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql.filters import where
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import (
     UNJUDGED,
     Extraction,
@@ -422,3 +428,53 @@ def test_an_export_from_before_there_were_labels_is_imported(store: Store) -> No
     store.import_rows("other", old, of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
     (atom,) = store.list_atoms("other", filters=Filters())
     assert (atom.text, atom.label, atom.is_sentence) == ("I like tea.", None, False)
+
+
+# --- files and older homes --------------------------------------------------------------------------
+
+
+@pytest.mark.files
+def test_statements_of_a_home_that_had_no_labels_are_kept(home: Path) -> None:
+    told = NewAtom(kind="persona", text="I like tea", priority=80, confidence=1.0, session="talk", valid_from=NOON)
+    with closing(open_store(home)) as store:
+        (before,) = [store.add_atom("me", told, now=NOON).atom]
+    with closing(apsw.Connection(str(home / "memory.db"))) as con:
+        con.execute(
+            "DROP INDEX atom_label; ALTER TABLE atom DROP label; ALTER TABLE atom DROP reader;"
+            " DELETE FROM migration WHERE name = '0006-labels'"
+        )
+    with closing(open_store(home)) as store:
+        assert store.list_atoms("me", filters=Filters()) == [before]
+        assert store.problems() == []
+
+
+@pytest.mark.files
+@pytest.mark.parametrize("is_said", [False, True])
+def test_an_explicit_promise_is_one_in_the_files_too(home: Path, is_said: bool) -> None:
+    text = "Next time, remind me of the 40 euros."
+    told = NewAtom(kind="instruction", text=text, priority=80, confidence=1.0, session="talk", valid_from=NOON)
+    with closing(open_store(home)) as store:
+        store.add_atom("me", told if is_said else replace(told, label="promise"), now=NOON)
+        if is_said:  # a sentence with the same words makes it one later
+            (turn,) = say(store, text)
+            read(store, sentence(turn, label="promise", kind="instruction"))
+        assert current(store, label="promise") == [text]
+        assert store.problems() == []
+        rows = [row for row in exported(store) if isinstance(row, model.ExportedAtom)]
+        assert [row.label for row in rows] == ["promise"]
+    (journal,) = (home / "spaces/me/conversations").iterdir()
+    assert ('"label":"promise"' in journal.read_text().replace(" ", "")) == (not is_said)
+
+
+@pytest.mark.files
+def test_the_index_finds_the_few_promises_among_many_statements(home: Path) -> None:
+    with closing(open_store(home)) as store:
+        (turn,) = say(store, "I like tea.")
+        read(store, sentence(turn))
+    with closing(apsw.Connection(str(home / "memory.db"))) as con:
+        tx = HomeTransaction(con)
+        tx.space = 1  # pyright: ignore[reportAttributeAccessIssue]
+        for filters in (Filters(label="promise"), Filters(label="promise", at=NOON, unheld=True)):
+            condition, values = where(cast("Transaction", tx), "atom", filters)
+            plan = tx.all(f"EXPLAIN QUERY PLAN SELECT r.id FROM atom r WHERE {condition}", *values)
+            assert "USING INDEX atom_label (space=? AND label=?" in plan[0][-1].replace("COVERING ", "")
