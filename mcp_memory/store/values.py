@@ -425,8 +425,8 @@ class PersonaPage:
 class Readings:
     """Output of the sentence reader: statements from the turns of the user up to turn number `upto`.
 
-    `vectors` has one row for each of the `atoms`, in order. Left out are statements whose words were forgotten, and
-    those on turns that a model has read in the meantime.
+    `vectors` has one row for each of the `atoms`, in order. Statements are left out if their words were
+    forgotten, or if a model has read their turns in the meantime.
     """
 
     upto: int

@@ -78,7 +78,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
         raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
     same = _same_statement(tx, atom, folded)
     sentence = same if same is not None and same.is_sentence and atom.reader is None else None
-    if sentence is not None:  # what somebody else says too is a statement of its own
+    if sentence is not None:  # this statement replaces it
         same = None
         giving_way.retire(tx, number_of(sentence.id, "a"), by=None)
     if quotes or atom.valid_to is not None:
@@ -323,7 +323,7 @@ def since(tx: Transaction, after: int, *, limit: int, sentences: bool = True) ->
 
 def superseded_by(tx: Transaction, by: Sequence[str]) -> list[Atom]:
     numbers = numbers_of(by, "a")
-    return _select(tx, f"r.superseded_by IN ({marks(numbers)}) AND NOT ({giving_way.ENDED})", *numbers)
+    return _select(tx, f"r.superseded_by IN ({marks(numbers)}) AND NOT ({supersession.GAVE_WAY})", *numbers)
 
 
 def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:

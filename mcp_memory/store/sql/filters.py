@@ -8,6 +8,7 @@ from typing import get_args
 from mcp_memory.core.types import Kind
 from mcp_memory.store.sql import review
 from mcp_memory.store.sql.entities import key
+from mcp_memory.store.sql.supersession import GAVE_WAY
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, numbers_of, to_ms
 from mcp_memory.store.values import Filters, Layer
 
@@ -70,7 +71,7 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
             add(review.PASSES)
         if filters.as_of is None:
             if filters.ended:
-                add("NOT (r.reader IS NOT NULL AND coalesce(r.valid_to = r.valid_from, false))")
+                add(f"NOT ({GAVE_WAY})")
             else:
                 if filters.at is None:
                     add("r.valid_to IS NULL")

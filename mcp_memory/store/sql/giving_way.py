@@ -1,7 +1,7 @@
-"""How sentences give way to the statements of a model, or of anybody else who says the same.
+"""How sentences give way to statements of a model, and to explicit statements in the same words.
 
-A sentence that gave way ends at the moment when it began, as one that was never true: nothing has changed in life, so
-no list of what ended has it. Where a statement has its words, that is named as its successor.
+A sentence that gives way ends when it began, as if it was never true: nothing has changed for the user, so lists of
+ended statements leave it out (`supersession.GAVE_WAY`). Its successor is the statement based on the same words, if any.
 """
 
 from __future__ import annotations
@@ -13,23 +13,20 @@ from dataclasses import dataclass
 from mcp_memory.store.sql import evidence_rows, review, supersession
 from mcp_memory.store.sql.transaction import Transaction, numbers_of
 
-__all__ = ["ENDED", "GAVE_WAY", "STATED_AGAIN", "are_all", "copy_words", "give_way", "join", "retire"]
+__all__ = ["GAVE_WAY", "STATED_AGAIN", "are_all", "copy_words", "give_way", "join", "retire"]
 
 GAVE_WAY = "A model has read these words."
-"""Why a sentence ended that gave way to a model."""
+"""The reason for which a sentence ended that gave way to a model."""
 
 STATED_AGAIN = "It was stated again in the same words."
-"""Why a sentence ended that was stated explicitly too."""
-
-ENDED = "r.reader IS NOT NULL AND r.valid_to = r.valid_from"
-"""The condition that a row `r` of atoms is a sentence that gave way."""
+"""The reason for which a sentence ended that is an explicit statement now."""
 
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Overlap:
-    """A statement that rests on words of a sentence; the greatest is the one to join."""
+    """A statement whose evidence overlaps that of a sentence. The greatest overlap is joined."""
 
     is_open: bool
     characters: int
@@ -37,17 +34,17 @@ class _Overlap:
 
 
 def give_way(tx: Transaction, *, waits: bool) -> None:
-    """End the sentences on turns that a model has read.
+    """End the sentences whose turns a model has read.
 
-    One whose words a statement rests on is joined into that statement, with its other quotes. Of the rest, promises
-    stay, and while drafts wait to be merged (`waits`) so do all others.
+    A sentence is joined into a statement with overlapping evidence. Without one it is withdrawn, unless it is a promise
+    or drafts wait to be merged (`waits`).
     """
     found = _on_read_turns(tx)
     overlaps, hidden = _overlaps(tx, list(found))
     for number, (label, newer, is_newer_sentence) in found.items():
         onto = max(overlaps.get(number, ()), default=None)
         if newer is not None and not is_newer_sentence and (onto is None or newer not in _numbers(overlaps[number])):
-            continue  # what it said has ended since
+            continue  # a later statement ended it
         if onto is not None:
             join(tx, number, onto.number, label)
         elif not (waits or label == "promise" or number in hidden):
@@ -74,7 +71,7 @@ def _on_read_turns(tx: Transaction) -> dict[int, tuple[str, int | None, bool]]:
 
 
 def _overlaps(tx: Transaction, sentences: Sequence[int]) -> tuple[dict[int, list[_Overlap]], set[int]]:
-    """Return what rests on the user's words of each sentence, and the sentences of which only quarantined ones do."""
+    """Return the overlapping statements of each sentence, and the sentences that overlap quarantined statements."""
     rows = tx.among(
         "SELECT e.atom, r.id, r.valid_to IS NULL, e.span_start, e.span_end, o.span_start, o.span_end,"
         f" {review.PASSES} FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
@@ -94,7 +91,7 @@ def _overlaps(tx: Transaction, sentences: Sequence[int]) -> tuple[dict[int, list
 
 
 def join(tx: Transaction, number: int, onto: int, label: str | None, *, because: str = GAVE_WAY) -> None:
-    """Have a statement take the place of a sentence: in the evidence, as a promise, and for what the sentence ended."""
+    """Replace a sentence by a statement, which gets its quotes, its label of a promise and what the sentence ended."""
     copy_words(tx, [number], onto)
     if label == "promise":
         tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", label, onto)
@@ -107,7 +104,7 @@ def join(tx: Transaction, number: int, onto: int, label: str | None, *, because:
 
 
 def _withdraw(tx: Transaction, number: int) -> None:
-    """End a sentence in which a model found no statement; what it had ended holds again."""
+    """End a sentence in which a model found no statement, and reopen the statements that it ended."""
     older = _ended_by(tx, number)
     retire(tx, number, by=None)
     for one in older:
@@ -121,7 +118,7 @@ def _ended_by(tx: Transaction, number: int) -> list[int]:
 
 
 def _has_other_value(tx: Transaction, number: int) -> bool:
-    """Tell whether the single-valued fact of an atom has another value now."""
+    """Return whether the single-valued fact of an atom has another current value."""
     sql = (
         "SELECT 1 FROM fact old JOIN fact now ON now.space = old.space AND now.entity_key = old.entity_key"
         " AND now.relation = old.relation AND now.atom <> old.atom WHERE old.space = :space AND old.atom = ?"
@@ -141,7 +138,7 @@ def retire(tx: Transaction, number: int, *, by: int | None, because: str = GAVE_
 
 
 def copy_words(tx: Transaction, sentences: Sequence[int], onto: int) -> None:
-    """Add the user's words behind sentences to the evidence of a statement."""
+    """Add the user's quotes of sentences to the evidence of a statement."""
     quotes = tx.among(
         "SELECT e.turn, e.span_start, e.span_end, e.quote FROM evidence e"
         f" JOIN turn t ON t.space = e.space AND t.id = e.turn WHERE e.space = :space AND {_BY_USER}"

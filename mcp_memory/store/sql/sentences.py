@@ -1,7 +1,7 @@
-"""Statements that a program extracted from the user's sentences, until a model has read the same words.
+"""Statements that a program extracts from the sentences of the user.
 
-The sentence reader reads the turns of the user by number; the stage `read` has its cursor. Where a model has read all
-the turns behind such a statement, the statement gives way (`giving_way`).
+The sentence reader reads the turns of the user by number; its cursor is that of the stage `read`. When a model has read
+all the turns of such a statement, the statement gives way (`giving_way`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from mcp_memory.core.types import Turn
-from mcp_memory.store.sql import atoms, digests, evidence_rows, jobs, turns, word_index
+from mcp_memory.store.sql import atoms, digests, evidence_rows, jobs, supersession, turns, word_index
 from mcp_memory.store.sql.transaction import Transaction, marks, number_of
 from mcp_memory.store.values import UNJUDGED, NewAtom, Readings, WrittenAtom
 
@@ -58,9 +58,9 @@ def _first_unjudged(tx: Transaction, upto: int) -> int | None:
 
 
 def skip_read_turns(tx: Transaction) -> None:
-    """Move the cursor past turns that a model has read, so that they are not looked at again each time.
+    """Move the cursor past turns that a model has read, so that `unread` does not scan them again.
 
-    The time of the cursor stays: turns below it that were released since are still read.
+    The time of the cursor is kept: turns below it that are released later are still read.
     """
     upto = tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = 'read'") or 0
     first = next(iter(_after(tx, upto, limit=1)), None) or _first_unjudged(tx, upto)
@@ -77,13 +77,15 @@ def skip_read_turns(tx: Transaction) -> None:
 
 
 def put(tx: Transaction, readings: Readings, *, now: datetime) -> list[WrittenAtom]:
-    """Store what was read, and move the cursor.
+    """Store the statements of the reader, and move its cursor.
 
-    Statements are left out whose words were forgotten, and those whose turns a model has read in the meantime. None is
-    the value of a single-valued fact: it would end what a model has stored.
+    Statements are left out if their words were forgotten or if a model has read their turns in the meantime. Their
+    facts are never single-valued: only the reader decides which statements they end (`supersedes`).
     """
     written = {
-        place: atoms.put(tx, replace(atom, single_valued=False), now=now)
+        place: atoms.put(
+            tx, replace(atom, single_valued=False, supersedes=supersession.still_open(tx, atom.supersedes)), now=now
+        )
         for place, atom in enumerate(readings.atoms)
         if evidence_rows.all_there(tx, atom.evidence) and _is_to_be_stored(tx, atom)
     }

@@ -23,6 +23,7 @@ from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number
 from mcp_memory.store.values import NewAtom
 
 __all__ = [
+    "GAVE_WAY",
     "Supersession",
     "end",
     "end_again",
@@ -39,6 +40,10 @@ _VALUE = (
     "r.valid_from, (SELECT max(t.said_at) FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
     " WHERE e.space = r.space AND e.atom = r.id), r.folded, r.id, r.valid_to, r.reader IS NOT NULL"
 )
+
+
+GAVE_WAY = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
+"""The condition that a row `r` of atoms is a sentence that gave way to a statement (`giving_way`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +129,8 @@ def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because
 
 
 def replaced_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the atoms that end by an explicit one under a tombstone."""
-    sql = "SELECT id FROM atom WHERE space = :space AND superseded_by = ?"
+    """Return the atoms that an explicit one under a tombstone replaced."""
+    sql = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.superseded_by = ? AND NOT ({GAVE_WAY})"
     return [older for number, *_ in _replacements(tx, tombstone) for older in tx.column(sql, number)]
 
 
