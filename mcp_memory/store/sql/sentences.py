@@ -1,0 +1,107 @@
+"""Statements that a program extracts from the sentences of the user.
+
+The sentence reader reads the turns of the user by number; its cursor is that of the stage `read`. When a model has read
+all the turns of such a statement, the statement gives way (`giving_way`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from mcp_memory.core.types import Turn
+from mcp_memory.store.sql import atoms, digests, evidence_rows, jobs, supersession, turns, word_index
+from mcp_memory.store.sql.transaction import Transaction, marks, number_of
+from mcp_memory.store.values import UNJUDGED, NewAtom, Readings, WrittenAtom
+
+__all__ = ["put", "skip_read_turns", "unread"]
+
+_BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
+_NO_MODEL = "t.position >= coalesce(p.position, 0)"
+_PROGRESS = "LEFT JOIN progress p ON p.space = t.space AND p.session = t.session"
+_QUARANTINED = "h.verdict IS NULL OR h.verdict = 'kept'"
+_HELD_TURN = "SELECT CAST(substr(h.id, 2) AS BIGINT) FROM held h WHERE h.space = :space AND substr(h.id, 1, 1) = 't'"
+
+
+# --- which turns are read next ----------------------------------------------------------------------
+
+
+def unread(tx: Transaction, *, limit: int) -> list[Turn]:
+    """Return the turns that the reader reads next; see `Store.unread_turns`."""
+    upto, at = tx.one("SELECT position, at FROM stage_cursor WHERE space = :space AND stage = 'read'") or (0, 0)
+    released = tx.column(
+        f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND t.id <= ?"
+        f" AND t.id IN ({_HELD_TURN} AND h.verdict = 'released' AND h.reviewed_at > ?) ORDER BY t.id",
+        *(upto, at),
+    )
+    numbers = [*released, *_after(tx, upto, limit=max(0, limit - len(released)))]
+    return turns.by_ids(tx, [f"t{number}" for number in numbers])
+
+
+def _after(tx: Transaction, upto: int, *, limit: int) -> list[int]:
+    """Return the next turns, up to the first that is still to be judged."""
+    unjudged = _first_unjudged(tx, upto)
+    return tx.column(
+        f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND t.id > ?"
+        f" {'' if unjudged is None else 'AND t.id < ?'} AND NOT EXISTS (SELECT 1 FROM held h"
+        f" WHERE h.space = t.space AND h.id = 't' || t.id AND ({_QUARANTINED})) ORDER BY t.id LIMIT ?",
+        *(upto, *(() if unjudged is None else (unjudged,)), limit),
+    )
+
+
+def _first_unjudged(tx: Transaction, upto: int) -> int | None:
+    return tx.get(
+        f"SELECT min(t.id) FROM turn t WHERE {_BY_USER} AND t.id > ? AND t.id IN"
+        f" ({_HELD_TURN} AND h.verdict IS NULL AND h.reasons LIKE ?)",
+        *(upto, f'%"{UNJUDGED}"%'),
+    )
+
+
+def skip_read_turns(tx: Transaction) -> None:
+    """Move the cursor past turns that a model has read, so that `unread` does not scan them again.
+
+    The time of the cursor is kept: turns below it that are released later are still read.
+    """
+    upto = tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = 'read'") or 0
+    first = next(iter(_after(tx, upto, limit=1)), None) or _first_unjudged(tx, upto)
+    position = tx.last("turn") if first is None else first - 1
+    if position > upto:
+        tx.run(
+            "INSERT INTO stage_cursor (space, stage, position, at) VALUES (:space, 'read', ?, 0)"
+            " ON CONFLICT (space, stage) DO UPDATE SET position = excluded.position",
+            position,
+        )
+
+
+# --- storing ----------------------------------------------------------------------------------------
+
+
+def put(tx: Transaction, readings: Readings, *, now: datetime) -> list[WrittenAtom]:
+    """Store the statements of the reader, and move its cursor.
+
+    Statements are left out if their words were forgotten or if a model has read their turns in the meantime. Their
+    facts are never single-valued: only the reader decides which statements they end (`supersedes`).
+    """
+    written = {
+        place: atoms.put(
+            tx, replace(atom, single_valued=False, supersedes=supersession.still_open(tx, atom.supersedes)), now=now
+        )
+        for place, atom in enumerate(readings.atoms)
+        if evidence_rows.all_there(tx, atom.evidence) and _is_to_be_stored(tx, atom)
+    }
+    new = {place: number_of(made.atom.id, "a") for place, made in written.items() if not made.duplicate}
+    if readings.vectors is not None and new:
+        tx.index.put_vectors("atom", list(new.values()), readings.vectors, rows=list(new))
+    word_index.make_due(tx, readings.vectors)
+    jobs.move(tx, "read", readings.upto, now=now)
+    return list(written.values())
+
+
+def _is_to_be_stored(tx: Transaction, atom: NewAtom) -> bool:
+    quotes = evidence_rows.checked(tx, atom.evidence)
+    said_in = [turn for turn, *_ in quotes]
+    is_unread = tx.one(
+        f"SELECT 1 FROM turn t {_PROGRESS} WHERE t.space = :space AND t.id IN ({marks(said_in)}) AND {_NO_MODEL}",
+        *said_in,
+    )
+    return is_unread is not None and not digests.was_forgotten(tx, atom.text, quotes)
