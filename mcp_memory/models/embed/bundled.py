@@ -236,6 +236,16 @@ class Encoder:
                 rows[group] = np.concatenate(self._outputs([pieces[at] for at in group]), axis=1)
         return rows
 
+    def vectors_of(self, features: Floats) -> Floats:
+        """Return the vectors that `embed` gives for the texts of rows of `features`; zeros for a row of zeros."""
+        import numpy as np
+
+        output = features[:, -len(self._mean) :]
+        with self._one_thread():
+            rows = np.matmul(output - self._mean, self._directions, dtype=np.float32)
+        rows[~features.any(axis=1)] = 0
+        return unit_rows(rows)
+
     def _pieces(self, text: str) -> list[int]:
         """Return the first pieces of a text between the two that frame it; none where it is blank or unknown."""
         ids: list[int] = []

@@ -226,9 +226,19 @@ def rule_scores(sentences: Sequence[str]) -> list[float]:
 
     if not sentences:
         return []
+    cues = np.array([cues_of(sentence) for sentence in sentences], np.float32)
+    return rule_scores_of(sentences, shared_encoder().features(sentences), cues)
+
+
+def rule_scores_of(
+    sentences: Sequence[str], features: NDArray[np.float32], cues: NDArray[np.float32]
+) -> list[float]:
+    """Return `rule_scores` from the encoder's features of the sentences and their cues, a row each."""
+    import numpy as np
+
     network, share = _rule_models()
     by_words = np.array([word_score(sentence) for sentence in sentences]) * share
-    return (network.scores(rule_features(sentences)) + by_words).tolist()
+    return (network.scores(np.concatenate([features, cues], axis=1)) + by_words).tolist()
 
 
 def rule_features(sentences: Sequence[str]) -> NDArray[np.float32]:

@@ -1,0 +1,119 @@
+"""Classifies sentences of a user: what each states, if anything that a memory would keep.
+
+A multinomial logistic regression on the vectors of a sentence alone and between its neighbours, the cues of
+`language.rule_cues`, the scores of the model of standing rules, and the form of the sentence. It is fitted to 8,519
+sentences of 70 made-up authors in 30 languages (`fixtures/sentences`, `scripts/fit_sentence_labels.py`). Nearly all of
+its time is the time of the encoder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, get_args
+
+from mcp_memory.core.types import Label
+from mcp_memory.language.rule_cues import cues_of
+from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
+from mcp_memory.models.embed.classifiers import rule_scores_of
+from mcp_memory.models.embed.tensors import mapped_tensors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["LABELS", "LABELS_FILE", "SentenceInTurn", "label_chances", "sentence_features"]
+
+LABELS_FILE = "labels.safetensors"
+LABELS: tuple[Label, ...] = get_args(Label)
+"""The classes in the order of the model's columns; one more, the last, is "none"."""
+
+_CONTEXT = 600  # characters
+_CLIP = 6.0  # standard deviations
+_DATE_OR_TIME = re.compile(r"\d{1,2}[:.]\d\d|\d{4}")
+_QUESTION = re.compile(r"[?？؟]\W*$")
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceInTurn:
+    """A sentence of a user's turn with the sentences around it, and the assistant's words before the turn."""
+
+    text: str
+    before: str = ""
+    after: str = ""
+    reply_to: str = ""
+    """The end of the assistant's turn before; empty if the user's turn is the first."""
+
+    @property
+    def context(self) -> str:
+        return " ".join(part for part in (self.before, self.text, self.after) if part)[:_CONTEXT]
+
+
+def label_chances(sentences: Sequence[SentenceInTurn]) -> list[dict[Label, float]]:
+    """Return for each sentence the probability of each label, 0 to 1; what is left to 1 is that of none.
+
+    EmbeddingFailed where the files of the package cannot be read.
+    """
+    import numpy as np
+
+    if not sentences:
+        return []
+    model = _label_model()
+    rows = np.clip((sentence_features(sentences) - model.mean) / model.spread, -_CLIP, _CLIP)
+    scores = rows @ model.weights + model.constants
+    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    return [dict(zip(LABELS, row, strict=False)) for row in chances.tolist()]
+
+
+def sentence_features(sentences: Sequence[SentenceInTurn]) -> NDArray[np.float32]:
+    """Return one row a sentence, of at least one."""
+    import numpy as np
+
+    encoder = shared_encoder()
+    texts = [sentence.text for sentence in sentences] + [sentence.context for sentence in sentences]
+    features = encoder.features(texts)
+    cues = np.array([cues_of(text) for text in texts], np.float32)
+    rules = np.array(rule_scores_of(texts, features, cues), np.float32)
+    count = len(sentences)
+    vectors = encoder.vectors_of(features)
+    form = np.array([_form(sentence) for sentence in sentences], np.float32)
+    parts = (vectors[:count], vectors[count:], cues[:count], rules[:count, None], rules[count:, None], form)
+    return np.concatenate(parts, axis=1)
+
+
+def _form(sentence: SentenceInTurn) -> list[float]:
+    text = sentence.text
+    words = text.split()
+    capitals = sum(word[:1].isupper() for word in words[1:]) / max(1, len(words))
+    flags = (
+        any(character.isdigit() for character in text),
+        "?" in text or "？" in text,
+        "!" in text,
+        text[:1].isupper(),
+        bool(_DATE_OR_TIME.search(text)),
+        any(mark in text for mark in '"«„'),
+        not sentence.before,
+        bool(_QUESTION.search(sentence.reply_to)),
+        bool(sentence.reply_to),
+        ":" in text,
+        "(" in text,
+    )
+    return [len(text) / 100, len(words) / 20, capitals, *map(float, flags)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LabelModel:
+    mean: NDArray[np.float32]
+    spread: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    constants: NDArray[np.float32]
+
+
+@cache
+def _label_model() -> _LabelModel:
+    with reading("The model of sentence labels"):
+        tensors = mapped_tensors(MODEL / LABELS_FILE)
+        return _LabelModel(**{name: tensors[name] for name in ("mean", "spread", "weights", "constants")})

@@ -1,0 +1,32 @@
+from mcp_memory.models.embed.sentence_labels import SentenceInTurn, label_chances
+
+
+def _likeliest(text: str, reply_to: str = "") -> str:
+    (chances,) = label_chances([SentenceInTurn(text, reply_to=reply_to)])
+    return max((*chances, "none"), key=lambda label: chances.get(label, 1 - sum(chances.values())))
+
+
+def test_each_kind_of_sentence_is_recognised_in_its_plainest_form() -> None:
+    assert _likeliest("I live in Bergen and work as a nurse.") == "trait"
+    assert _likeliest("Ines is my sister, she lives in Porto with her two kids.") == "person"
+    assert _likeliest("always answer in German, never in English") == "rule"
+    assert _likeliest("we decided to go with postgres instead of mysql") == "decision"
+    assert _likeliest("next Thursday the electrician is coming at nine") == "plan"
+    assert _likeliest("yesterday the boiler broke down and flooded the cellar") == "event"
+    assert _likeliest("next time I mention Lisbon, tell me that Bruno owes me 40 euros") == "promise"
+
+
+def test_requests_and_small_talk_state_nothing() -> None:
+    assert _likeliest("can you make it shorter?") == "none"
+    assert _likeliest("haha thanks, perfect") == "none"
+
+
+def test_the_chances_of_a_sentence_add_up_to_at_most_one() -> None:
+    for chances in label_chances([SentenceInTurn("ok"), SentenceInTurn(""), SentenceInTurn("我住在北京", "你好", "", "?")]):
+        assert len(chances) == 7
+        assert all(0 <= chance <= 1 for chance in chances.values())
+        assert sum(chances.values()) <= 1.000_001
+
+
+def test_no_sentences_have_no_chances() -> None:
+    assert label_chances([]) == []
