@@ -16,15 +16,16 @@ from mcp_memory.language.sentences import is_person
 from mcp_memory.language.words import languages_of
 from mcp_memory.longterm.turns import phrases_of
 
-__all__ = ["Introduced", "introduced"]
+__all__ = ["Introduced", "full_names", "introduced"]
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")
 _AFTER = 60  # characters after a name that may say who it is
 _NATIONAL = re.compile(r"(?:ish|an|ian|ese|ic)$")  # "I'm Irish"
 _NOUN_CAPITALS = frozenset(("de",))
-_MONTHS_AND_DAYS = re.compile(
-    r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|(?:Jan|Febr)uary|March|April|May|June|July|August|(?:Septem|Octo"
-    r"|Novem|Decem)ber|I"
+_CALENDAR = re.compile(
+    r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|(?:Jan|Febr)uary|March|April|May|June|July|August|(?:Septem|Octo"
+    r"|Novem|Decem)ber|(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch|Januar|Februar|März|Mai|Juni|Juli|Oktober"
+    r"|Dezember|I)\b"
 )
 
 
@@ -44,6 +45,18 @@ def introduced(sentence: str, *, opening: bool = False) -> list[Introduced]:
     return list(found.values())
 
 
+def full_names(sentence: str) -> list[str]:
+    """Return the names in a sentence that are surely names: with a title, or of several words with capitals."""
+    found: dict[str, None] = {}
+    for match in _pattern("NAME").finditer(sentence):
+        name, is_first = match[0], not sentence[: match.start()].strip(" \"'(-–*")
+        has_title = _pattern("TITLED").match(name) is not None
+        is_set_off = not is_first or sentence[match.end() : match.end() + 1] in (",", "(")
+        if " " in name and not _CALENDAR.match(name) and (has_title or is_set_off):
+            found[name] = None
+    return list(found)
+
+
 def _han(sentence: str) -> Iterator[Introduced]:
     for match in _pattern("HAN_NAME").finditer(sentence):
         if is_person(match[1]):
@@ -57,7 +70,7 @@ def _cased(sentence: str, opening: bool) -> Iterator[Introduced]:
     nouns_have_capitals = not _NOUN_CAPITALS.isdisjoint(languages)
     for match in _pattern("NAME").finditer(sentence):
         name, before = match[0], sentence[: match.start()].lower()
-        if _MONTHS_AND_DAYS.fullmatch(name) or len(name) < 2:
+        if _CALENDAR.fullmatch(name) or len(name) < 2:
             continue
         after = sentence[match.end() : match.end() + _AFTER].lower()
         if relation := _relation(name, before, after, nouns_have_capitals):

@@ -10,11 +10,9 @@ Left out are the words of others, questions, secrets, and text that reads like a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 
 from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import states_secret
@@ -39,9 +37,12 @@ READER = 1
 """The version of the reader that statements are stored with."""
 
 LIMITS: Mapping[Label, float] = {
-    "trait": 0.5, "person": 0.5, "rule": 0.5, "decision": 0.5, "plan": 0.5, "event": 0.5, "promise": 0.5,
+    "trait": 0.6, "person": 0.8, "rule": 0.5, "decision": 0.6, "plan": 0.85, "event": 0.9, "promise": 0.9,
 }  # fmt: skip
-"""The least probability of each label."""
+"""For each likeliest label, the least probability that a sentence states anything. Of 593 sentences of six memories
+that the classifier had not seen, 93 % of those above are statements, and 74 % of the statements are above."""
+_SURE_PROMISE = 0.9
+"""The least probability of the label itself: a promise interrupts the user later."""
 
 _KINDS: Mapping[Label, tuple[Kind, int]] = {
     "trait": ("persona", 70),
@@ -57,7 +58,7 @@ _KINDS: Mapping[Label, tuple[Kind, int]] = {
 _LONGEST = 300  # characters of a statement
 _SHORTEST_CUT = 80  # before it no sentence is cut
 _READ = 4_000  # characters of a turn
-_FEW_TERMS = 4  # of an answer that needs its question
+_FEW_TERMS = 6  # of an answer that needs its question
 _FEWEST_TERMS = 2  # of a sentence that makes sense alone
 _QUESTION_CHARS = 160
 
@@ -127,7 +128,7 @@ def statements_of(said: Sequence[TurnSentence], chances: Sequence[Mapping[Label,
     labelled = [_labelled(sentence, chance) for sentence, chance in zip(said, chances, strict=True)]
     groups: list[list[_Labelled]] = []
     for one in labelled:
-        if groups and one.label and _needs(one.sentence, groups[-1][-1].sentence, groups[-1][0].sentence.start):
+        if groups and one.label and _needs(one.sentence, groups[-1]):
             groups[-1].append(one)
         else:
             groups.append([one])
@@ -136,8 +137,10 @@ def statements_of(said: Sequence[TurnSentence], chances: Sequence[Mapping[Label,
 
 def _labelled(sentence: TurnSentence, chances: Mapping[Label, float]) -> _Labelled:
     label = max(chances, key=lambda label: chances[label])
-    likely = chances[label] >= LIMITS[label] and _may_be_stated(sentence.text)
-    return _Labelled(sentence=sentence, label=label if likely else None, chance=chances[label])
+    states_anything = min(1.0, sum(chances.values()))
+    is_likely = states_anything >= LIMITS[label] and (label != "promise" or chances[label] >= _SURE_PROMISE)
+    is_kept = is_likely and _may_be_stated(sentence.text)
+    return _Labelled(sentence=sentence, label=label if is_kept else None, chance=states_anything)
 
 
 def _may_be_stated(text: str) -> bool:
@@ -147,16 +150,14 @@ def _may_be_stated(text: str) -> bool:
     )
 
 
-def _needs(sentence: TurnSentence, before: TurnSentence, start: int) -> bool:
-    """Tell whether a sentence only makes sense with the one before it; the statement would begin at `start`."""
+def _needs(sentence: TurnSentence, group: Sequence[_Labelled]) -> bool:
+    """Tell whether a sentence only makes sense with those before it: it begins with a pronoun, or is a few words."""
+    before = group[-1].sentence
     is_near = not sentence.turn.content[before.end : sentence.start].strip()
-    if not is_near or sentence.end - start > _LONGEST or not _may_be_stated(before.text):
+    if not is_near or sentence.end - group[0].sentence.start > _LONGEST or not _may_be_stated(before.text):
         return False
-    return _pattern("DEPENDENT").search(sentence.text.lower()) is not None or _is_fragment(sentence.text)
-
-
-def _is_fragment(text: str) -> bool:
-    return len(set(query_terms(text))) < _FEWEST_TERMS
+    is_fragment = group[-1].label is not None and len(set(query_terms(sentence.text))) < _FEWEST_TERMS
+    return is_fragment or _pattern("DEPENDENT").search(sentence.text.lower()) is not None
 
 
 def _statement(group: Sequence[_Labelled]) -> NewAtom:
