@@ -22,7 +22,7 @@ from mcp_memory.language import pattern_of
 from mcp_memory.language.sentences import FILL, is_question, own_part, sentences
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import query_terms
-from mcp_memory.longterm.introductions import introduced
+from mcp_memory.longterm.introductions import full_names, introduced
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.statements import relation_name
 from mcp_memory.longterm.turns import own_words, small_talk_kind
@@ -136,9 +136,10 @@ def statements_of(said: Sequence[TurnSentence], chances: Sequence[Mapping[Label,
 
 
 def _labelled(sentence: TurnSentence, chances: Mapping[Label, float]) -> _Labelled:
-    label = max(chances, key=lambda label: chances[label])
+    label: Label = max(chances, key=chances.__getitem__)
+    chance = chances[label]
     states_anything = min(1.0, sum(chances.values()))
-    is_likely = states_anything >= LIMITS[label] and (label != "promise" or chances[label] >= _SURE_PROMISE)
+    is_likely = states_anything >= LIMITS[label] and (label != "promise" or chance >= _SURE_PROMISE)
     is_kept = is_likely and _may_be_stated(sentence.text)
     return _Labelled(sentence=sentence, label=label if is_kept else None, chance=states_anything)
 
@@ -163,7 +164,7 @@ def _needs(sentence: TurnSentence, group: Sequence[_Labelled]) -> bool:
 def _statement(group: Sequence[_Labelled]) -> NewAtom:
     first, last = group[0].sentence, group[-1].sentence
     turn = first.turn
-    label = next(label for label in _KINDS if any(one.label == label for one in group))
+    label: Label = next(label for label in _KINDS if any(one.label == label for one in group))
     start, end = _cut(turn.content, first.start, last.end)
     asked = _question(first, turn.content[start:end])
     text = with_dates(one_line(turn.content[start:end], _LONGEST), turn.said_at)
@@ -188,8 +189,11 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom:
 
 def _with_people(atom: NewAtom, turn: Turn, start: int, end: int) -> NewAtom:
     """Return a statement with the people whom it introduces; the only one is its fact."""
-    people = introduced(turn.content[start:end], opening=turn.position == 0)
-    atom = replace(atom, entities=tuple(one.name for one in people if one.relation != "name"))
+    text = turn.content[start:end]
+    people = introduced(text, opening=turn.position == 0, language_of=turn.content)
+    own = {one.name for one in people if one.relation == "name"}
+    others = dict.fromkeys([*(one.name for one in people), *full_names(text, language_of=turn.content)])
+    atom = replace(atom, entities=tuple(name for name in others if name not in own))
     if len(people) != 1:
         return atom
     return replace(atom, entity=USER, relation=relation_name(people[0].relation), value=people[0].name)
