@@ -2,10 +2,10 @@
 
 A classifier gives each sentence the probabilities of its labels (`models.embed.sentence_labels`); here a sentence above
 the limit of its label becomes a statement. Its text is verbatim: lead-ins such as "ok so" and a trailing "lol" are cut,
-a long sentence is cut at a clause, dates stand beside relative ones, and the assistant's question stands before a short
-answer. A sentence that only makes sense behind the one before it ("She is a nurse.") is one statement with it.
+a long sentence is cut at a clause, relative dates are followed by absolute ones, and a short answer by the user follows
+the assistant's question. A sentence that only makes sense behind the one before it ("She is a nurse.") is one statement with it.
 
-Left out are the words of others, questions, secrets, and text that reads like an attack. Pure, but for the classifier.
+The words of others, questions, secrets, and text that resembles an attack are left out. Pure.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TurnSentence:
 
     turn: Turn
     before: Turn | None
-    """The turn before, if the assistant said it."""
+    """The previous turn, if it is the assistant's."""
     start: int
     end: int
     is_first: bool
@@ -145,14 +145,14 @@ def _labelled(sentence: TurnSentence, chances: Mapping[Label, float]) -> _Labell
 
 
 def _may_be_stated(text: str) -> bool:
-    """Tell whether a sentence may be shown in later conversations: no question, secret, private passage or attack."""
+    """Return whether a sentence is fit for later conversations: no question, secret, private passage or attack."""
     return not (
         is_question(text.lower()) or states_secret(text) or without_private(text) != text or flags(text, "user")
     )
 
 
 def _needs(sentence: TurnSentence, group: Sequence[_Labelled]) -> bool:
-    """Tell whether a sentence only makes sense with those before it: it begins with a pronoun, or is a few words."""
+    """Return whether a sentence depends on the previous ones: it begins with a pronoun, or has very few words."""
     before = group[-1].sentence
     is_near = not sentence.turn.content[before.end : sentence.start].strip()
     if not is_near or sentence.end - group[0].sentence.start > _LONGEST or not _may_be_stated(before.text):
