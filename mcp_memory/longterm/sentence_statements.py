@@ -3,7 +3,7 @@
 A classifier gives each sentence the probabilities of its labels (`models.embed.sentence_labels`); here a sentence above
 the limit of its label becomes a statement. Its text is verbatim: lead-ins such as "ok so" and a trailing "lol" are cut,
 a long sentence is cut at a clause, relative dates are followed by absolute ones, and a short answer by the user follows
-the assistant's question. A sentence that only makes sense behind the one before it ("She is a nurse.") is one statement with it.
+the assistant's question. A sentence that depends on the previous one ("She is a nurse.") is one statement with it.
 
 The words of others, questions, secrets, and text that resembles an attack are left out. Pure.
 """
