@@ -1,204 +1,245 @@
-"""Promises: orders to say something later, on an occasion. "Next time I mention Lisbon, tell me that Bruno owes me 40."
+"""Open promises, and which of them a prompt calls for.
 
-A promise is a statement with the label `promise`; it is open while it holds. `parse_promise` cuts its words into the
-trigger and what to say, by `words/promises.txt`; nothing is rephrased. A trigger is a subject, a task, a situation, a
-date, or a subject from a date on ("in May, when I talk of the roof"). Where no trigger can be cut, the whole sentence
-is its own trigger.
+A promise is a statement of the user with the label `promise`: "Next time I mention Lisbon, tell me that Bruno owes me
+40 euros." It is open while it holds; it is kept once another statement supersedes it, and dismissed once forgotten.
+
+A prompt calls for a promise if it is about the promise's trigger (`promise_parts`). A logistic regression over nine
+features decides, by meaning and by words; `scripts/fit_promises.py` fits it to `fixtures/promises`. Few promises are
+open at a time, so the limit is low: it is chosen so that all open promises together are brought by one in a hundred
+prompts that call for none. The model knows nothing about the world beyond its vectors: "LIS" is not Lisbon to it.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import lru_cache, partial
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from mcp_memory.language import pattern_of
-from mcp_memory.language.when.ahead import DayAhead, days_ahead
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.types import Atom
+from mcp_memory.language.sentences import sentences
+from mcp_memory.language.when.intervals import local
+from mcp_memory.language.words import fold, function_words_of, index_terms
+from mcp_memory.longterm.promise_parts import ParsedPromise, parse_promise
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.validity import current_atoms
+from mcp_memory.models.embed.bundled import STATIC_DIMENSIONS, StaticEmbedder, shared_encoder
+from mcp_memory.models.embed.protocol import unit_rows
+from mcp_memory.store.values import Filters
 
-__all__ = ["ParsedPromise", "parse_promise"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-_pattern = partial(pattern_of, "mcp_memory.longterm", "words/promises.txt")
-_WORD = re.compile(r"[\w'’]+")
-_CLAUSE_END = re.compile(r"[:;：；。！？!?]|(?<=\w\w\w\w)\.(?=\s|$)| [–—-] ")
-_COMMA = re.compile(r"[,，、]")
-_SPACED_UNTIL = "\u0e00"  # from Thai on, scripts have no spaces between words
-_FEWEST = 2  # words, or characters of a dense script, that a clause has at least
+    Floats = NDArray[np.float32]
+
+__all__ = [
+    "MODEL_FILE", "Promise", "PromiseFeatures", "PromiseModel", "bundled_vector", "called_for", "open_promises",
+    "promise_features", "promise_model", "with_words_before",
+]  # fmt: skip
+
+MODEL_FILE = Path(__file__).with_name("promises.json")
+_MOST = 100  # open promises that are compared with a prompt, the newest
+_PROMPT_CHARS = 2_000
+_BEFORE_CHARS = 240  # of a turn before its promise
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:。！？\n])\W*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedPromise:
-    """The parts of a promise, in its own words.
+class Promise:
+    """An open promise. `context` is the promise with what its turn says before it, which may name "him" or "it"."""
 
-    `about` is the trigger without its date and without the words that only say that something comes up ("next time I
-    mention"); empty if the trigger is a date alone. `due` is the first day on which it may be kept, None for any.
+    atom: Atom
+    said_at: datetime
+    parts: ParsedPromise
+    context: str
+
+    def is_due(self, today: date) -> bool:
+        """Whether its day has come; one without a day is always due."""
+        return self.parts.due is None or self.parts.due <= today
+
+
+class PromiseFeatures(NamedTuple):
+    """Features of a promise and a prompt."""
+
+    trigger: float
+    """Cosine of what the trigger is about and the prompt, by the multilingual encoder."""
+    context: float
+    """The same of the promise with the words before it."""
+    trigger_words: float
+    """As `trigger`, by the English word table."""
+    context_words: float
+    shared: float
+    """Share of the trigger's terms that the prompt has."""
+    common: float
+    """Share of the prompt's telling words that the context has."""
+    name: float
+    """Flag: a name in the context is in the prompt."""
+    length: float
+    """Logarithm of the number of telling words in the prompt."""
+    breadth: float
+    """The same of the trigger."""
+
+
+class PromiseModel(NamedTuple):
+    """`weights` has one number for each feature, the constant last.
+
+    `limits` are log-odds by the share of prompts, among those that call for none, that a promise is brought by.
+    `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
     """
 
-    trigger: str
-    say: str
-    about: str
-    due: date | None = None
+    weights: tuple[float, ...]
+    limits: tuple[tuple[float, float], ...]
+    center: Floats
+    scale: Floats
 
-    @property
-    def is_date(self) -> bool:
-        """Whether a day alone makes it due."""
-        return self.due is not None and not self.about
+    def score(self, features: PromiseFeatures) -> float:
+        """Return the log-odds that a prompt calls for a promise."""
+        return sum(w * value for w, value in zip(self.weights, features, strict=False)) + self.weights[-1]
+
+    def limit(self, promises: int) -> float:
+        """Return the log-odds from which one of so many open promises is brought."""
+        wanted = _WRONG / max(1, promises)
+        return next((limit for share, limit in self.limits if share <= wanted), self.limits[-1][1])
 
 
-@lru_cache(maxsize=1_024)
-def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
-    """Cut a promise into trigger and what to say; dates count from `said_at`."""
-    text = " ".join(text.split())
-    start, end, say = _cut(text) or _cut_at_date(text, said_at) or (0, len(text), text)
-    trigger = text[start:end]
-    before = text[:start] if not say.startswith(text[:start].strip()) else ""
-    days = [*days_ahead(trigger, said_at), *days_ahead(_outside(text, trigger, say), said_at)]
-    return ParsedPromise(
-        trigger=trigger,
-        say=say,
-        about=_about(trigger, days_ahead(trigger, said_at)),
-        due=min((one.day for one in days), default=None) if before or days else None,
+_WRONG = 0.01
+"""Share of the prompts that call for no promise and bring one all the same, all open promises together."""
+
+
+@cache
+def promise_model() -> PromiseModel:
+    """Return the fitted model."""
+    import numpy as np
+
+    stored = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
+    return PromiseModel(
+        weights=tuple(stored["weights"][name] for name in (*PromiseFeatures._fields, "constant")),
+        limits=tuple((float(share), limit) for share, limit in stored["limits"].items()),
+        center=np.array(stored["center"], np.float32),
+        scale=np.array(stored["scale"], np.float32),
     )
 
 
-def _outside(text: str, trigger: str, say: str) -> str:
-    """Return what of a promise is neither trigger nor to be said: "in May", between the two or in front."""
-    rest = text.replace(trigger, " ", 1)
-    return rest.replace(say, " ", 1) if say else rest
+# --- open promises ----------------------------------------------------------------------------------
 
 
-# --- trigger and what to say ------------------------------------------------------------------------
+def open_promises(desk: SearchContext) -> list[Promise]:
+    """Return the open promises of the user, newest first."""
+    atoms = current_atoms(desk.store, desk.space, Filters(label="promise", unheld=True), desk.now, limit=_MOST)
+    turns = {turn.id: turn for turn in desk.store.turns(desk.space, [atom.evidence for atom in atoms])}
+    found: list[Promise] = []
+    for atom in atoms:
+        turn = turns.get(atom.evidence)
+        said_at = atom.valid_from if turn is None or turn.role == "note" else turn.said_at
+        context = with_words_before(turn.content, atom.text) if turn else atom.text
+        found.append(Promise(atom=atom, said_at=said_at, parts=parse_promise(atom.text, said_at), context=context))
+    return sorted(found, key=lambda promise: promise.said_at, reverse=True)
 
 
-def _cut(text: str) -> tuple[int, int, str] | None:
-    """Return the place of the trigger and what to say; None if no word begins or ends a trigger."""
-    asks = list(_pattern("ASK").finditer(text))
-    begins = [one for one in _pattern("WHEN").finditer(text) if not _is_of_order(one, asks)]
-    last = _pattern("WHEN_LAST").search(text)
-    if last and not (begins and begins[0].start() < last.start() and asks):
-        return _cut_by_last_word(text, last)
-    if not begins:
-        return None
-    first = begins[0]
-    ask = next((one for one in asks if one.start() >= first.end()), None)
-    before = next((one for one in asks if one.end() <= first.start()), None)
-    if before is None:
-        return _trigger_first(text, first, ask)
-    return _order_first(text, before, begins)
+def with_words_before(turn: str, promise: str) -> str:
+    """Return a promise with the sentences before it in its turn; alone if the turn does not have it verbatim."""
+    at = turn.find(promise)
+    starts = [start for start, _ in sentences(turn[: max(0, at)]) if at - start <= _BEFORE_CHARS]
+    return f"{turn[starts[0] : at].strip()} {promise}" if starts else promise
 
 
-def _is_of_order(when: re.Match[str], asks: list[re.Match[str]]) -> bool:
-    """Tell whether a word such as "if" belongs to an order: "ask me if"."""
-    return any(ask.start() <= when.start() <= ask.end() + 1 and _is_whether(when[0]) for ask in asks)
+# --- what a prompt calls for ------------------------------------------------------------------------
 
 
-def _is_whether(word: str) -> bool:
-    return word.lower() in ("if", "ob", "si", "se", "als", "om", "jestli", "que")
+def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
+    """Return the promises whose trigger a prompt is about, likeliest first; those for a day alone are left out.
+
+    A prompt that states a promise does not call for it. Without the encoder's files a prompt calls for a promise if it
+    has all terms of its trigger.
+    """
+    today, said = local(now).date(), _plain(prompt)
+    possible = [one for one in promises if not one.parts.is_date and one.is_due(today)]
+    possible = [one for one in possible if _plain(one.atom.text) not in said]
+    if not possible or not said:
+        return []
+    model, prompt = promise_model(), prompt[:_PROMPT_CHARS]
+    try:
+        scores = [model.score(promise_features(one.parts, one.context, prompt)) for one in possible]
+    except EmbeddingFailed:
+        return [one for one in possible if _shared(one.parts, prompt) == 1]
+    limit = model.limit(len(possible))
+    ranked = sorted(zip(scores, possible, strict=True), key=lambda pair: -pair[0])
+    return [promise for score, promise in ranked if score >= limit]
 
 
-def _trigger_first(text: str, when: re.Match[str], ask: re.Match[str] | None) -> tuple[int, int, str]:
-    limit = ask.start() if ask else len(text)
-    ends = [one for one in _CLAUSE_END.finditer(text, when.end(), limit) if _says_enough(text[when.end() : one.start()])]
-    commas = [one for one in _COMMA.finditer(text, when.end(), limit) if _says_enough(text[when.end() : one.start()])]
-    if ask is None:
-        cut = min([*ends, *commas], key=lambda one: one.start(), default=None)
-        if cut is None:
-            return when.start(), len(text), text[: when.start()].strip(" ,")
-        return when.start(), cut.start(), _say(text[cut.end() :])
-    end = ends[0].start() if ends else _without_tail(text, when.start(), limit)
-    said = _say(text[ask.end() :])
-    between = text[end:limit].strip(" ,:;–—-") if ends else ""
-    return when.start(), end, between if between and len(between) > len(said) else said
-
-
-def _order_first(text: str, ask: re.Match[str], begins: list[re.Match[str]]) -> tuple[int, int, str]:
-    """Cut "remind me to call Ana when I mention her" and "remind me, when I mention Ana, that she called"."""
-    begins = [one for one in begins if one.start() >= ask.end()]
-    first = begins[0]
-    middle = text[ask.end() : first.start()]
-    if not _says_enough(_say(middle)):
-        end = _end_of_middle(text, first)
-        return first.start(), end, _say(text[end:])
-    when = begins[-1]
-    end = next((one.start() for one in _CLAUSE_END.finditer(text, when.end())), len(text))
-    comma = next((one.start() for one in _COMMA.finditer(text, when.end(), end) if _says_enough(text[when.end() : one.start()])), end)
-    return when.start(), comma, _say(text[ask.end() : when.start()])
-
-
-def _end_of_middle(text: str, when: re.Match[str]) -> int:
-    """Return where a trigger between the order and its words ends: at a sign, or at "that", "to"."""
-    for one in re.finditer(r"[,，:;.!?]|\b(?:that|to|dass|que|che|att|at|dat|że)\b", text[when.end() :]):
-        at = when.end() + one.start()
-        if _says_enough(text[when.end() : at]):
-            return at
-    return len(text)
-
-
-def _cut_by_last_word(text: str, last: re.Match[str]) -> tuple[int, int, str]:
-    start = max((one.end() for one in _CLAUSE_END.finditer(text, 0, last.start())), default=0)
-    while start < len(text) and text[start] == " ":
-        start += 1
-    rest = text[last.end() :]
-    ask = _pattern("ASK_LAST").search(rest)
-    order = None if ask else _pattern("ASK").search(rest)
-    said = rest[: ask.start()] if ask else rest[order.end() :] if order else rest
-    return start, last.end(), _say(said) or rest.strip(" ,、")
-
-
-def _cut_at_date(text: str, said_at: datetime) -> tuple[int, int, str] | None:
-    """Cut "on Friday tell me that": the part before the order, else the first date, is the trigger."""
-    ask = _pattern("ASK").search(text) or _pattern("ASK_LAST").search(text)
-    parts = [(0, ask.start()), (ask.end(), len(text))] if ask else [(0, len(text))]
-    for start, end in parts:
-        if days := days_ahead(text[start:end], said_at):
-            day = days[0]
-            said = text[ask.end() :] if ask and start == 0 and ask.end() < len(text) - 3 else text[start + day.end :]
-            if ask and ask.end() >= len(text) - 3:
-                said = text[day.end : ask.start()]
-            return start + day.start, _to_comma(text, start + day.end, end), _say(said)
-    return None
-
-
-def _to_comma(text: str, at: int, end: int) -> int:
-    """Return the end of a date with what follows it up to the order: "Tomorrow, first thing"."""
-    return at if end == len(text) else _without_tail(text, at, end)
-
-
-def _say(text: str) -> str:
-    """Return what to say without the conjunction before it, and without a remark after it."""
-    lead = _pattern("SAY_LEAD").match(text)
-    said = text[lead.end() if lead else 0 :]
-    end = next((one.start() for one in _CLAUSE_END.finditer(said) if _says_enough(said[: one.start()])), len(said))
-    said = said[:end]
-    comma = next((one.start() for one in _COMMA.finditer(said) if _is_remark(said, one.start())), len(said))
-    return said[:comma].strip(" ,，、.。!！?？:;")
-
-
-def _is_remark(said: str, comma: int) -> bool:
-    """Tell whether what follows a comma is a clause of its own, after one that says enough."""
-    return not said[comma + 1 : comma + 2].isdigit() and len(_WORD.findall(said[:comma])) >= 4 or (
-        said[:1] >= _SPACED_UNTIL and comma >= 4
+def promise_features(parts: ParsedPromise, context: str, prompt: str) -> PromiseFeatures:
+    """Return the features of a promise and a prompt. EmbeddingFailed where the files of the package cannot be read."""
+    about = parts.about or parts.trigger
+    asked, trigger, around = (_vectors(text) for text in (prompt, about, context))
+    words, said = _telling(prompt), _telling(context)
+    return PromiseFeatures(
+        trigger=float(trigger.sense @ asked.sense),
+        context=float(around.sense @ asked.sense),
+        trigger_words=float(trigger.words @ asked.words),
+        context_words=float(around.words @ asked.words),
+        shared=_shared(parts, prompt),
+        common=len(words & said) / max(1, len(words)),
+        name=float(not words.isdisjoint(_names(context))),
+        length=math.log1p(len(words)),
+        breadth=math.log1p(len(_telling(about))),
     )
 
 
-def _without_tail(text: str, start: int, end: int) -> int:
-    tail = _pattern("TRIGGER_TAIL").search(text[start:end])
-    return start + tail.start() if tail else end
+def _shared(parts: ParsedPromise, prompt: str) -> float:
+    terms = set(index_terms(parts.about or parts.trigger))
+    return len(terms.intersection(index_terms(prompt))) / max(1, len(terms))
 
 
-def _says_enough(text: str) -> bool:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Halves:
+    """The two halves of a text's vector by the bundled model, comparable and each of length one."""
+
+    words: Floats
+    sense: Floats
+
+
+@lru_cache(maxsize=512)
+def _vectors(text: str) -> _Halves:
+    model = promise_model()
+    words, sense = _halves((bundled_vector(text) - model.center) / model.scale)
+    return _Halves(words, sense)
+
+
+def bundled_vector(text: str) -> Floats:
+    """Return both halves of a text's vector, each of length one, shape (dimensions,)."""
+    import numpy as np
+
+    return np.concatenate([StaticEmbedder().embed([text])[0], shared_encoder().embed([text])[0]])
+
+
+def _halves(vector: Floats) -> tuple[Floats, Floats]:
+    return unit_rows(vector[None, :STATIC_DIMENSIONS])[0], unit_rows(vector[None, STATIC_DIMENSIONS:])[0]
+
+
+@lru_cache(maxsize=512)
+def _telling(text: str) -> frozenset[str]:
+    """Return the folded words of a text without the function words of its language."""
     words = _WORD.findall(text)
-    dense = any(word[0] >= _SPACED_UNTIL for word in words)
-    return (sum(map(len, words)) if dense else len(words)) >= _FEWEST
+    ordinary = function_words_of([word.lower() for word in words])
+    return frozenset(fold(word) for word in words if word.lower() not in ordinary)
 
 
-# --- what a trigger is about ------------------------------------------------------------------------
+@lru_cache(maxsize=512)
+def _names(text: str) -> frozenset[str]:
+    """Return the capitalised words within the sentences of a text, folded."""
+    words = ((one.start(), one[0]) for one in _WORD.finditer(text))
+    return frozenset(
+        fold(word) for at, word in words if word[0].isupper() and len(word) > 1 and not _SENTENCE_START.search(text[:at])
+    )
 
 
-def _about(trigger: str, days: tuple[DayAhead, ...]) -> str:
-    """Return a trigger without its dates, from the first to the last word that says what it is about."""
-    for day in reversed(days):
-        trigger = f"{trigger[: day.start]} {trigger[day.end :]}"
-    trigger = _pattern("DENSE_FRAME").sub(" ", trigger)
-    telling = [one for one in _WORD.finditer(trigger) if not _pattern("FRAME").fullmatch(one[0])]
-    return trigger[telling[0].start() : telling[-1].end()] if telling else ""
+def _plain(text: str) -> str:
+    return " ".join(fold(text).split()).strip(" .!?。！？")

@@ -59,7 +59,9 @@ def _by_span(text: str, said_at: datetime) -> Iterator[DayAhead]:
     """Yield the times that a question could name, the past ones moved to the next week or year."""
     today = local(said_at).date()
     for span in spans_in(text, said_at):
-        begin, end = local(span.start).date(), local(span.end - timedelta(microseconds=1)).date()
+        vague = span.slack if span.slack >= _WEEK else timedelta(0)  # a season may begin early
+        begin = local(span.start - vague).date()
+        end = local(span.end + vague - timedelta(microseconds=1)).date()
         if end < today and any(part.isdigit() and len(part) == 4 for part in span.text.replace("-", " ").split()):
             continue
         if end < today:
