@@ -8,7 +8,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LabelledPromise", "read_prompts", "read_promises"]
+__all__ = ["LabelledPromise", "read_promises", "read_prompts"]
 
 FOLDER = Path(__file__).parent.parent / "fixtures/promises"
 

@@ -5,7 +5,8 @@ others, and near misses. Further prompts that call for none are those of the oth
 promise's language (`fixtures/prompts`). It writes `mcp_memory/longterm/promises.json`.
 
 The center and the scale of the bundled model's dimensions are those of prompts and of users' sentences
-(`fixtures/sentences`). The limits come from log-odds of models that were fitted without the promise.
+(`fixtures/sentences`). There is a limit for each number of open promises, from log-odds of models that were fitted
+without the promise: from it on, one in a hundred ordinary prompts brings any of so many promises.
 """
 
 from __future__ import annotations
@@ -20,16 +21,23 @@ from fit_rules import fit_logistic
 from numpy.typing import NDArray
 
 from bench.promise_sets import LabelledPromise, read_promises, read_prompts
-from mcp_memory.longterm import promises as model
 from mcp_memory.longterm.promise_parts import parse_promise
-from mcp_memory.longterm.promises import MODEL_FILE, PromiseFeatures, bundled_vector, promise_features
+from mcp_memory.longterm.promises import (
+    MODEL_FILE,
+    PromiseFeatures,
+    bundled_vector,
+    promise_features,
+    with_words_before,
+)
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 RIDGE = 1.0
-OTHERS = 300  # ordinary prompts for each promise
+ORDINARY = 700  # prompts
+WRONG = 0.01  # share of ordinary prompts that bring any of the open promises
+OPEN = (1, 2, 4, 8, 16, 27)  # promises at a time
+DRAWS = 40  # of so many promises
 LEFT_OUT = 3  # promises at a time
 SHRINK = 0.5  # of the mean variance, added to that of each dimension
-SHARES = (0.01, 0.005, 0.002, 0.001, 0.0005)
 DIGITS = 4
 
 Floats = NDArray[np.float64]
@@ -38,7 +46,7 @@ Floats = NDArray[np.float64]
 class Row(NamedTuple):
     promise: int
     group: str
-    """`same`, `other`, `near`, or `none` for prompts of other matters."""
+    """`same`, `other`, `near`, `stranger` for prompts that call for another promise, or `none` for ordinary ones."""
     features: PromiseFeatures
 
 
@@ -61,19 +69,25 @@ def _prompts() -> list[dict[str, str]]:
     return [json.loads(line) for line in lines]
 
 
-def rows_of(promises: list[LabelledPromise], ordinary: list[tuple[str, str]]) -> list[Row]:
-    random = Random(1)
+def rows_of(promises: list[LabelledPromise], ordinary: list[str]) -> list[Row]:
+    """Return the rows of all promises; those of ordinary prompts are in their order."""
     rows: list[Row] = []
     for number, promise in enumerate(promises):
         parts = parse_promise(promise.promise, promise.said_at)
-        context = model.with_words_before(promise.turn, promise.promise)
-        own = [text for language, text in ordinary if language[:2] in (promise.language[:2], "en")]
+        context = with_words_before(promise.turn, promise.promise)
         groups = {name: getattr(promise, name) for name in ("same", "other", "near")}
-        strangers = [text for other in promises if other is not promise for text in (*other.same, *other.other)]
-        groups["none"] = [*random.sample(own, min(OTHERS, len(own))), *strangers]
+        groups["none"] = ordinary
+        groups["stranger"] = [text for one in promises if one is not promise for text in (*one.same, *one.other)]
         for group, texts in groups.items():
             rows += [Row(number, group, promise_features(parts, context, text)) for text in texts]
     return rows
+
+
+def limit_for(scores: Floats, promises: int) -> float:
+    """Return the limit for so many open promises; `scores` are (promises, ordinary prompts)."""
+    draws = Random(1)
+    chosen = [draws.sample(range(len(scores)), promises) for _ in range(DRAWS)]
+    return float(np.mean([np.quantile(scores[some].max(axis=0), 1 - WRONG) for some in chosen]))
 
 
 def main() -> None:
@@ -86,7 +100,8 @@ def main() -> None:
     }
     _write(stored)
     promises = [one for one in read_promises("dev") if not one.is_date]
-    ordinary = [*((row["language"], row["text"]) for row in _prompts()), *read_prompts("dev")]
+    ordinary = [row["text"] for row in _prompts()] + [text for _, text in read_prompts("dev")]
+    ordinary = Random(1).sample(ordinary, ORDINARY)
     rows = rows_of(promises, ordinary)
     features = np.array([row.features for row in rows], np.float64)
     group, number = np.array([row.group for row in rows]), np.array([row.promise for row in rows])
@@ -96,11 +111,12 @@ def main() -> None:
         own = (number >= first) & (number < first + LEFT_OUT)
         weights = fit_logistic(features[~own], right[~own], ridge=RIDGE)
         scores[own] = features[own] @ weights[:-1] + weights[-1]
-    for share in SHARES:
-        limit = float(np.quantile(scores[group == "none"], 1 - share))
-        stored["limits"][str(share)] = round(limit, 3)
+    of_ordinary = scores[group == "none"].reshape(len(promises), ORDINARY)
+    for count in OPEN:
+        limit = limit_for(of_ordinary, count)
+        stored["limits"][str(count)] = round(limit, 3)
         found = {name: (scores[group == name] >= limit).mean() for name in ("same", "other", "near")}
-        print(f"{share:.2%} of other prompts: " + ", ".join(f"{name} {part:.0%}" for name, part in found.items()))
+        print(f"{count:2} open promises: " + ", ".join(f"{name} {part:.0%}" for name, part in found.items()))
     fitted = fit_logistic(features, right, ridge=RIDGE).tolist()
     named = zip((*PromiseFeatures._fields, "constant"), fitted, strict=True)
     stored["weights"] = {name: round(weight, 3) for name, weight in named}

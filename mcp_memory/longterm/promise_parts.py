@@ -184,7 +184,7 @@ def _say(text: str) -> str:
 
 def _is_remark(said: str, comma: int) -> bool:
     """Tell whether what follows a comma is a clause of its own, after one that says enough."""
-    return not said[comma + 1 : comma + 2].isdigit() and len(_WORD.findall(said[:comma])) >= 4 or (
+    return (not said[comma + 1 : comma + 2].isdigit() and len(_WORD.findall(said[:comma])) >= 4) or (
         said[:1] >= _SPACED_UNTIL and comma >= 4
     )
 

@@ -4,9 +4,8 @@ A promise is a statement of the user with the label `promise`: "Next time I ment
 40 euros." It is open while it holds; it is kept once another statement supersedes it, and dismissed once forgotten.
 
 A prompt calls for a promise if it is about the promise's trigger (`promise_parts`). A logistic regression over nine
-features decides, by meaning and by words; `scripts/fit_promises.py` fits it to `fixtures/promises`. Few promises are
-open at a time, so the limit is low: it is chosen so that all open promises together are brought by one in a hundred
-prompts that call for none. The model knows nothing about the world beyond its vectors: "LIS" is not Lisbon to it.
+features decides, by meaning and by words; `scripts/fit_promises.py` fits it to `fixtures/promises`. The fewer
+promises are open, the lower is the limit: one in a hundred prompts that call for none brings any of them. The model knows nothing about the world beyond its vectors: "LIS" is not Lisbon to it.
 """
 
 from __future__ import annotations
@@ -91,12 +90,13 @@ class PromiseFeatures(NamedTuple):
 class PromiseModel(NamedTuple):
     """`weights` has one number for each feature, the constant last.
 
-    `limits` are log-odds by the share of prompts, among those that call for none, that a promise is brought by.
+    `limits` are log-odds by the number of open promises: from these on, one in a hundred prompts that call for none
+    brings any of them.
     `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
     """
 
     weights: tuple[float, ...]
-    limits: tuple[tuple[float, float], ...]
+    limits: tuple[tuple[int, float], ...]
     center: Floats
     scale: Floats
 
@@ -105,13 +105,8 @@ class PromiseModel(NamedTuple):
         return sum(w * value for w, value in zip(self.weights, features, strict=False)) + self.weights[-1]
 
     def limit(self, promises: int) -> float:
-        """Return the log-odds from which one of so many open promises is brought."""
-        wanted = _WRONG / max(1, promises)
-        return next((limit for share, limit in self.limits if share <= wanted), self.limits[-1][1])
-
-
-_WRONG = 0.01
-"""Share of the prompts that call for no promise and bring one all the same, all open promises together."""
+        """Return the log-odds from which one of so many open promises is shown."""
+        return next((limit for count, limit in self.limits if count >= promises), self.limits[-1][1])
 
 
 @cache
@@ -122,7 +117,7 @@ def promise_model() -> PromiseModel:
     stored = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
     return PromiseModel(
         weights=tuple(stored["weights"][name] for name in (*PromiseFeatures._fields, "constant")),
-        limits=tuple((float(share), limit) for share, limit in stored["limits"].items()),
+        limits=tuple((int(count), limit) for count, limit in stored["limits"].items()),
         center=np.array(stored["center"], np.float32),
         scale=np.array(stored["scale"], np.float32),
     )
@@ -237,7 +232,9 @@ def _names(text: str) -> frozenset[str]:
     """Return the capitalised words within the sentences of a text, folded."""
     words = ((one.start(), one[0]) for one in _WORD.finditer(text))
     return frozenset(
-        fold(word) for at, word in words if word[0].isupper() and len(word) > 1 and not _SENTENCE_START.search(text[:at])
+        fold(word)
+        for at, word in words
+        if word[0].isupper() and len(word) > 1 and not _SENTENCE_START.search(text[:at])
     )
 
 

@@ -303,13 +303,18 @@ def _about_the_user(text: str, name: str | None) -> str:
 
 def _is_about_the_user(atom: NewAtom) -> bool:
     """Tell whether a statement would be shown as one about the user, whatever its kind is called."""
-    if atom.kind == "persona" or (atom.entity and fold(atom.entity) in name_words("user")):
+    if atom.kind == "persona" or atom.label == "promise" or (atom.entity and fold(atom.entity) in name_words("user")):
         return True
     return not word_list("users").isdisjoint(words_in(atom.text.lower()))
 
 
 def _rules_of(atom: NewAtom) -> list[str]:
-    """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
+    """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits.
+
+    A promise is none: it holds for one occasion.
+    """
+    if atom.label == "promise":
+        return []
     is_rule = atom.kind == "instruction" or bool(possible_rules(atom.text))
     rules = [atom.text] if is_rule else []
     if atom.relation and atom.value and fact_states_rule(atom.relation, atom.value):
