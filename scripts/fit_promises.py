@@ -12,9 +12,10 @@ without the promise: from it on, one in a hundred ordinary prompts brings any of
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from fit_rules import fit_logistic
@@ -34,7 +35,7 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 RIDGE = 1.0
 ORDINARY = 700  # prompts
 WRONG = 0.01  # share of ordinary prompts that bring any of the open promises
-OPEN = (1, 2, 4, 8, 16, 27)  # promises at a time
+OPEN = (1, 2, 4, 8, 16, 32)  # promises at a time
 DRAWS = 40  # of so many promises
 LEFT_OUT = 3  # promises at a time
 SHRINK = 0.5  # of the mean variance, added to that of each dimension
@@ -64,22 +65,23 @@ def center_and_scale() -> tuple[Floats, Floats]:
     return vectors.mean(axis=0), np.sqrt(variance)
 
 
-def _prompts() -> list[dict[str, str]]:
+def _prompts() -> list[dict[str, Any]]:
     lines = (FIXTURES / "prompts/train.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
 def rows_of(promises: list[LabelledPromise], ordinary: list[str]) -> list[Row]:
-    """Return the rows of all promises; those of ordinary prompts are in their order."""
-    rows: list[Row] = []
+    """Return the rows of all promises with each prompt, prompt by prompt: their vectors are cached."""
+    cut = [(parse_promise(one.promise, one.said_at), with_words_before(one.turn, one.promise)) for one in promises]
+    texts: list[tuple[int | None, str, str]] = [(None, "none", text) for text in ordinary]
     for number, promise in enumerate(promises):
-        parts = parse_promise(promise.promise, promise.said_at)
-        context = with_words_before(promise.turn, promise.promise)
-        groups = {name: getattr(promise, name) for name in ("same", "other", "near")}
-        groups["none"] = ordinary
-        groups["stranger"] = [text for one in promises if one is not promise for text in (*one.same, *one.other)]
-        for group, texts in groups.items():
-            rows += [Row(number, group, promise_features(parts, context, text)) for text in texts]
+        texts += [(number, group, text) for group in ("same", "other", "near") for text in getattr(promise, group)]
+    rows: list[Row] = []
+    for own, group, text in texts:
+        for number, (parts, context) in enumerate(cut):
+            if own in (None, number) or group != "near":
+                name = group if own in (None, number) else "stranger"
+                rows.append(Row(number, name, promise_features(parts, context, text)))
     return rows
 
 
@@ -100,8 +102,9 @@ def main() -> None:
     }
     _write(stored)
     promises = [one for one in read_promises("dev") if not one.is_date]
-    ordinary = [row["text"] for row in _prompts()] + [text for _, text in read_prompts("dev")]
-    ordinary = Random(1).sample(ordinary, ORDINARY)
+    standing_alone = [str(row["text"]) for row in _prompts() if not row["needs_memory"]]
+    named = [text for _, text in read_prompts("dev")]
+    ordinary = [*named, *Random(1).sample(standing_alone, ORDINARY - len(named))]
     rows = rows_of(promises, ordinary)
     features = np.array([row.features for row in rows], np.float64)
     group, number = np.array([row.group for row in rows]), np.array([row.promise for row in rows])
@@ -111,7 +114,7 @@ def main() -> None:
         own = (number >= first) & (number < first + LEFT_OUT)
         weights = fit_logistic(features[~own], right[~own], ridge=RIDGE)
         scores[own] = features[own] @ weights[:-1] + weights[-1]
-    of_ordinary = scores[group == "none"].reshape(len(promises), ORDINARY)
+    of_ordinary = scores[group == "none"].reshape(ORDINARY, len(promises)).T
     for count in OPEN:
         limit = limit_for(of_ordinary, count)
         stored["limits"][str(count)] = round(limit, 3)
@@ -123,7 +126,7 @@ def main() -> None:
     _write(stored)
 
 
-def _write(stored: dict[str, object]) -> None:
+def _write(stored: Mapping[str, object]) -> None:
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in stored.items())
     MODEL_FILE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 

@@ -1,7 +1,7 @@
 """Statements that close promises: "Told about Bruno's 40 euros", which supersedes the promise to tell it.
 
 A promise is closed as done by any statement that supersedes it, other than a promise. The agent says that it told what
-it was asked to, so this needs no words of the user; forgetting the statement opens the promise again.
+it was asked to, so this needs no words of the user.
 """
 
 from __future__ import annotations

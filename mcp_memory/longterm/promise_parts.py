@@ -22,6 +22,8 @@ __all__ = ["ParsedPromise", "parse_promise"]
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/promises.txt")
 _WORD = re.compile(r"[\w'’]+")
 _CLAUSE_END = re.compile(r"[:;：；。！？!?]|(?<=\w\w\w\w)\.(?=\s|$)| [–—-] ")
+_SIGN = re.compile(r"[,，:;](?=\s|\D)")
+_THAT = re.compile(r"\b(?:that|dass|que|che|att|at|dat|że|že)\b")
 _COMMA = re.compile(r"[,，、]")
 _SPACED_UNTIL = "\u0e00"  # from Thai on, scripts have no spaces between words
 _FEWEST = 2  # words, or characters of a dense script, that a clause has at least
@@ -128,11 +130,11 @@ def _order_first(text: str, ask: re.Match[str], begins: list[re.Match[str]]) -> 
 
 
 def _end_of_middle(text: str, when: re.Match[str]) -> int:
-    """Return where a trigger between the order and its words ends: at a sign, or at "that", "to"."""
-    for one in re.finditer(r"[,，:;.!?]|\b(?:that|to|dass|que|che|att|at|dat|że)\b", text[when.end() :]):
-        at = when.end() + one.start()
-        if _says_enough(text[when.end() : at]):
-            return at
+    """Return where a trigger between the order and its words ends: at a sign, else at a word such as "that"."""
+    for sign in (_SIGN, _THAT):
+        for one in sign.finditer(text, when.end()):
+            if _says_enough(text[when.end() : one.start()]):
+                return one.start()
     return len(text)
 
 

@@ -4,8 +4,9 @@ A promise is a statement of the user with the label `promise`: "Next time I ment
 40 euros." It is open while it holds; it is kept once another statement supersedes it, and dismissed once forgotten.
 
 A prompt calls for a promise if it is about the promise's trigger (`promise_parts`). A logistic regression over nine
-features decides, by meaning and by words; `scripts/fit_promises.py` fits it to `fixtures/promises`. The fewer
-promises are open, the lower is the limit: one in a hundred prompts that call for none brings any of them. The model knows nothing about the world beyond its vectors: "LIS" is not Lisbon to it.
+features decides, by meaning and by words; `scripts/fit_promises.py` fits it to `fixtures/promises`. The fewer promises
+are open, the lower is the limit: one in a hundred prompts that call for none brings any of them. The model knows
+nothing about the world beyond its vectors: "LIS" is not Lisbon to it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.core.types import Atom
 from mcp_memory.language.sentences import sentences
+from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.language.when.intervals import local
 from mcp_memory.language.words import fold, function_words_of, index_terms
 from mcp_memory.longterm.promise_parts import ParsedPromise, parse_promise
@@ -134,8 +136,9 @@ def open_promises(desk: SearchContext) -> list[Promise]:
     for atom in atoms:
         turn = turns.get(atom.evidence)
         said_at = atom.valid_from if turn is None or turn.role == "note" else turn.said_at
-        context = with_words_before(turn.content, atom.text) if turn else atom.text
-        found.append(Promise(atom=atom, said_at=said_at, parts=parse_promise(atom.text, said_at), context=context))
+        words = ADDITION.sub("", atom.text)
+        context = with_words_before(turn.content, words) if turn else words
+        found.append(Promise(atom=atom, said_at=said_at, parts=parse_promise(words, said_at), context=context))
     return sorted(found, key=lambda promise: promise.said_at, reverse=True)
 
 
@@ -157,7 +160,7 @@ def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[
     """
     today, said = local(now).date(), _plain(prompt)
     possible = [one for one in promises if not one.parts.is_date and one.is_due(today)]
-    possible = [one for one in possible if _plain(one.atom.text) not in said]
+    possible = [one for one in possible if _plain(ADDITION.sub("", one.atom.text)) not in said]
     if not possible or not said:
         return []
     model, prompt = promise_model(), prompt[:_PROMPT_CHARS]
