@@ -1,8 +1,9 @@
 """How well promises are kept: `python -m bench.promises [--held]`
 
 `fixtures/promises` has turns that state a promise, with prompts that call for it in the words of its trigger (`same`)
-or in other words (`other`), near misses (`near`), and ordinary prompts (`none`). All promises are remembered in one
-memory, where each prompt starts a session; `groups of 12` has twelve of them open at a time.
+or in other words (`other`), near misses (`near`), and ordinary prompts (`none`). For `promises`, all are remembered in
+one memory, where each prompt starts a session. For `groups of 12`, twelve are open at a time, each with what its turn
+says before it, as if they had been extracted from their turns.
 
     same, other   prompts for which automatic recall shows the promise
     near          near misses for which it is shown all the same

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_memory.core.types import NewTurn
+from mcp_memory.integrations.hooks.conversations import opening, recall_beyond_context
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 from mcp_memory.testing import FixedClock
@@ -113,3 +114,20 @@ async def test_a_subject_with_a_day_waits_for_it(memory: Memory, clock: FixedClo
     assert "open (a1)" not in await brought(memory, "the roof needs new tiles")
     clock.advance(days=60)
     assert "open (a1)" in await brought(memory, "the roof needs new tiles")
+
+
+async def test_hooks_bring_promises_at_the_start_and_for_a_prompt(memory: Memory, clock: FixedClock) -> None:
+    await promised(memory)
+    await promised(memory, "On 23 November remind me to call the plumber.")
+    clock.advance(days=3)
+    start = await opening(memory, "now", source="startup", recorded=False)
+    assert "to call the plumber." in start
+    text = await recall_beyond_context(memory, "now", "find me a hotel in Lisbon", known=[start])
+    assert LINE in text
+    assert "plumber" not in text
+    assert await recall_beyond_context(memory, "now", "a flight to Lisbon", known=[start, text]) == ""
+
+
+async def test_a_search_shows_that_a_promise_is_open(memory: Memory) -> None:
+    await promised(memory)
+    assert "(promise, open, since 2026-11-20" in render(await memory.memory_excerpts("Bruno"))
