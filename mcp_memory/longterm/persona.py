@@ -290,6 +290,7 @@ def _current(store: Store, space: str, kind: Kind, at: datetime | None) -> list[
     else:
         listed = current_atoms(store, space, filters, at, limit=_READ)
     atoms = [atom for atom in listed if atom.confidence >= SAID and fit_for_pages(atom) and _is_of_the_user(atom)]
+    atoms = [atom for atom in atoms if atom.label != "promise"]  # it waits for its occasion
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 
 

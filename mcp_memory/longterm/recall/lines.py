@@ -27,15 +27,16 @@ from mcp_memory.store.citations import address, plain
 from mcp_memory.suspicion.flags import flags
 
 __all__ = [
-    "BEFORE_THAT", "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_rule", "of_scene",
-    "of_stated_rule", "of_turns", "sound", "statement_line",
+    "BEFORE_THAT", "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_promise", "of_rule",
+    "of_scene", "of_stated_rule", "of_turns", "sound", "statement_line",
 ]  # fmt: skip
 
 
-Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
+Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
 """The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
 
-`overview` lines answer a question about many things. Automatic recall has one part for all turns, `maybe`.
+`promise` lines are open promises to be kept now. `overview` lines answer a question about many things. Automatic
+recall has one part for all turns, `maybe`.
 """
 
 
@@ -64,6 +65,7 @@ class RecallLine:
 
 
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
+_PROMISE_CHARS = 320
 _FORMER_CHARS = 120  # a longer turn says more than the value that was replaced
 BEFORE_THAT = " ← "
 """What separates turns that share a line."""
@@ -78,7 +80,8 @@ def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLi
     separately: behind `assistant`, "it asks you to …" reads like an order.
     """
     for line in lines:
-        parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)
+        separator = ": " if line.group == "promise" else "] "
+        parts = [line.text] if line.source in ("tool", "web") else line.text.split(separator, 1)
         is_turn = line.id[:1] == "t" and line.group not in ("scene", "end")
         meaning = line.source != "assistant" or not is_turn
         signs = (flags(part, line.source, meaning=meaning, is_turn=is_turn) for part in parts)
@@ -115,8 +118,15 @@ def of_atom(atom: Atom, at: datetime, speaker: str | None = None) -> RecallLine:
     if not when:
         when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
     whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
-    head = _head(atom.id, when, whose, doubt_mark(atom))
+    head = _head(atom.id, "open promise" if atom.label == "promise" else None, when, whose, doubt_mark(atom))
     return RecallLine(group="atom", id=atom.id, text=f"{head} {statement}", source=atom.source)
+
+
+def of_promise(atom: Atom, said_at: datetime, at: datetime) -> RecallLine:
+    """Return a line for an open promise, such as "Promise of 3 May, open (a57): Next time I mention Lisbon, …"."""
+    day = day_in_words(said_at.astimezone().date(), after=at.astimezone().date())
+    text = f"Promise of {day}, open ({atom.id}): {mask(one_line(atom.text, _PROMISE_CHARS))}"
+    return RecallLine(group="promise", id=atom.id, text=text, source=atom.source)
 
 
 def of_stated_rule(atom: Atom) -> RecallLine:

@@ -145,7 +145,10 @@ def _candidates(desk: SearchContext, prompt: str, there: Collection[str], known:
     atoms = [
         atom
         for atom in without_past(desk.store.atoms(desk.space, [id for id in noted if id not in hidden]), desk.now)
-        if atom.source == "user" and atom.evidence not in there and not is_shown_in(atom, known)
+        if atom.source == "user"
+        and atom.label != "promise"
+        and atom.evidence not in there
+        and not is_shown_in(atom, known)
     ]
     shown = _likely(desk, prompt, [id for id in said if id not in hidden])
     evidence = [id for atom in atoms for id in atom_turns(atom)]
