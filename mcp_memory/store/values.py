@@ -142,6 +142,8 @@ class Filters:
     """Without `as_of` and `ended`: the present moment. Atoms that end after it pass; without it, none with an end."""
     label: Label | None = None
     """Of atoms, those of this class."""
+    sentences: bool = True
+    """Whether atoms that were extracted without a model pass."""
     states_rule: bool = False
     """Of turns, only those in which the user may state a standing rule (`may_state_rule`)."""
 

@@ -19,7 +19,6 @@ from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, R
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.search import SearchContext
-from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.times import date_of, span_of
 from mcp_memory.longterm.validity import time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, source_of_tool, source_of_turn
@@ -28,7 +27,7 @@ from mcp_memory.suspicion.flags import flags
 
 __all__ = [
     "BEFORE_THAT", "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_promise", "of_rule",
-    "of_scene", "of_stated_rule", "of_turns", "sound", "statement_line",
+    "of_scene", "of_turns", "sound", "statement_line",
 ]  # fmt: skip
 
 
@@ -129,8 +128,12 @@ def of_promise(atom: Atom, said_at: datetime, at: datetime) -> RecallLine:
     return RecallLine(group="promise", id=atom.id, text=text, source=atom.source)
 
 
-def of_stated_rule(atom: Atom) -> RecallLine:
-    head = _head(atom.id, doubt_mark(atom))
+def of_rule(atom: Atom) -> RecallLine:
+    """Return a line for a standing rule. That of a sentence also has its turn and its day: a later one may differ."""
+    ids, day = atom.id, None
+    if atom.is_sentence:
+        ids, day = f"{atom.id} {atom.evidence}", f"{atom.valid_from:%Y-%m-%d}"
+    head = _head(ids, day, doubt_mark(atom))
     return RecallLine(group="rule", id=atom.id, text=f"{head} {statement_line(atom)}", source=atom.source)
 
 
@@ -212,18 +215,6 @@ def _also(day: date, others: Collection[date]) -> str:
         return ""
     last = [day_in_words(other, after=day) for other in sorted(others)[-_DAYS:]]
     return f"also {', '.join(last)}" if len(others) <= _DAYS else f"also on {len(others)} days, last {last[-1]}"
-
-
-def of_rule(turn: Turn, width: int) -> RecallLine | None:
-    """Return a line for a user's turn that states a standing rule, only the rules of a long one; else None."""
-    rules = standing_rules(turn.content)
-    if turn.role != "user" or not rules:
-        return None
-    said = turn.content
-    if len(said) > width:
-        said = " … ".join(said[rule.start : rule.end] for rule in rules)
-    shown = mask(one_line(without_bullet(said), width))
-    return _said(turn, "rule", f"{_head(turn.id, f'{turn.said_at:%Y-%m-%d}')} {shown}")
 
 
 def _said(turn: Turn, group: Group, text: str) -> RecallLine:

@@ -60,6 +60,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
     else:
         if filters.kind is not None:
             add("r.kind = ?", filters.kind)
+        if not filters.sentences:
+            add("r.reader IS NULL")
         if filters.label is not None:
             add("r.label = ?", filters.label)
         if filters.entity is not None:
