@@ -114,12 +114,16 @@ async def record(memory: Memory, haystack: Haystack) -> tuple[dict[str, str], di
 
 
 async def until_indexed(memory: Memory) -> None:
-    """Wait until the background has embedded all that was stored, and indexed all tool results."""
-    indexing = memory._parts.indexing  # pyright: ignore[reportPrivateUsage]  no user waits for so much
-    while True:
-        state = await to_thread.run_sync(indexing.state)
-        if state.error or (state.refs_waiting == 0 and (state.model is None or state.embedded >= state.total)):
-            return
+    """Wait until the background has embedded all that was stored, indexed all tool results and read all sentences."""
+    parts = memory._parts  # pyright: ignore[reportPrivateUsage]  no user waits for so much
+
+    def is_done() -> bool:
+        state = parts.indexing.state()
+        is_indexed = state.refs_waiting == 0 and (state.model is None or state.embedded >= state.total)
+        is_read = not parts.settings.read_sentences or not parts.store.unread_turns(memory.space, limit=1)
+        return state.error is not None or (is_indexed and is_read)
+
+    while not await to_thread.run_sync(is_done):
         await sleep(0.02)
 
 

@@ -27,8 +27,8 @@ from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
 from mcp_memory.language.rule_words import SLOTS, pack, slots_of
 from mcp_memory.language.sentences import masked_quotations, rule_candidates
-from mcp_memory.longterm.standing_rules import STATES, SUPPORTS, combined
-from mcp_memory.models.embed.classifiers import rule_features
+from mcp_memory.longterm.standing_rules import STATES, SUPPORTS
+from mcp_memory.models.embed.classifiers import rule_features, rule_probability
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "mcp_memory/models/embed/model/rules.safetensors"
@@ -228,9 +228,9 @@ def measured(rows: Sequence[Example], inputs: Inputs, is_rule: Floats, weight: F
     owner, scores = left_out_scores(rows, inputs, is_rule, weight)
     both = fit_logistic(scores.mean(axis=1), is_rule[owner], ridge=1e-3)
     alone, between = (scores @ both[:2] + both[2]).T
-    score = np.array([combined(*pair) for pair in zip(alone.tolist(), between.tolist(), strict=True)])
+    chance = np.array([rule_probability(*pair) for pair in zip(alone.tolist(), between.tolist(), strict=True)])
     chances, guesses = np.zeros(len(rows)), np.full(len(rows), -np.inf)  # of a text, its best sentence
-    np.maximum.at(chances, owner, 1 / (1 + np.exp(-score)))
+    np.maximum.at(chances, owner, chance)
     np.maximum.at(guesses, owner, scores[:, :, 1].max(axis=1))
     sources = np.array([row.source for row in rows])
     judged = np.isin(sources, AUTHORS)

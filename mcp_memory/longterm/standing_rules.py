@@ -15,19 +15,16 @@ from functools import lru_cache
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language.rule_words import word_score
 from mcp_memory.language.sentences import RuleCandidate, rule_candidates
-from mcp_memory.models.embed.classifiers import probability, rule_scores
+from mcp_memory.models.embed.classifiers import SURE_RULE, rule_probability, rule_scores
 
-__all__ = ["STATES", "SUPPORTS", "Rule", "combined", "judged", "possible_rules", "standing_rules"]
+__all__ = ["STATES", "SUPPORTS", "Rule", "judged", "possible_rules", "standing_rules"]
 
-STATES = 0.75
-"""Probability from which a sentence is called a standing rule: a precision of 92 % among near misses, of 95 % in a
-natural mixture (`fixtures/rules/left_out.json`: all authors, and `labelled`)."""
+STATES = SURE_RULE
 SUPPORTS = 0.3
 """Probability from which a sentence of the user may support a remembered rule."""
 
 _LONG = 1_200  # characters from which a text is likely to be pasted, so that only clear wording counts
 _SURELY = 0.95
-_CLEAR = 3.0  # log-odds
 _LISTED = STATES  # strength of a plain statement under a heading such as "rules:"
 
 
@@ -62,15 +59,6 @@ def judged(text: str) -> tuple[Rule, ...]:
     )
 
 
-def combined(alone: float, between: float) -> float:
-    """Return the log-odds of a sentence from those of itself alone and of itself with its neighbours.
-
-    They count equally, except that small talk around an order that is clear by itself does not weaken it.
-    """
-    mean = (alone + between) / 2
-    return max(alone, mean) if alone >= _CLEAR else mean
-
-
 def _is_stated(candidate: RuleCandidate) -> bool:
     return candidate.listed and "?" not in candidate.text
 
@@ -82,5 +70,4 @@ def _strengths(candidates: Sequence[RuleCandidate]) -> list[float]:
     except EmbeddingFailed:
         scores = [word_score(text) for text in texts]
     score_of = dict(zip(texts, scores, strict=True))
-    together = (combined(score_of[candidate.text], score_of[candidate.context]) for candidate in candidates)
-    return [probability(score) for score in together]
+    return [rule_probability(score_of[candidate.text], score_of[candidate.context]) for candidate in candidates]

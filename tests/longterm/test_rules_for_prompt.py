@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -48,17 +49,17 @@ class Said:
         return rules_for(desk, prompt, [self.ids[text] for text in there], limits, "")
 
     async def shown(self, prompt: str, *, there: Sequence[str] = (), limits: RecallLimits = _LIMITS) -> list[str]:
-        """Return the texts of the turns that are shown as rules."""
+        """Return the texts of the turns whose rules are shown."""
         texts = {id: text for text, id in self.ids.items()}
-        return [texts[line.id] for line in (await self.rules(prompt, there=there, limits=limits)).lines]
+        rules = await self.rules(prompt, there=there, limits=limits)
+        turns = [re.findall(r"\bt\d+\b", line.text)[0] for line in rules.lines]
+        return [texts[turn] for turn in turns]
 
 
 @asynccontextmanager
 async def said(home: Path, *texts: str) -> AsyncGenerator[Said]:
     start = datetime(2026, 1, 1, 9, tzinfo=UTC)
-    async with open_memory(
-        Settings(home=home, read_sentences=False), now=lambda: start + timedelta(days=100)
-    ) as memory:
+    async with open_memory(Settings(home=home), now=lambda: start + timedelta(days=100)) as memory:
         ids: dict[str, str] = {}
         for day, text in enumerate(texts):
             turn = NewTurn(role="user", content=text, said_at=start + timedelta(days=day))

@@ -128,11 +128,14 @@ def of_promise(atom: Atom, said_at: datetime, at: datetime) -> RecallLine:
     return RecallLine(group="promise", id=atom.id, text=text, source=atom.source)
 
 
-def of_rule(atom: Atom) -> RecallLine:
-    """Return a line for a standing rule. That of a sentence also has its turn and its day: a later one may differ."""
+def of_rule(atom: Atom, turn: Turn | None) -> RecallLine:
+    """Return a line for a standing rule and the turn that states it last.
+
+    The line of a sentence names its turn and day: a later turn may say otherwise.
+    """
     ids, day = atom.id, None
-    if atom.is_sentence:
-        ids, day = f"{atom.id} {atom.evidence}", f"{atom.valid_from:%Y-%m-%d}"
+    if atom.is_sentence and turn is not None:
+        ids, day = f"{atom.id} {turn.id}", f"{turn.said_at:%Y-%m-%d}"
     head = _head(ids, day, doubt_mark(atom))
     return RecallLine(group="rule", id=atom.id, text=f"{head} {statement_line(atom)}", source=atom.source)
 

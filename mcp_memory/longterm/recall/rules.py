@@ -117,7 +117,8 @@ def rules_for(
     except EmbeddingFailed:
         return RulesForPrompt()
     rows = dict(islice(rows.items(), limits.rules))
-    ended = [rule for rule in rules if rule.turn and rule.turn.id in replaced and replaced[rule.turn.id].id in rows]
+    told = {id for row in rows.values() for id in ((row.id,) if isinstance(row, Turn) else row.ids)}
+    ended = [rule for rule in rules if rule.turn and rule.turn.id in replaced and replaced[rule.turn.id].id in told]
     shown = {*rows, *(rule.atom.id for rule in ended)}  # those by what ended them
     same = [(rule, other) for rule in rules if rule.atom.id in shown for other in stated.get(rule.words, [rule])]
     return RulesForPrompt(
@@ -128,7 +129,7 @@ def rules_for(
     )
 
 
-def _turns_of(rows: Iterable[Atom | Turn], same: Iterable[tuple[_Rule, _Rule]]) -> Iterator[Turn]:
+def _turns_of(rows: Iterable[_Rule | Turn], same: Iterable[tuple[_Rule, _Rule]]) -> Iterator[Turn]:
     yield from (row for row in rows if isinstance(row, Turn))
     yield from (rule.turn for _, rule in same if rule.turn is not None)
 
@@ -241,12 +242,12 @@ def _by_user(desk: SearchContext, turn: Turn) -> bool:
 
 def _with_newer(
     desk: SearchContext, rules: Sequence[_Rule], there: Collection[str]
-) -> tuple[dict[str, Atom | Turn], dict[str, Turn]]:
+) -> tuple[dict[str, _Rule | Turn], dict[str, Turn]]:
     """Return what to show by id, the rules and the messages that may have ended them, and the rules replaced.
 
     Messages that are `there` already are not shown.
     """
-    rows: dict[str, Atom | Turn] = {}
+    rows: dict[str, _Rule | Turn] = {}
     replaced: dict[str, Turn] = {}
     later = _near(desk, rules)
     own = {rule.turn.id for rule in rules if rule.turn}
@@ -257,7 +258,7 @@ def _with_newer(
         if ended and newer is not None and rule.turn is not None:
             replaced[rule.turn.id] = newer
         else:
-            rows.setdefault(rule.atom.id, rule.atom)
+            rows.setdefault(rule.atom.id, rule)
     return rows, replaced
 
 
@@ -324,10 +325,10 @@ def _changes(text: str) -> list[tuple[str, bool]]:
     return [(sentence, takes_back(sentence)) for sentence in sentences if tells_change(sentence)]
 
 
-def _line_of(row: Atom | Turn, limits: RecallLimits) -> RecallLine:
+def _line_of(row: _Rule | Turn, limits: RecallLimits) -> RecallLine:
     """Return the line of a rule, or of a message that may have ended one."""
-    if isinstance(row, Atom):
-        return of_rule(row)
+    if isinstance(row, _Rule):
+        return of_rule(row.atom, row.turn)
     notes = {row.id: f"{row.said_at:%Y-%m-%d}"}
     (line,) = of_turns([row], words=frozenset(), widths=(limits.rule_width,), group="rule", notes=notes)
     return line

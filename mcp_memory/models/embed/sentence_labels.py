@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.core.types import Label
 from mcp_memory.language.rule_cues import cues_of
+from mcp_memory.language.sentences import may_state_rule
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
-from mcp_memory.models.embed.classifiers import rule_scores_of
+from mcp_memory.models.embed.classifiers import SURE_RULE, rule_probability, rule_scores_of
 from mcp_memory.models.embed.tensors import mapped_tensors
 
 if TYPE_CHECKING:
@@ -61,11 +62,28 @@ def label_chances(sentences: Sequence[SentenceInTurn]) -> list[dict[Label, float
     if not sentences:
         return []
     model = _label_model()
-    rows = np.clip((sentence_features(sentences) - model.mean) / model.spread, -_CLIP, _CLIP)
+    features = sentence_features(sentences)
+    rows = np.clip((features - model.mean) / model.spread, -_CLIP, _CLIP)
     scores = rows @ model.weights + model.constants
     chances = np.exp(scores - scores.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
-    return [dict(zip(LABELS, row, strict=False)) for row in chances.tolist()]
+    found = [dict(zip(LABELS, row, strict=False)) for row in chances.tolist()]
+    return [
+        _with_rule(chances, rule_probability(alone, between)) if may_state_rule(sentence.text) else chances
+        for sentence, chances, (alone, between) in zip(sentences, found, features[:, _RULES].tolist(), strict=True)
+    ]
+
+
+def _with_rule(chances: dict[Label, float], rule: float) -> dict[Label, float]:
+    """Return the chances with that of a rule as the model of standing rules has it, where that is sure of one."""
+    if rule < SURE_RULE or rule <= chances["rule"]:
+        return chances
+    left = (1 - rule) / (1 - chances["rule"])
+    return {label: rule if label == "rule" else chance * left for label, chance in chances.items()}
+
+
+_RULES = slice(-16, -14)
+"""The columns of the scores of the model of standing rules, of a sentence alone and between its neighbours."""
 
 
 def sentence_features(sentences: Sequence[SentenceInTurn]) -> NDArray[np.float32]:
