@@ -58,7 +58,7 @@ StepStatus = Literal["doing", "done", "paused", "blocked"]
 
 Detail = Literal["concise", "detailed"]
 
-Stage = Literal["extract", "merge", "scenes", "persona", "canvas", "summaries"]
+Stage = Literal["extract", "merge", "scenes", "persona", "canvas", "summaries", "read"]
 """A step of the pyramid: turns become atoms, those are merged with what is held, told in scenes, and summed up.
 
 Of tasks: a canvas is put in order, large results get better summaries.

@@ -274,9 +274,13 @@ def ended_atoms(
 def is_joined(old: Atom, newer: Atom | None) -> bool:
     """Tell whether an atom ended because the newer one says the same and more, with all of its words as evidence too.
 
-    Then nothing in life has ended, and no reader should see that it did.
+    Then nothing in life has ended, and no reader should see that it did. A sentence that gave way to the statement of
+    a model may have had a question of the assistant as evidence too.
     """
-    return newer is not None and _grounds(old) <= _grounds(newer)
+    if newer is None:
+        return False
+    gave_way = old.is_sentence and old.valid_to == old.valid_from
+    return gave_way or _grounds(old) <= _grounds(newer)
 
 
 def _grounds(atom: Atom) -> set[tuple[str, tuple[int, int]]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mcp_memory.core.types import Kind, Role, SceneAction, Source, Stage, StepStatus, SummaryBy
+from mcp_memory.core.types import Kind, Label, Role, SceneAction, Source, Stage, StepStatus, SummaryBy
 
 __all__ = [
     "NOTHING",
@@ -150,6 +150,8 @@ class ExportedAtom:
     fact: ExportedFact | None
     entities: tuple[str, ...]
     evidence: tuple[ExportedQuote, ...]
+    label: Label | None = None
+    reader: int | None = None
     origins: tuple[str, ...] = ()
 
 
@@ -273,7 +275,7 @@ class ExportedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedProgress:
-    """How far a stage has come: the last atom that it processed."""
+    """How far a stage has come: the last atom that it processed; of `read`, the last turn."""
 
     stage: Stage
     upto: str

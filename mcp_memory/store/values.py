@@ -425,7 +425,8 @@ class PersonaPage:
 class Readings:
     """Output of the sentence reader: statements from the turns of the user up to turn number `upto`.
 
-    `vectors` has one row for each of the `atoms`, in order.
+    `vectors` has one row for each of the `atoms`, in order. Left out are statements whose words were forgotten, and
+    those on turns that a model has read in the meantime.
     """
 
     upto: int
@@ -452,7 +453,7 @@ class Summaries:
     upto: int
 
 
-StageOutput = Extraction | Merge | SceneChanges | PersonaPage | CanvasPatch | Summaries
+StageOutput = Extraction | Merge | SceneChanges | PersonaPage | CanvasPatch | Summaries | Readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -465,7 +466,10 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageState:
-    """The progress of a stage in a space: `position` is the number of the last atom, `at` the time of the last run."""
+    """The progress of a stage in a space: `position` is the number of the last atom, `at` the time of the last run.
+
+    Of the stage `read`, `position` is the number of the last turn.
+    """
 
     position: int
     at: datetime

@@ -224,8 +224,8 @@ def _check(row: model.ExportedRow) -> None:
             safe_name(row.name, what="session")
         case model.ExportedScene():
             safe_name(row.slug, what="name of a scene")
-        case model.ExportedProgress() if row.stage not in get_args(Literal["scenes", "persona"]):
-            raise InvalidInput("names a stage that has no place among atoms")
+        case model.ExportedProgress() if row.stage not in get_args(Literal["scenes", "persona", "read"]):
+            raise InvalidInput("names a stage that has no place among atoms or turns")
         case _:
             return
 

@@ -21,8 +21,8 @@ from psycopg import errors, sql
 
 from mcp_memory.core.errors import InvalidInput, NewerHome, Refused, StoreUnavailable
 from mcp_memory.store.postgres.connection import PostgresConnection
-from mcp_memory.store.postgres.schema import EVERY, create_tables
-from mcp_memory.store.sql import keying
+from mcp_memory.store.postgres.schema import EVERY, create_tables, run_statements
+from mcp_memory.store.sql import keying, schema
 from mcp_memory.store.sql.transaction import HomeTransaction
 
 __all__ = ["STEPS", "Phase", "Step", "application_name", "expanded", "grant", "migrate", "set_settings"]
@@ -65,9 +65,14 @@ def _key_late_identifiers(con: Connection) -> bool:
     return False
 
 
+def _add_labels(con: Connection) -> None:
+    run_statements(con, schema.LABELS)
+
+
 STEPS: list[Step] = [
     Step(name="0001-baseline", expand=create_tables),
     Step(name="0002-keyed-identifiers", expand=_key_identifiers, backfill=_key_late_identifiers),
+    Step(name="0003-labels", expand=_add_labels),
 ]
 
 _NEW_TABLE = """

@@ -130,11 +130,20 @@ _FUNCTIONS = f"""
 """
 
 
+_BASELINE = (*schema.BASELINE, *schema.RECALLS, schema.CACHED_TOKENS)
+"""The tables of the first schema on PostgreSQL, which is released: what is new there is a step of its own."""
+
+
+def run_statements(con: Connection, of: tuple[str, ...]) -> None:
+    """Run statements of `sql.schema` with the types of PostgreSQL."""
+    for statement in schema.statements(of):
+        con.execute(_TYPE.sub(lambda found: _TYPES[found[0]], statement).encode())
+
+
 def create_tables(con: Connection) -> None:
     """Create everything in an empty database. Raises StoreUnavailable if it cannot have pgvector."""
     _create_extension(con)
-    for statement in schema.statements():
-        con.execute(_TYPE.sub(lambda found: _TYPES[found[0]], statement).encode())
+    run_statements(con, _BASELINE)
     for statements in (_SEARCH, *(_TERMS.format(layer=layer) for layer in ("turn", "atom", "chunk")), _FUNCTIONS):
         con.execute(statements.encode())
     for table in (*schema.tables_of_spaces(), "object", "object_garbage"):

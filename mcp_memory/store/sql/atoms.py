@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Atom, Evidence, Fact, NewTurn, Source
+from mcp_memory.core.types import Atom, Evidence, Fact, Label, NewTurn, Source
 from mcp_memory.language.words import fold
 from mcp_memory.store.sql import digests, entities, evidence_rows, review, supersession, turns, word_index
 from mcp_memory.store.sql.filters import where
@@ -43,12 +43,13 @@ __all__ = [
     "since",
     "standing",
     "superseded_by",
+    "take_over",
 ]
 
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 _COLUMNS = (
     "r.id, r.kind, r.text, r.priority, r.confidence, r.valid_from, r.valid_to, r.learned_at, r.superseded_by,"
-    f" r.closed_because, r.source, {review.OF_ATOM}, {review.DOUBTS_OF_ATOM}, {_FACT}"
+    f" r.closed_because, r.source, {review.OF_ATOM}, {review.DOUBTS_OF_ATOM}, r.label, r.reader, {_FACT}"
 )
 _FROM = "FROM atom r LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id"
 
@@ -84,6 +85,7 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     if same is not None and not set(found.ends) - {number_of(same.id, "a")}:
         evidence_rows.confirm(tx, number_of(same.id, "a"), quotes, confidence=atom.confidence)
         _vouch(tx, same, atom.source)
+        take_over(tx, number_of(same.id, "a"), label=atom.label, reader=atom.reader, work=work)
         evidence_rows.note_given_citations(tx, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(tx, [same.id])[0], replaced=[], duplicate=True)
     if same is not None and not quotes:  # repeated in order to end others: it ends the atom with the same text too
@@ -151,6 +153,22 @@ def _vouch(tx: Transaction, same: Atom, source: Source) -> None:
         tx.run("UPDATE atom SET source = ? WHERE space = :space AND id = ?", source, number_of(same.id, "a"))
 
 
+def take_over(
+    tx: Transaction, number: int, *, label: Label | None, reader: int | None, work: int | None = None
+) -> None:
+    """Update the label of an atom by one that says the same.
+
+    A sentence that somebody else states too is no longer the reader's, so it does not give way. A promise stays one.
+    """
+    known, is_sentence = tx.all("SELECT label, reader IS NOT NULL FROM atom WHERE space = :space AND id = ?", number)[0]
+    is_taken = bool(is_sentence) and reader is None
+    wanted = "promise" if "promise" in (known, label) else label if is_taken else known
+    if is_taken:
+        tx.run("UPDATE atom SET reader = NULL, work = ? WHERE space = :space AND id = ?", work, number)
+    if wanted != known:
+        tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", wanted, number)
+
+
 def _content(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
     return entities.key(fact.entity or ""), fact.relation, fold(fact.value or "")
 
@@ -182,6 +200,7 @@ def _write_note(
         **({"cites": list(atom.cites)} if atom.cites else {}),
         **({"source": atom.source} if atom.source != "user" else {}),
         **({"held": list(atom.held)} if atom.held else {}),
+        **({"label": atom.label} if atom.label else {}),
     }
     note = NewTurn(role="note", content=atom.text)
     stored = turns.insert(tx, atom.session, [note], now=now, told=told)
@@ -219,6 +238,8 @@ def _insert(
         learned_at=to_ms(now),
         work=work,
         source=atom.source,
+        label=atom.label,
+        reader=atom.reader,
     )
 
 
@@ -317,7 +338,8 @@ def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:
 
 
 def _atom(row: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]) -> Atom:
-    number, kind, text, priority, confidence, since, until, learned, by, because, source, why, doubts, *fact = row
+    number, kind, text, priority, confidence, since, until, learned, by, because, source, why, doubts, *more = row
+    label, reader, *fact = more
     first, *also = quotes
     return Atom(
         id=f"a{number}",
@@ -338,6 +360,8 @@ def _atom(row: Sequence[Any], quotes: Sequence[Evidence], names: tuple[str, ...]
         source=source,
         held=review.reasons(why),
         doubts=review.reasons(doubts),
+        label=label,
+        is_sentence=reader is not None,
     )
 
 

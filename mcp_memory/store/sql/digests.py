@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from mcp_memory.core.keyed import derived_id, is_keyed, keyed_form, keyed_hash, keyed_id
 from mcp_memory.core.types import NewTurn
 from mcp_memory.language.words import fold
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, to_ms
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, to_ms
 
 __all__ = [
     "ANY",
@@ -44,6 +44,7 @@ __all__ = [
     "secret",
     "stored_call",
     "stored_ids",
+    "was_forgotten",
     "words_id",
 ]
 
@@ -137,6 +138,14 @@ def forgotten_statement(tx: Transaction, text: str, *, said: int) -> int | None:
     """Return the tombstone of a statement that was said no later than it was forgotten, or None."""
     row = _found(tx, _digest(key_of(tx), "atom", text)) if _any(tx) else None
     return row[0] if row is not None and said <= row[1] else None
+
+
+def was_forgotten(tx: Transaction, text: str, quotes: Sequence[tuple[int, int, int, str]]) -> bool:
+    """Tell whether a statement, or all of its evidence, was forgotten after it was said."""
+    turns = [turn for turn, *_ in quotes]
+    sql = f"SELECT max(said_at) FROM turn WHERE space = :space AND id IN ({marks(turns)})"
+    said = (tx.get(sql, *turns) if turns else None) or 0
+    return covered(tx, quotes) or forgotten_statement(tx, folded(text), said=said) is not None
 
 
 def forgotten_words(tx: Transaction, text: str) -> bool:

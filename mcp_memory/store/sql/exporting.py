@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from mcp_memory.core.types import FORGOTTEN
+from mcp_memory.core.types import FORGOTTEN, Stage
 from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
 from mcp_memory.store.citations import left_of, without
@@ -108,13 +108,14 @@ def _entities(tx: Transaction, known: Known) -> Iterator[model.ExportedEntity]:
 
 
 def _atoms(tx: Transaction, known: Known) -> Iterator[model.ExportedAtom]:
-    for number, kind, text, priority, sure, source, since, until, learned, by, why, work, *fact in tx.each(
+    for number, kind, text, priority, sure, source, since, until, learned, by, why, work, *more in tx.each(
         "SELECT r.id, r.kind, r.text, r.priority, r.confidence, r.source, r.valid_from, r.valid_to, r.learned_at,"
-        " b.id, r.closed_because, r.work, f.entity, f.relation, f.value, f.single_valued"
+        " b.id, r.closed_because, r.work, r.label, r.reader, f.entity, f.relation, f.value, f.single_valued"
         " FROM atom r LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id"
         " LEFT JOIN atom b ON b.space = r.space AND b.id = r.superseded_by AND b.tombstone IS NULL"
         f" WHERE r.space = :space AND r.id IN {_IN_ORDER.format('atom')} ORDER BY r.id"
     ):
+        label, reader, *fact = more
         older = tx.column(
             "SELECT id FROM atom WHERE space = :space AND superseded_by = ? AND tombstone IS NULL ORDER BY id", number
         )
@@ -136,6 +137,8 @@ def _atoms(tx: Transaction, known: Known) -> Iterator[model.ExportedAtom]:
             fact=None if fact[0] is None else _fact(*fact),
             entities=entities.names_of_atoms(tx, [number]).get(number, ()),
             evidence=tuple(model.ExportedQuote(one.turn, *one.span, one.quote) for one in quotes),
+            label=label,
+            reader=reader,
             origins=known(f"a{number}"),
         )
 
@@ -336,13 +339,17 @@ def _sessions(tx: Transaction) -> Iterator[model.ExportedSession]:
 
 
 def _stages(tx: Transaction) -> Iterator[model.ExportedProgress]:
-    for stage, upto in tx.all(
-        "SELECT c.stage, (SELECT max(a.id) FROM atom a WHERE a.space = c.space AND a.id <= c.position"
-        " AND a.tombstone IS NULL) FROM stage_cursor c WHERE c.space = :space AND c.stage IN ('scenes', 'persona')"
-        " ORDER BY c.stage"
-    ):
+    stages: tuple[tuple[Stage, str, str], ...] = (
+        ("persona", "a", "atom"), ("read", "t", "turn"), ("scenes", "a", "atom"),
+    )  # fmt: skip
+    for stage, prefix, table in stages:
+        upto = tx.get(
+            f"SELECT (SELECT max(r.id) FROM {table} r WHERE r.space = c.space AND r.id <= c.position"
+            " AND r.tombstone IS NULL) FROM stage_cursor c WHERE c.space = :space AND c.stage = ?",
+            stage,
+        )
         if upto is not None:
-            yield model.ExportedProgress(stage=stage, upto=f"a{upto}")
+            yield model.ExportedProgress(stage=stage, upto=f"{prefix}{upto}")
 
 
 def _tombstones(tx: Transaction, known: Known) -> Iterator[model.ExportedTombstone]:

@@ -59,6 +59,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
     else:
         if filters.kind is not None:
             add("r.kind = ?", filters.kind)
+        if filters.label is not None:
+            add("r.label = ?", filters.label)
         if filters.entity is not None:
             add(_MENTIONS, key(filters.entity))
         if filters.scene is not None:
@@ -72,7 +74,7 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
                     add("r.valid_to IS NULL")
                 else:
                     add("(r.valid_to IS NULL OR r.valid_to > ?)", to_ms(filters.at))
-                if filters.kind is filters.entity is filters.scene is None:
+                if filters.kind is filters.entity is filters.scene is filters.label is None:
                     # For SQLite, which else reads every row: the index of current atoms leads with their kinds.
                     add(f"r.kind IN {get_args(Kind)}")
         else:

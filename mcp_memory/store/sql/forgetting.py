@@ -277,7 +277,7 @@ def reach_of(tx: Transaction, ids: Sequence[str]) -> Reach:
     tasks = tuple(id for id in wanted if _is_task(id))
     turns, atoms = set(named_turns), set(named_atoms)
     while True:
-        notes, groundless = _notes(tx, atoms), _groundless(tx, turns)
+        notes, groundless = _notes(tx, atoms), _groundless(tx, turns) | _gave_way(tx, atoms)
         if notes <= turns and groundless <= atoms:
             break
         turns |= notes
@@ -337,7 +337,7 @@ def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
 
 
 def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
-    """Return the atoms whose evidence is only in these turns."""
+    """Return the atoms whose evidence is only in these turns. A sentence of the user goes with the user's words."""
     atoms = _selected(
         tx,
         "SELECT DISTINCT a.id FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
@@ -346,10 +346,20 @@ def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
     )
     also = tx.among(
         "SELECT e.atom, e.turn FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
-        " WHERE e.space = :space AND t.tombstone IS NULL AND e.atom IN ({})",
+        " JOIN atom a ON a.space = e.space AND a.id = e.atom WHERE e.space = :space AND t.tombstone IS NULL"
+        " AND (a.reader IS NULL OR t.role IN ('user', 'note')) AND e.atom IN ({})",
         atoms,
     )
     return atoms - {atom for atom, turn in also if turn not in turns}
+
+
+def _gave_way(tx: Transaction, atoms: Collection[int]) -> set[int]:
+    """Return the sentences that gave way to these statements, whose words they have."""
+    sql = (
+        "SELECT id FROM atom WHERE space = :space AND tombstone IS NULL AND reader IS NOT NULL"
+        " AND valid_to = valid_from AND superseded_by IN ({})"
+    )
+    return _selected(tx, sql, atoms)
 
 
 def _said_in(tx: Transaction, atoms: Collection[int]) -> set[int]:

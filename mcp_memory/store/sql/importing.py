@@ -22,6 +22,7 @@ from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
 from mcp_memory.store.citations import cited, renamed, without
 from mcp_memory.store.sql import (
+    atoms,
     canvases,
     digests,
     entities,
@@ -485,6 +486,7 @@ def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: i
     if current is None:
         return
     since, until, by, because, confidence = current
+    atoms.take_over(tx, number, label=row.label, reader=row.reader, work=context.job("merge") if row.by_model else None)
     changed = evidence_rows.add_quotes(tx, number, _quotes(context, row))
     successor = context.name(row.superseded_by)
     if until is None and row.valid_to is not None:
@@ -563,6 +565,8 @@ def _insert_atom(
         learned_at=to_ms(context.now),
         work=context.job("merge") if row.by_model else None,
         source=row.source,
+        label=row.label,
+        reader=row.reader,
     )
     evidence_rows.add_quotes(tx, number, quotes)
     for older in found.ends:
@@ -914,15 +918,16 @@ def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
 
 
 def _import_progress(context: ImportContext, row: model.ExportedProgress) -> None:
-    """Count a stage as far as it had come there, where no atoms of this home's own wait before that."""
+    """Count a stage as far as it had come there, where no rows of this home's own wait before that."""
     tx, name = context.tx, context.name(row.upto)
     if name == GONE or context.is_own:
         return
-    upto = number_of(name, "a")
+    prefix, table = ("t", "turn") if row.stage == "read" else ("a", "atom")
+    upto = number_of(name, prefix)
     at: int = tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = ?", row.stage) or 0
     own = tx.one(
-        "SELECT 1 FROM atom a WHERE a.space = :space AND a.id > ? AND a.id <= ? AND a.tombstone IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.space = a.space AND o.id = 'a' || a.id) LIMIT 1",
+        f"SELECT 1 FROM {table} r WHERE r.space = :space AND r.id > ? AND r.id <= ? AND r.tombstone IS NULL"
+        f" AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.space = r.space AND o.id = '{prefix}' || r.id) LIMIT 1",
         *(at, upto),
     )
     if upto > at and own is None:

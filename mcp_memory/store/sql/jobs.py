@@ -77,7 +77,7 @@ def finish(tx: Transaction, work: str, *, outcome: Outcome, now: datetime) -> in
 
 
 def move(tx: Transaction, stage: Stage, upto: int, *, now: datetime) -> None:
-    """Record that a stage ran and has read all atoms up to this number. It never moves backwards."""
+    """Record that a stage ran and has read all atoms (`read`: turns) up to this number. It never moves backwards."""
     tx.run(
         "INSERT INTO stage_cursor (space, stage, position, at) VALUES (:space, ?, ?, ?) ON CONFLICT (space, stage)"
         " DO UPDATE SET at = excluded.at, position = CASE WHEN stage_cursor.position > excluded.position"
@@ -204,7 +204,7 @@ def _has_moved_on(tx: Transaction, stage: Stage, basis: str) -> bool:
             drafts = numbers_of(planned.get("drafts", ()), "d")
             left = tx.get(f"SELECT count(*) FROM draft WHERE space = :space AND id IN ({marks(drafts)})", *drafts)
             return left < len(drafts)
-        case "scenes" | "summaries":
+        case "scenes" | "summaries" | "read":
             at = tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = ?", stage) or 0
             return planned.get("after", at) < at
         case "persona":

@@ -280,6 +280,7 @@ def statement_of(fields: Mapping[str, Any]) -> Statement:
             "closed_because": None,
             "learned_at": _ms(fields["learned_at"]),
             "source": told.get("source", "user"),
+            "label": told.get("label"),
         },
         fact=fact,
         names=[*told["entities"], *([told["entity"]] if fact else [])],

@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["BASELINE", "CACHED_TOKENS", "RECALLS", "TABLES", "Table", "statements", "tables", "tables_of_spaces"]
+__all__ = [
+    "BASELINE", "CACHED_TOKENS", "LABELS", "RECALLS", "TABLES", "Table", "statements", "tables", "tables_of_spaces",
+]  # fmt: skip
 
 _COLUMN = re.compile(r"(\w+) (INTEGER|REAL|TEXT|BLOB)\b( PRIMARY KEY)?")
 _ADDED = re.compile(r"ALTER TABLE (\w+) ADD (\w+) (\w+)")
@@ -291,7 +293,16 @@ BASELINE = (_HOME, _EVIDENCE, _JOBS, _KNOWLEDGE, _TASKS, _RETENTION, _SEARCH)
 CACHED_TOKENS = "ALTER TABLE spend ADD cached_tokens INTEGER NOT NULL DEFAULT 0"
 """The tokens of a prompt that the provider read from its cache."""
 
-TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS)
+LABELS = (
+    """
+    ALTER TABLE atom ADD label TEXT;
+    ALTER TABLE atom ADD reader INTEGER;
+    CREATE INDEX atom_label ON atom (space, label, id) WHERE label IS NOT NULL AND tombstone IS NULL;
+""",
+)
+"""What a sentence of the user states, and the version of the reader that extracted it without a model."""
+
+TABLES = (*BASELINE, *RECALLS, CACHED_TOKENS, *LABELS)
 
 
 def statements(of: tuple[str, ...] = TABLES) -> Iterator[str]:

@@ -24,6 +24,7 @@ from mcp_memory.store.sql import (
     jobs,
     pages,
     records,
+    sentences,
     supersession,
     word_index,
 )
@@ -37,6 +38,7 @@ from mcp_memory.store.values import (
     NewAtom,
     Outcome,
     PersonaPage,
+    Readings,
     SceneChanges,
     StageOutput,
     Summaries,
@@ -52,8 +54,16 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
     match output:
         case Extraction():
             _add_drafts(tx, job, output)
+            sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
+            sentences.skip_read_turns(tx)
         case Merge():
-            return Committed(atoms=_merge_drafts(tx, job, output, now=now))
+            written = _merge_drafts(tx, job, output, now=now)
+            sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
+            return Committed(atoms=written)
+        case Readings():
+            for atom in output.atoms:
+                _check(atom)
+            return Committed(atoms=sentences.put(tx, output, now=now))
         case SceneChanges():
             pages.change_scenes(tx, job, output, now=now)
         case PersonaPage():
@@ -72,7 +82,7 @@ def _add_drafts(tx: Transaction, job: int | None, extracted: Extraction) -> None
     entities.learn(tx, extracted.aliases)
     for draft in extracted.drafts:
         _check(draft)
-        if not _was_forgotten(tx, draft, evidence_rows.checked(tx, draft.evidence)):
+        if not digests.was_forgotten(tx, draft.text, evidence_rows.checked(tx, draft.evidence)):
             tx.insert("draft", id=tx.next("draft"), work=job, atom=_to_json(draft))
 
 
@@ -91,20 +101,23 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
         if draft is None or not (one.atom is None or evidence_rows.all_there(tx, one.atom.evidence)):
             continue  # forgotten in the meantime; the rest of it is asked about again
         extracted = one.atom or draft
-        if _was_forgotten(tx, extracted, evidence_rows.checked(tx, extracted.evidence)):
+        repeated = sentences.are_all(tx, one.onto)
+        if digests.was_forgotten(tx, extracted.text, evidence_rows.checked(tx, extracted.evidence)):
             pass
-        elif one.atom is None:
+        elif one.atom is None and not repeated:
             if not _confirm(tx, draft, one.onto):
                 continue
         else:
-            _check(one.atom)
-            atom = replace(one.atom, supersedes=supersession.still_open(tx, one.atom.supersedes))
+            _check(extracted)
+            atom = replace(extracted, supersedes=supersession.still_open(tx, extracted.supersedes))
             written[one.draft] = atoms.put(tx, atom, now=now, work=job)
+            sentences.copy_words(tx, repeated, number_of(written[one.draft].atom.id, "a"))
         tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(one.draft, "d"))
     new = {draft: number_of(made.atom.id, "a") for draft, made in written.items() if not made.duplicate}
-    if done.vectors is not None and new:
-        tx.index.put_vectors("atom", list(new.values()), done.vectors, rows=[rows[draft] for draft in new])
-    word_index.make_due(tx, done.vectors)
+    embedded = {draft: number for draft, number in new.items() if draft in rows}
+    if done.vectors is not None and embedded:
+        tx.index.put_vectors("atom", list(embedded.values()), done.vectors, rows=[rows[draft] for draft in embedded])
+    word_index.make_due(tx, done.vectors if len(embedded) == len(new) else None)
     return list(written.values())
 
 
@@ -112,14 +125,6 @@ def _waiting(tx: Transaction, draft: str) -> NewAtom | None:
     text = tx.get("SELECT atom FROM draft WHERE space = :space AND id = ?", number_of(draft, "d"))
     atom = None if text is None else _from_json(text)
     return atom if atom is not None and evidence_rows.all_there(tx, atom.evidence) else None
-
-
-def _was_forgotten(tx: Transaction, atom: NewAtom, quotes: Sequence[evidence_rows.Quote]) -> bool:
-    """Tell whether a statement, or all of its evidence, was forgotten after it was said."""
-    said = evidence_rows.last_said(tx, quotes) if quotes else 0
-    return digests.covered(tx, quotes) or (
-        digests.forgotten_statement(tx, digests.folded(atom.text), said=said) is not None
-    )
 
 
 def _confirm(tx: Transaction, draft: NewAtom, onto: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ from mcp_memory.store.sql import (
     purging,
     queues,
     retention,
+    sentences,
     stage_outputs,
     word_index,
 )
@@ -95,6 +96,7 @@ class SqlVerbs(Engine, Protocol):
     release_job = writes(job_rows.release)
     stage_logs = reads(job_rows.done)
     drafts = reads(stage_outputs.drafts)
+    unread_turns = reads(sentences.unread)
     commit = writes(stage_outputs.commit)
     next_retry = reads(job_rows.next_retry)
     open_queue = writes_home(queues.open_queue)

@@ -99,12 +99,18 @@ def _keyed_identifiers(con: apsw.Connection) -> None:
     tx.many("INSERT INTO stale_file (space, path) VALUES (?, ?)", sorted(stale))
 
 
+def _labels(con: apsw.Connection) -> None:
+    for statement in schema.statements(schema.LABELS):
+        con.execute(statement)
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-baseline", _baseline),
     ("0002-recalls", _recalls),
     ("0003-notes", _notes),
     ("0004-cached-tokens", _cached_tokens),
     ("0005-keyed-identifiers", _keyed_identifiers),
+    ("0006-labels", _labels),
 ]
 
 

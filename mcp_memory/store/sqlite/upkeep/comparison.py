@@ -356,7 +356,7 @@ _TOLD = (
 _FACT = ("entity", "relation", "value", "single_valued")
 _ATOM = (
     *("kind", "text", "priority", "confidence", "evidence", "span_start", "span_end", "valid_from"),
-    *("valid_to", "superseded_by", "closed_because", "learned_at", "source"),
+    *("valid_to", "superseded_by", "closed_because", "learned_at", "source", "label"),
 )
 
 
@@ -392,6 +392,8 @@ def _brought_up_to_date(
     voices = get_args(Source)
     if now["source"] in voices and voices.index(now["source"]) < voices.index(values["source"]):
         values["source"] = now["source"]
+    if values["label"] is None and now["label"] == "promise":  # by a sentence with the same words
+        values["label"] = now["label"]
     if confirmed and now["confidence"] > values["confidence"]:  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
         values["confidence"] = now["confidence"]
     return replace(one, values=values)
