@@ -1,0 +1,97 @@
+"""The start of a session where no model has written a page about the user: at most 400 tokens of their own words.
+
+Who the user is, in a line; the rules; what is planned within two weeks and promised for a day that has come; how the
+last conversation ended; then other statements that the page lists, as far as they fit. Each line has its id. The block
+changes only when the memory does, and once a day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from mcp_memory.core.text import day_in_words, one_line
+from mcp_memory.core.token_counts import TokenCounter
+from mcp_memory.core.types import Turn
+from mcp_memory.longterm import persona
+from mcp_memory.longterm.digest import Candidate, clause, line, ranked
+from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
+from mcp_memory.longterm.recall.layout import headed
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.turns import recall_block
+
+__all__ = ["START_TOKENS", "opening"]
+
+START_TOKENS = 400
+_RULES, _PLANS = 0.55, 0.2  # of the budget
+_IDENTITY_TOKENS = 50
+_WITHIN = timedelta(days=14)
+_SESSIONS, _TURNS, _ENDING, _CHARS = 5, 20, 2, 110
+
+
+def opening(desk: SearchContext, *, session: str | None, counter: TokenCounter, budget: int) -> str:
+    """Return the block; empty if a model wrote the page, or no sentence of the user was extracted."""
+    held = desk.store.persona(desk.space)
+    if held is not None and held.by_model:
+        return ""
+    found = [candidate for candidate in ranked(desk.store, desk.space, at=desk.now) if _is_stable(candidate)]
+    if not any(candidate.atom.is_sentence for candidate in found):
+        return ""
+    budget = min(budget, START_TOKENS) - counter.count(recall_block("", part="stable"))
+    rules = [candidate for candidate in found if candidate.section == "rules"]
+    plans = [candidate for candidate in found if _is_due(desk, candidate)]
+    others = [candidate for candidate in found if candidate not in rules and candidate not in plans]
+    sections = (
+        ("User: ", persona.identity(desk.store, desk.space, desk.now), "; ", _IDENTITY_TOKENS),
+        ("Always:\n", [line(rule, desk.now) for rule in rules], "\n", int(_RULES * budget)),
+        ("Next:\n", [line(plan, desk.now) for plan in plans], "\n", int(_PLANS * budget)),
+        ("", _last_conversation(desk, session), "\n", budget),
+        ("Also:\n", [line(other, desk.now) for other in others], "\n", budget),
+    )
+    parts: list[str] = []
+    for label, items, joint, most in sections:
+        used = counter.count("\n".join([*parts, ""])) if parts else 0
+        if part := headed(label, items, joint, counter, min(most, budget - used)):
+            parts.append(part)
+    return recall_block("\n".join(parts), part="stable") if parts else ""
+
+
+def _is_stable(candidate: Candidate) -> bool:
+    """Tell whether a statement is the user's own or imported; these lines have no marks for others and for doubts."""
+    atom = candidate.atom
+    return atom.source in ("user", "import") and not atom.doubts
+
+
+def _is_due(desk: SearchContext, candidate: Candidate) -> bool:
+    """Tell whether a plan is within two weeks, or the day of a promise has come."""
+    if candidate.day is None:
+        return False
+    today = desk.now.astimezone().date()
+    day = candidate.day.astimezone().date()
+    if candidate.section == "promises":
+        return day <= today
+    return today <= day <= today + _WITHIN
+
+
+def _last_conversation(desk: SearchContext, session: str | None) -> list[str]:
+    """Return how the last conversation other than this one ended: the last two things that the user said, in order."""
+    latest = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda info: info.last, reverse=True)
+    for info in latest:
+        if info.session == session:
+            continue
+        said = desk.store.last_turns(desk.space, info.session, limit=_TURNS, roles=("user",))
+        turns = list(_telling(desk, said))[-_ENDING:]
+        if turns:
+            day = day_in_words(info.last.astimezone().date())
+            return [f"Last conversation, {day}, ended so:", *(f"- {_shown(turn)} ({turn.id})" for turn in turns)]
+    return []
+
+
+def _telling(desk: SearchContext, said: Sequence[Turn]) -> Iterator[Turn]:
+    ((*distinct,), _) = distinct_turns(desk, [turn.id for turn in said])
+    allowed = {turn.id for turns in distinct for turn in unheld(desk, turns)}
+    yield from (turn for turn in said if turn.id in allowed)
+
+
+def _shown(turn: Turn) -> str:
+    return clause(one_line(turn.content, 4 * _CHARS), _CHARS)
