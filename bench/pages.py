@@ -33,7 +33,6 @@ from bench.ours import Clock, record
 from bench.sets import Haystack, RetrievalSet, read_sets
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Atom
 from mcp_memory.language.sentences import sentences
 from mcp_memory.service.memory import Memory, open_memory
@@ -126,7 +125,7 @@ async def measure(data: RetrievalSet, gold: Gold) -> Outcome:
             page = (await memory.read_persona()).text
             start = (await memory.recall_stable(session="next")).stable
             atoms = await to_thread.run_sync(lambda: _atoms(memory))
-    counter = token_counter("cl100k_base")
+            counter = memory._parts.counter  # pyright: ignore[reportPrivateUsage]  the one that budgets are counted in
     lines = [line for line in f"{page}\n{start}".splitlines() if line.strip()]
     told = [line for line in lines if line.startswith("- ")]
     changed = [item for item in gold.items if "old" in item]

@@ -39,7 +39,7 @@ from mcp_memory.longterm.recall.dynamic import (
     top_by_confidence,
     wants_last_conversation,
 )
-from mcp_memory.longterm.recall.layout import FORMER, fit, headed, most_that_fit
+from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.recall.opening import opening
 from mcp_memory.longterm.search.coverage import is_echo
@@ -139,13 +139,13 @@ def context_of(desk: SearchContext, session: str | None) -> list[Turn]:
 def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
     """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
     store, space = desk.store, desk.space
-    who = headed("User: ", l3_page.identity(store, space, desk.now), "; ", counter, IDENTITY_TOKENS)
+    who = _head("User: ", l3_page.identity(store, space, desk.now), "; ", counter, IDENTITY_TOKENS)
     standing = [atom for atom in _users(desk, "instruction") if atom.priority < 0]
     rules = sorted(standing, key=lambda one: one.valid_from, reverse=True)
     traits = [one for one in _users(desk, "persona") if one.priority >= _CRITICAL and not _only_names(one, who)]
-    always = headed(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
+    always = _head(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
     left = ALWAYS_TOKENS - (counter.count(always) if always else 0)
-    critical = headed(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
+    critical = _head(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
     rules += traits
     shown = {atom.id for atom in rules if is_shown_in(atom, f"{always}\n{critical}\n")}
     lines = [*who.splitlines(), *always.splitlines(), *critical.splitlines(), *_persona(desk, shown)]
@@ -157,11 +157,11 @@ def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[st
         text = "\n".join(line for line in [*lines[:many], *navigation] if line)
         return recall_block(text, part="stable") if text else ""
 
-    many = most_that_fit(len(lines), lambda count: counter.fits(block(count, 0), budget))
+    many = _most(len(lines), lambda count: counter.fits(block(count, 0), budget))
     while many < len(lines) and many and _is_heading(lines[many - 1]):
         many -= 1  # nothing is left under it
     whole = many == len(lines)
-    of_scenes = most_that_fit(len(scenes), lambda count: counter.fits(block(many, count), budget)) if whole else 0
+    of_scenes = _most(len(scenes), lambda count: counter.fits(block(many, count), budget)) if whole else 0
     text = block(many, of_scenes)
     rest = [atom.id for atom in rules if not is_shown_in(atom, text)]
     return text, [*rest, *(scene.slug for scene in scenes[of_scenes:])]
@@ -203,6 +203,23 @@ def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
 def _stated_by_the_user(desk: SearchContext, ids: Iterable[str]) -> set[str]:
     """Return the ids of atoms that the user stated or imported; what agents state belongs in the dynamic block."""
     return {atom.id for atom in desk.store.atoms(desk.space, list(ids)) if atom.source in ("user", "import")}
+
+
+def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
+    """Return the label with as many of the items as fit."""
+    many = _most(len(items), lambda many: counter.fits(label + joint.join(items[:many]), budget))
+    return label + joint.join(items[:many]) if many else ""
+
+
+def _most(count: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest count up to `count` that fits; 0 always does."""
+    if fits(count):
+        return count
+    few, many = 0, count
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if fits(middle) else (few, middle)
+    return few
 
 
 # --- explained ----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ Dates stand above the turns of one day that follow each other, the year where it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain
 
@@ -25,7 +25,7 @@ from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, Group, RecallLine
 from mcp_memory.longterm.turns import recall_block
 
-__all__ = ["FORMER", "fit", "headed", "layout", "most_that_fit"]
+__all__ = ["FORMER", "fit", "layout"]
 
 FORMER = "  before: "
 """What the line of the values that a turn replaced begins with."""
@@ -209,20 +209,3 @@ def _exchange(line: RecallLine, current: Mapping[tuple[str, int], RecallLine]) -
 
 def _asks(line: RecallLine) -> bool:
     return line.text.endswith(("?", "？", "؟"))
-
-
-def headed(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
-    """Return the label with as many of the items as fit."""
-    many = most_that_fit(len(items), lambda many: counter.fits(label + joint.join(items[:many]), budget))
-    return label + joint.join(items[:many]) if many else ""
-
-
-def most_that_fit(count: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest count up to `count` that fits; 0 always does."""
-    if fits(count):
-        return count
-    few, many = 0, count
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (middle, many) if fits(middle) else (few, middle)
-    return few

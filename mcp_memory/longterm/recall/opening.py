@@ -1,8 +1,8 @@
 """The start of a session where no model has written a page about the user: at most 400 tokens of their own words.
 
 Who the user is, in a line; the rules; what is planned within two weeks and promised for a day that has come; how the
-last conversation ended; then other statements that the page lists, as far as they fit. Each line has its id. The block
-changes only when the memory does, and once a day.
+last conversation ended; then statements for which the page has no room. Each line has its id. The block changes only
+when the memory does, and once a day.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from mcp_memory.core.types import Turn
 from mcp_memory.longterm import persona
 from mcp_memory.longterm.digest import Candidate, clause, line, ranked
 from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
-from mcp_memory.longterm.recall.layout import headed
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block
+from mcp_memory.store.citations import cited
 
 __all__ = ["START_TOKENS", "opening"]
 
@@ -40,7 +40,9 @@ def opening(desk: SearchContext, *, session: str | None, counter: TokenCounter, 
     budget = min(budget, START_TOKENS) - counter.count(recall_block("", part="stable"))
     rules = [candidate for candidate in found if candidate.section == "rules"]
     plans = [candidate for candidate in found if _is_due(desk, candidate)]
-    others = [candidate for candidate in found if candidate not in rules and candidate not in plans]
+    on_page = set(cited(persona.body(desk.store, desk.space, at=desk.now)))
+    apart = {candidate.atom.id for candidate in (*rules, *plans)} | on_page
+    others = [candidate for candidate in found if candidate.atom.id not in apart]
     sections = (
         ("User: ", persona.identity(desk.store, desk.space, desk.now), "; ", _IDENTITY_TOKENS),
         ("Always:\n", [line(rule, desk.now) for rule in rules], "\n", int(_RULES * budget)),
@@ -50,10 +52,20 @@ def opening(desk: SearchContext, *, session: str | None, counter: TokenCounter, 
     )
     parts: list[str] = []
     for label, items, joint, most in sections:
-        used = counter.count("\n".join([*parts, ""])) if parts else 0
-        if part := headed(label, items, joint, counter, min(most, budget - used)):
+        room = min(most, budget - counter.count("\n".join([*parts, ""])))
+        if part := _fitted(label, items, joint, counter, room):
             parts.append(part)
     return recall_block("\n".join(parts), part="stable") if parts else ""
+
+
+def _fitted(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
+    """Return the label with those of the items that fit, in order; empty if none does."""
+    part = ""
+    for item in items:
+        longer = f"{part}{joint}{item}" if part else f"{label}{item}"
+        if counter.fits(longer, budget):
+            part = longer
+    return part
 
 
 def _is_stable(candidate: Candidate) -> bool:
