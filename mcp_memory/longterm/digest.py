@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import day_in_words, one_line, without_bullet
@@ -25,11 +26,11 @@ from mcp_memory.core.types import ATTRIBUTION, Atom, Label
 from mcp_memory.language.words import base_terms, fold, function_words_of
 from mcp_memory.longterm.changes import announces_change
 from mcp_memory.longterm.page_lines import SAID
-from mcp_memory.longterm.validity import is_past, planned_day, time_note
+from mcp_memory.longterm.validity import end_of, is_past, planned_day, time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, fit_for_pages
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import Filters
+from mcp_memory.store.values import RECALLS, Filters
 from mcp_memory.suspicion.flags import flags
 
 if TYPE_CHECKING:
@@ -240,10 +241,49 @@ def _content_terms(text: str) -> frozenset[str]:
 # --- choice -----------------------------------------------------------------------------------------
 
 
-def ranked(store: Store, space: str, *, at: datetime | None = None) -> Iterator[Candidate]:
-    """Yield the candidates, the most salient first, without what says the same as an earlier one, or what a later
-    statement may have replaced.
+def ranked(store: Store, space: str, *, at: datetime | None = None) -> Sequence[Candidate]:
+    """Return the candidates, the most salient first, without what says the same as an earlier one, or what a later
+    statement may have replaced. The answer is kept until the memory or the day changes.
     """
+    if at is None:
+        return tuple(_ranked(store, space, at))
+    spaces = _kept.setdefault(store, LRU(_SPACES))
+    kept, change = spaces.get(space), store.last_change(space)
+    if kept is not None and kept.at <= at < kept.until and not _is_changed(store, space, kept.change, change):
+        spaces.put(space, kept._replace(change=change))
+        return kept.found
+    found = tuple(_ranked(store, space, at))
+    moments = (_midnight(at) + timedelta(days=1), *(moment for one in found for moment in _turning_points(one.atom)))
+    spaces.put(space, _Kept(change, at, min(moment for moment in moments if moment > at), found))
+    return found
+
+
+class _Kept(NamedTuple):
+    """An answer of `ranked`: right from `at` to before `until`, unless statements have changed since `change`."""
+
+    change: int
+    at: datetime
+    until: datetime
+    found: Sequence[Candidate]
+
+
+_SPACES = 64
+_kept: WeakKeyDictionary[Store, LRU[str, _Kept]] = WeakKeyDictionary()
+_UNRELATED = (RECALLS, "session:", "canvas:", "ref:")
+
+
+def _is_changed(store: Store, space: str, since: int, now: int) -> bool:
+    return now != since and not all(change.topic.startswith(_UNRELATED) for change in store.changes(space, since))
+
+
+def _turning_points(atom: Atom) -> Iterator[datetime]:
+    """Yield the moments at which a statement begins and ends."""
+    yield atom.valid_from
+    if (end := end_of(atom)) is not None:
+        yield end
+
+
+def _ranked(store: Store, space: str, at: datetime | None) -> Iterator[Candidate]:
     from mcp_memory.models.embed.bundled import IDENTITY
 
     found = candidates(store, space, at=at)[:_COMPARED]

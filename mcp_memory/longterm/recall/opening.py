@@ -23,7 +23,7 @@ from mcp_memory.store.citations import cited
 __all__ = ["START_TOKENS", "opening"]
 
 START_TOKENS = 400
-_RULES, _PLANS = 0.55, 0.2  # of the budget
+_RULES, _PLANS = 0.65, 0.2  # of the budget
 _IDENTITY_TOKENS = 50
 _WITHIN = timedelta(days=14)
 _SESSIONS, _TURNS, _ENDING, _CHARS = 5, 20, 2, 110
