@@ -244,7 +244,9 @@ def _of(counts: Iterable[tuple[int, int]], lines: int = 0) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="bench.pages", description="Measure pages that are made without a model.")
-    parser.add_argument("gold", type=Path, nargs="*", default=[_DATA / "pages"], metavar="GOLD", help="folders of lists")
+    parser.add_argument(
+        "gold", type=Path, nargs="*", default=[_DATA / "pages"], metavar="GOLD", help="folders of lists"
+    )
     parser.add_argument("--conversations", type=Path, nargs="*", default=[_DATA / "week_one"], metavar="DIR")
     parser.add_argument("--pages", action="store_true", help="print each page, and the items that it misses")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures and the pages there")
@@ -262,7 +264,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("\n".join(f"missing: {item}" for item in outcome.missing), end="\n\n")
     print("\n".join(table(outcomes)), flush=True)
     if options.json:
-        options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(
+            json.dumps([asdict(outcome) for outcome in outcomes], indent=1) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import day_in_words, one_line, without_bullet
-from mcp_memory.core.types import ATTRIBUTION, Atom, Label
+from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Label
 from mcp_memory.language.words import base_terms, fold, function_words_of
 from mcp_memory.longterm.changes import announces_change
 from mcp_memory.longterm.page_lines import SAID
@@ -65,6 +65,7 @@ _SECTION_OF: dict[Label, Section] = {
     "event": "plans",  # of a day that is yet to come; of others, only changes are listed
     "promise": "promises",
 }
+_SECTION_OF_KIND: dict[Kind, Section] = {"instruction": "rules", "persona": "user", "episodic": "events"}
 
 _LINE = 100  # characters of a statement
 _FORMER = 60  # of one that has ended
@@ -87,6 +88,8 @@ class Candidate:
     former: Atom | None = None
     day: datetime | None = None
     """The day of a plan, if it names one."""
+    note: str = ""
+    """As `validity.time_note` has it: `was planned for 3 May 2026`, `from 1 March 2027`."""
 
 
 def page(store: Store, space: str, *, at: datetime | None = None) -> str:
@@ -94,7 +97,7 @@ def page(store: Store, space: str, *, at: datetime | None = None) -> str:
 
     Without a moment: as it was when the newest statement was stored, whatever the day.
     """
-    return _composed(ranked(store, space, at=at), at)
+    return _composed(ranked(store, space, at=at))
 
 
 # --- candidates -------------------------------------------------------------------------------------
@@ -121,6 +124,7 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> list[
             salience=salience(atom, sections[atom.id], context),
             former=former.get(atom.id) if sections[atom.id] == "changed" else None,
             day=day.start if (day := planned_day(atom)) else None,
+            note=time_note(atom, at),
         )
         for atom in kept
     ]
@@ -155,7 +159,7 @@ def _section(atom: Atom, former: Atom | None, at: datetime) -> Section | None:
     """Return the section of a current statement, or None if it is not for a page at this moment."""
     label = atom.label
     if label is None:
-        return {"instruction": "rules", "persona": "user", "episodic": "events"}[atom.kind]
+        return _SECTION_OF_KIND[atom.kind]
     if label not in ("rule", "promise") and (former is not None or (label == "event" and announces_change(atom.text))):
         return "changed"
     section = _SECTION_OF[label]
@@ -293,14 +297,10 @@ def _ranked(store: Store, space: str, at: datetime | None) -> Iterator[Candidate
     for candidate in found:
         atom = candidate.atom
         near = later.get(atom.id, [])
-        if any(_gives_way(atom, other, shown, vectors) for other in near) or _is_suspect(atom):
+        if any(_gives_way(atom, other, shown, vectors) for other in near) or flags(atom.text, "user"):
             continue
         shown.add(atom.id)
         yield candidate
-
-
-def _is_suspect(atom: Atom) -> bool:
-    return atom.is_sentence and bool(flags(atom.text, "user"))
 
 
 def _later(found: Sequence[Candidate], vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, list[Atom]]:
@@ -314,15 +314,13 @@ def _later(found: Sequence[Candidate], vectors: Mapping[str, NDArray[np.float32]
     cosines = np.einsum("ik,jk->ij", data, data)
     near: dict[str, list[Atom]] = {}
     for place, atom in enumerate(atoms):
-        order = np.argsort(-cosines[place], kind="stable").tolist()
+        order: list[int] = np.argsort(-cosines[place], kind="stable").tolist()
         others = (atoms[other] for other in order if other != place and cosines[place, other] >= _ONE_TOPIC)
         near[atom.id] = [other for other in others if other.evidence != atom.evidence][: 2 * _NEWER]
     return near
 
 
-def _gives_way(
-    atom: Atom, other: Atom, shown: Collection[str], vectors: Mapping[str, NDArray[np.float32]]
-) -> bool:
+def _gives_way(atom: Atom, other: Atom, shown: Collection[str], vectors: Mapping[str, NDArray[np.float32]]) -> bool:
     """Tell whether a later statement may have replaced this one, or one that is shown says the same."""
     is_older = (atom.valid_from, _number(atom)) < (other.valid_from, _number(other))
     if not (is_older or other.id in shown):
@@ -361,10 +359,9 @@ def _number(atom: Atom) -> int:
 # --- lines ------------------------------------------------------------------------------------------
 
 
-def line(candidate: Candidate, at: datetime | None) -> str:
+def line(candidate: Candidate) -> str:
     """Return the line of a statement with its id, and with the one that it ended: `… (a9), until 3 May: … (a2)`."""
-    atom, former = candidate.atom, candidate.former
-    when = time_note(atom, at) if at is not None else ""
+    atom, former, when = candidate.atom, candidate.former, candidate.note
     if not when and candidate.section == "plans" and candidate.day is not None:
         when = day_in_words(candidate.day.astimezone().date(), after=atom.valid_from.date())
     if not when and candidate.section == "events":
@@ -395,20 +392,23 @@ def clause(text: str, limit: int) -> str:
     return text[:cut].rstrip() + "…"
 
 
-def _composed(found: Iterable[Candidate], at: datetime | None) -> str:
+def _composed(found: Iterable[Candidate]) -> str:
     """Return the page with the first candidates that fit; within a section by time."""
     chosen: dict[Section, list[tuple[Candidate, str]]] = {}
     rules = left = 0
     room = MAX_CHARS - len("# Persona\n") - _MORE_CHARS
     for candidate in found:
-        text = line(candidate, at)
+        text = line(candidate)
         section = candidate.section
         cost = len(text) + 1 + (0 if section in chosen else len(HEADINGS[section]) + 5)
-        if cost > room or (section == "rules" and rules + len(text) > _RULES):
+        if section == "rules" and rules + cost > _RULES:
             left += 1
             continue
         room -= cost
-        rules += len(text) if section == "rules" else 0
+        if room < 0:  # no shorter one takes the place: it would tell less
+            left += 1
+            continue
+        rules += cost if section == "rules" else 0
         chosen.setdefault(section, []).append((candidate, text))
     if not chosen:
         return ""

@@ -2,7 +2,8 @@
 
 A model writes it once there are scenes, and changes lines of it when enough is new; without a model it is chosen from
 the statements (`longterm.digest`), or lists the explicit ones if no sentence of the user was extracted. Between two
-versions, reading leaves out forgotten lines and lists what changed in a separate section. A reply is refused if it is too long, mostly without evidence, or cites what the question did not show.
+versions, reading leaves out forgotten lines and lists what changed in a separate section. A reply is refused if it is
+too long, mostly without evidence, or cites what the question did not show.
 """
 
 from __future__ import annotations
@@ -287,7 +288,8 @@ def _current(store: Store, space: str, kind: Kind, at: datetime | None) -> list[
         listed = store.list_atoms(space, filters=filters, limit=_READ)
     else:
         listed = current_atoms(store, space, filters, at, limit=_READ)
-    atoms = [atom for atom in listed if atom.confidence >= SAID and fit_for_pages(atom) and is_of_the_user(atom)]
+    told = [atom for atom in listed if atom.confidence >= SAID and not atom.is_sentence]
+    atoms = [atom for atom in told if fit_for_pages(atom) and is_of_the_user(atom)]
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 
 

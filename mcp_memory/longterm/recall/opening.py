@@ -19,6 +19,7 @@ from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block
 from mcp_memory.store.citations import cited
+from mcp_memory.suspicion.flags import flags
 
 __all__ = ["START_TOKENS", "opening"]
 
@@ -45,10 +46,10 @@ def opening(desk: SearchContext, *, session: str | None, counter: TokenCounter, 
     others = [candidate for candidate in found if candidate.atom.id not in apart]
     sections = (
         ("User: ", persona.identity(desk.store, desk.space, desk.now), "; ", _IDENTITY_TOKENS),
-        ("Always:\n", [line(rule, desk.now) for rule in rules], "\n", int(_RULES * budget)),
-        ("Next:\n", [line(plan, desk.now) for plan in plans], "\n", int(_PLANS * budget)),
+        ("Always:\n", [line(rule) for rule in rules], "\n", int(_RULES * budget)),
+        ("Next:\n", [line(plan) for plan in plans], "\n", int(_PLANS * budget)),
         ("", _last_conversation(desk, session), "\n", budget),
-        ("Also:\n", [line(other, desk.now) for other in others], "\n", budget),
+        ("Also:\n", [line(other) for other in others], "\n", budget),
     )
     parts: list[str] = []
     for label, items, joint, most in sections:
@@ -102,7 +103,7 @@ def _last_conversation(desk: SearchContext, session: str | None) -> list[str]:
 def _telling(desk: SearchContext, said: Sequence[Turn]) -> Iterator[Turn]:
     ((*distinct,), _) = distinct_turns(desk, [turn.id for turn in said])
     allowed = {turn.id for turns in distinct for turn in unheld(desk, turns)}
-    yield from (turn for turn in said if turn.id in allowed)
+    yield from (turn for turn in said if turn.id in allowed and not flags(turn.content, "user"))
 
 
 def _shown(turn: Turn) -> str:
