@@ -3,6 +3,8 @@
 * A connection to, or a look-up of, anything but this machine raises at once, whatever library asks.
 * Code of `mcp_memory` that blocks the event loop (a file, a lock, a sleep) raises `BlockingError`.
 * The developer's settings and home folder are out of sight: `MCP_MEMORY_*` is unset and HOME is empty.
+* No statements are made of sentences unless a test asks for it (`read_sentences=True`): they would be rows that it did
+  not store, and reading loads the encoder.
 * Temporary folders are in memory where the system has a file system for that, unless TMPDIR names a folder: on a disk,
   a run of all tests waits minutes for `fsync` and for files to be deleted.
 """
@@ -130,6 +132,7 @@ def _stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("MCP_MEMORY_")]:
             patch.delenv(name)
+        patch.setenv("MCP_MEMORY_READ_SENTENCES", "false")
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         yield
 

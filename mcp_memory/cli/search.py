@@ -23,7 +23,7 @@ from mcp_memory.cli.terminal import (
     wrapped,
 )
 from mcp_memory.core.errors import NotFound
-from mcp_memory.core.types import SAID_BY, TurnHit
+from mcp_memory.core.types import EXTRACTED, SAID_BY, TurnHit
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.service.excerpts import passages
 from mcp_memory.store.citations import address
@@ -310,6 +310,8 @@ def _about(atom: Atom) -> Iterator[tuple[str, str]]:
     )
     yield "learned", minute(atom.learned_at)
     yield "said by", SAID_BY[atom.source]
+    if atom.is_sentence:
+        yield "origin", EXTRACTED
     if atom.closed_because:
         yield "ended", visible(atom.closed_because)
     if atom.held:

@@ -81,6 +81,7 @@ class Settings(BaseModel):
     llm_persona: str | None = _setting(None, "Another model for writing the persona")
     llm_summaries: str | None = _setting(None, "Another model for summaries of results; `none` switches them off")
     llm_canvas: str | None = _setting(None, "Another model for the order of canvases; `none` switches it off")
+    read_sentences: bool = _setting(True, "Whether statements are made of the user's sentences without a model")
     distil: bool = _setting(True, "Whether the model reads new turns automatically; the tool `distill` works without")
     batch_turns: int = _setting(40, "Most turns that one question covers", ge=1, le=100)
     background_turns: int = _setting(5, "Earlier turns that it shows as context", ge=0, le=50)

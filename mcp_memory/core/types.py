@@ -22,6 +22,9 @@ Kind = Literal["persona", "episodic", "instruction"]
 Label = Literal["trait", "person", "rule", "decision", "plan", "event", "promise"]
 """What a sentence of the user states: a trait is lasting, a person somebody else, a promise an order for later."""
 
+EXTRACTED = "extracted without a model, verbatim"
+"""Where a statement that is a sentence of the user comes from, in words for people."""
+
 Known = Literal["likely", "unsure", "unlikely"]
 """Whether the memory knows about what was asked, as far as the rows found tell."""
 

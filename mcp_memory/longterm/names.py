@@ -19,8 +19,8 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
 __all__ = [
-    "MAX_NAME", "USER", "Names", "entities_in", "introduces", "is_person", "name_words", "names_in", "names_table",
-    "stands_in", "with_told",
+    "MAX_NAME", "USER", "Names", "entities_in", "introduces", "is_person", "known_entities", "name_words",
+    "named_in", "names_in", "names_table", "stands_in", "with_told",
 ]  # fmt: skip
 
 USER = "user"
@@ -198,8 +198,18 @@ def _user(held: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str
 
 def entities_in(store: Store, space: str, text: str) -> list[str]:
     """Return the known entities that a text names, by their chief names."""
-    known = store.entities(space, limit=_KNOWN)
-    return [one.name for one in known if stands_in((one.name, *one.aliases), text)]
+    return named_in(known_entities(store, space), text)
+
+
+def known_entities(store: Store, space: str) -> list[Entity]:
+    """Return the entities that are looked for in a text."""
+    return store.entities(space, limit=_KNOWN)
+
+
+def named_in(known: Iterable[Entity], text: str) -> list[str]:
+    """Return those of some entities that a text names, by their chief names."""
+    folded = fold(text)
+    return [one.name for one in known if _names_one_of(folded, (one.name, *one.aliases))]
 
 
 def stands_in(names: Iterable[str], text: str) -> bool:

@@ -1,15 +1,16 @@
 """Keeps rows embedded and indexed; makes the vectors of a query.
 
 Turns are embedded in the background, so storing them waits for no model, and in a pause between calls that store, so
-that these do not wait for its commits. A search waits for the bundled model to embed what this process has just stored,
-and so does its end. Statements are embedded in the call that stores them, unless the model is remote. Rows without a
-vector are embedded whenever they are met, so a kill, a failed call or a change of model needs no other bookkeeping.
+that these do not wait for its commits. A search waits a moment until what this process has just stored is embedded by
+the bundled model and its sentences are read, and so does its end. Statements are embedded in the call that stores them,
+unless the model is remote. Rows without a vector are embedded whenever they are met, so a kill, a failed call or a
+change of model needs no other bookkeeping.
 Until the configured model has embedded everything, the fullest other index that can still be queried is searched too,
 so a change of model never empties an answer.
 
 The background threads of all processes with one model share a queue of spaces (`Store.claim_space`): each claims the
 space that has been due longest, judges one row of it that came in unjudged (`trust.judge_waiting`), indexes one large
-tool result or embeds one batch of its rows, and releases it.
+tool result, embeds one batch of its rows or reads the sentences of some turns (`longterm.reader`), and releases it.
 Rows with terms of an earlier version are indexed again, and found by the old terms until then.
 """
 
@@ -65,6 +66,9 @@ IndexResult = Callable[[str, Callable[[], bool]], bool]
 JudgeRow = Callable[[str, Callable[[], bool]], bool]
 """Judges a row of a space that came in unjudged and returns whether there was one; asks before it writes."""
 
+ReadTurns = Callable[[str, Callable[[], bool]], bool]
+"""Makes statements of the next turns of a space and returns whether there were any turns; asks before it writes."""
+
 
 class Indexing:
     """The background thread and its state. `open_memory` calls `start()` and `close()`."""
@@ -77,12 +81,14 @@ class Indexing:
         *,
         index_result: IndexResult = lambda space, going_on: False,
         judge_row: JudgeRow = lambda space, going_on: False,
+        read_turns: ReadTurns = lambda space, going_on: False,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._settings = settings
         self._index_result = index_result
         self._judge_row = judge_row
+        self._read_turns = read_turns
         self._queue = index_queue(embedder.identity if embedder else "none")
         self._complete = embedder is None
         self._others: list[Embedder] | None = None
@@ -138,7 +144,7 @@ class Indexing:
         self._bell.set()
 
     def _catch_up(self, seconds: float) -> None:
-        """Wait until what this process has just stored is embedded.
+        """Wait until what this process has just stored is embedded and read.
 
         Not for a remote model, nor where a long history is before it, of this process or of another: that takes longer.
         """
@@ -251,7 +257,10 @@ class Indexing:
         return True
 
     def _share_of(self, space: str) -> timedelta:
-        """Judge a row of a space, index a result of it, or embed a batch of its rows. Return when it is due again."""
+        """Judge a row of a space, index a result of it, embed a batch of its rows or read some turns.
+
+        Return when it is due again.
+        """
         if self._judge_row(space, self._goes_on):
             return timedelta(0)
         try:
@@ -263,7 +272,7 @@ class Indexing:
             self._later = str(error)
             logger.warning("results are indexed later: %s", error)
             again = timedelta(seconds=_AFTER_FAILURE_S)
-        return timedelta(0) if self._embed(space) else again
+        return timedelta(0) if self._embed(space) or self._read_turns(space, self._goes_on) else again
 
     def _goes_on(self) -> bool:
         return not self._stop.wait(_BETWEEN_S)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mcp_memory.models.embed.protocol import Embedder
     from mcp_memory.models.llm import LLM
     from mcp_memory.service.compression.compress import Compressed
+    from mcp_memory.service.scheduler import Scheduler
     from mcp_memory.store.protocol import EmbeddedStore, Store
 
 MOST = 256
@@ -161,6 +162,7 @@ def _join(
         settings,
         index_result=partial(index_next, store, dict[str, set[str]]()),
         judge_row=partial(_judge_row, store, now),
+        read_turns=lambda space, going_on: _read_turns(scheduler_of(space), going_on),
     )
     search = Search(store, now)
 
@@ -198,6 +200,16 @@ def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: 
     from mcp_memory.longterm.verification.trust import judge_waiting
 
     return judge_waiting(store, space, going_on, now=now())
+
+
+def _read_turns(scheduler: Scheduler, going_on: Callable[[], bool]) -> bool:
+    """Make statements of the next turns of a space, and return whether there were any turns to read."""
+    context = scheduler.context()
+    if not context.settings.read_sentences or not context.store.unread_turns(context.space, limit=1):
+        return False  # and nothing heavy is loaded
+    from mcp_memory.longterm.reader import read
+
+    return read(context, going_on=going_on)
 
 
 def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:

@@ -187,6 +187,7 @@ WORDS: dict[str, str] = {
     "item.true_until": "True until",
     "item.learned": "Learned",
     "item.confidence": "Confidence",
+    "item.origin": "Origin",
     "item.whose": "Whose word",
     "item.whose_adds": "the assistant: a part of it stands only in what the assistant said",
     "item.about": "About",

@@ -142,13 +142,14 @@ class Search:
         if question.time_only:
             return self._said_then(space, layer, question, filters), {}
         relatives = [term for group in question.related for term in group]
+        asked = embed(question.text) if layer == "atom" else ()  # first: it waits while the background makes statements
         reading = self._beside.submit(
             lambda: self._store.postings(space, layer, question.words, filters=filters, also=relatives)
         )
         totals = self._store.totals(space, layer)
         near: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         cosines: dict[int, float] = {}
-        asked = embed(ranking.without_names(question.text, totals.names))
+        asked = asked or embed(ranking.without_names(question.text, totals.names))
         for vectors in asked:
             rows, scores = self._nearest(space, layer, vectors, filters)
             near.append((rows, scores))

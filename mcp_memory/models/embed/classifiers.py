@@ -230,9 +230,7 @@ def rule_scores(sentences: Sequence[str]) -> list[float]:
     return rule_scores_of(sentences, shared_encoder().features(sentences), cues)
 
 
-def rule_scores_of(
-    sentences: Sequence[str], features: NDArray[np.float32], cues: NDArray[np.float32]
-) -> list[float]:
+def rule_scores_of(sentences: Sequence[str], features: NDArray[np.float32], cues: NDArray[np.float32]) -> list[float]:
     """Return `rule_scores` from the encoder's features of the sentences and their cues, a row each."""
     import numpy as np
 

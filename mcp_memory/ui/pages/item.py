@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.text import one_line, revealed
-from mcp_memory.core.types import SAID_BY, Atom, CitedResult, Evidence, Fact, Mention, ResultHit, Turn, Why
+from mcp_memory.core.types import EXTRACTED, SAID_BY, Atom, CitedResult, Evidence, Fact, Mention, ResultHit, Turn, Why
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.store.citations import address as at_lines
 from mcp_memory.ui import components as ui
@@ -80,6 +80,7 @@ def _about(atom: Atom, quoted: Sequence[Turn]) -> Element:
             (t("item.learned"), ui.moment(atom.learned_at)),
             (t("item.confidence"), f"{atom.confidence:.0%}"),
             (t("item.whose"), t("item.whose_adds") if adds else SAID_BY[atom.source]),
+            (t("item.origin"), EXTRACTED if atom.is_sentence else None),
             (t("item.about"), entities if atom.entities else None),
             (t("item.fact"), ui.words_of(f"{fact.entity} · {fact.relation} · {fact.value}") if fact else None),
         )

@@ -22,7 +22,9 @@ def test_requests_and_small_talk_state_nothing() -> None:
 
 
 def test_the_chances_of_a_sentence_add_up_to_at_most_one() -> None:
-    for chances in label_chances([SentenceInTurn("ok"), SentenceInTurn(""), SentenceInTurn("我住在北京", "你好", "", "?")]):
+    for chances in label_chances(
+        [SentenceInTurn("ok"), SentenceInTurn(""), SentenceInTurn("我住在北京", "你好", "", "?")]
+    ):
         assert len(chances) == 7
         assert all(0 <= chance <= 1 for chance in chances.values())
         assert sum(chances.values()) <= 1.000_001

@@ -1,0 +1,137 @@
+"""Finds the people whom a user's sentence introduces: "my sister Ines", "meine Chefin Frau Roth", "我的同事小李".
+
+Patterns only, which prefer to miss a name to inventing one: in German, where every noun has a capital, a name needs a
+title, a comma or the beginning of the sentence. The relation is the user's own word ("sister", "hermana"). Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from mcp_memory.language import pattern_of
+from mcp_memory.language.sentences import is_person
+from mcp_memory.language.words import function_words, languages_of
+from mcp_memory.longterm.turns import phrases_of
+
+__all__ = ["Introduced", "full_names", "introduced"]
+
+_pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")
+_NATIONAL = re.compile(r"(?:ish|an|ian|ese|ic)$")  # "I'm Irish"
+_UNCASED = "\u2e80"  # from here on, scripts have no capitals
+_WORD = re.compile(r"[^\W\d_]+")
+_NOUN_CAPITALS = frozenset(("de",))
+_CALENDAR = re.compile(
+    r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|(?:Jan|Febr)uary|March|April|May|June|July|August|(?:Septem|Octo"
+    r"|Novem|Decem)ber|(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag|Mittwoch|Januar|Februar|März|Mai|Juni|Juli|Oktober"
+    r"|Dezember|I)\b"
+)
+
+
+class Introduced(NamedTuple):
+    """A name that a sentence gives, and what its bearer is to the user; `name` of the user; empty if not said."""
+
+    name: str
+    relation: str
+
+
+def introduced(sentence: str, *, opening: bool = False, language_of: str = "") -> list[Introduced]:
+    """Return the names that a sentence introduces for certain, each once, in order.
+
+    `opening`: it is in the user's first turn of a session, where "I'm Anna" is a name and seldom anything else.
+    `language_of`: a longer text in the same language.
+    """
+    has_capitals = _nouns_have_capitals(language_of or sentence)
+    found = {one.name: one for one in (*_han(sentence), *_cased(sentence, opening, has_capitals))}
+    return list(found.values())
+
+
+def full_names(sentence: str, *, language_of: str = "") -> list[str]:
+    """Return the names in a sentence that are surely names: with a title, or of several words with capitals.
+
+    Where every noun has a capital, those with a title only.
+    """
+    has_capitals = _nouns_have_capitals(language_of or sentence)
+    found: dict[str, None] = {}
+    for match in _pattern("NAME").finditer(sentence):
+        name, is_first = match[0], not sentence[: match.start()].strip(" \"'(-–*")
+        is_set_off = not is_first or sentence[match.end() : match.end() + 1] in (",", "(")
+        is_sure = _pattern("TITLED").match(name) is not None or (is_set_off and not has_capitals)
+        if " " in name and is_sure and _is_like_a_name(name):
+            found[name] = None
+    return list(found)
+
+
+def _is_like_a_name(name: str) -> bool:
+    """Tell whether words with capitals may be a name: "Easter Monday", "Also Podcasts" and "JE SAIS" are not."""
+    words = name.split()
+    if name.isupper() or max(name) >= _UNCASED or any(_CALENDAR.fullmatch(word) for word in words):
+        return False
+    return words[0].lower() not in function_words(languages_of(words) or ("en",)) | function_words(("en", "de"))
+
+
+def _nouns_have_capitals(text: str) -> bool:
+    return not _NOUN_CAPITALS.isdisjoint(languages_of(_WORD.findall(text)))
+
+
+def _han(sentence: str) -> Iterator[Introduced]:
+    for match in _pattern("HAN_NAME").finditer(sentence):
+        if is_person(match[1]):
+            yield Introduced(match[2] or match[3], match[1])
+    for match in _pattern("HAN_SELF").finditer(sentence):
+        yield Introduced(match[1], "name")
+
+
+def _cased(sentence: str, opening: bool, nouns_have_capitals: bool) -> Iterator[Introduced]:
+    for found in _pattern("CALLED").finditer(sentence):
+        if (name := _name_at(sentence, found.end())) and is_person(found[1]):
+            yield Introduced(name, found[1].lower())
+    for found in _pattern("RELATED").finditer(sentence):
+        name = _name_at(sentence, found.end())
+        if name and is_person(found[1]) and _is_apposed(sentence, found, name, nouns_have_capitals):
+            yield Introduced(name, found[1].lower())
+    for match in _pattern("NAME").finditer(sentence):
+        behind = _pattern("APPOSITION").match(sentence, match.end())
+        if behind and is_person(behind[1]) and _is_one_name(match[0], sentence[: match.start()]):
+            yield Introduced(match[0], behind[1].lower())
+    for found in _pattern("NAMED").finditer(sentence):
+        if name := _name_at(sentence, found.end()):
+            yield Introduced(name, "name")
+    for found in _pattern("SELF").finditer(sentence):
+        name = _name_at(sentence, found.end())
+        if name and _is_own_name(sentence, found, name, opening, nouns_have_capitals):
+            yield Introduced(name, "name")
+
+
+def _name_at(sentence: str, place: int) -> str:
+    """Return the name that begins at a place; empty if there is none."""
+    match = _pattern("NAME").match(sentence, place)
+    name = match[0] if match else ""
+    return name if len(name) > 1 and max(name) < _UNCASED and not _CALENDAR.match(name) else ""
+
+
+def _is_one_name(name: str, before: str) -> bool:
+    """Tell whether words with capitals are a name: at the beginning of a sentence the first may be any word."""
+    return _is_like_a_name(name) and (" " not in name or bool(before.strip()))
+
+
+def _is_apposed(sentence: str, found: re.Match[str], name: str, nouns_have_capitals: bool) -> bool:
+    """Tell whether a name behind "my sister" is hers; in German another noun may stand there."""
+    after = sentence[found.end() + len(name) :][:1]
+    if found[0].rstrip().endswith(","):  # "when I asked my sister, Paul came" names nobody
+        return after in (",", ".", ")", "")
+    is_first = not sentence[: found.start()].strip(" ,")
+    has_title = _pattern("TITLED").match(name) is not None
+    return not nouns_have_capitals or is_first or has_title or after in (",", ".", ";", ")", "")
+
+
+def _is_own_name(sentence: str, found: re.Match[str], name: str, opening: bool, nouns_have_capitals: bool) -> bool:
+    """Tell whether the words before a name introduce the user: "Hi, I'm Anna." does, "I'm Irish" does not."""
+    after = sentence[found.end() + len(name) :][:1]
+    if name.isupper() or _NATIONAL.search(name) or after not in (",", ".", "!", ""):
+        return False
+    if nouns_have_capitals:
+        return " " in name
+    return opening or "greeting" in (phrases_of(sentence[: found.start()]) or ())

@@ -1,0 +1,101 @@
+"""The sentence reader: makes statements of the user's turns without a model, in the background.
+
+It reads the user's turns in order of arrival, each once: the store keeps a cursor, which moves in the transaction that
+stores the statements. A crash repeats a batch and makes no doubles. Turns that other people say in a group are skipped.
+`sentence_statements` makes the statements, `closings` finds the older ones that they replace. When a model has read a
+turn, its statements take the place of these (`Store.commit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from mcp_memory.core.types import Entity, Turn
+from mcp_memory.longterm.closings import Embedded, replaced_by, replaced_in_store
+from mcp_memory.longterm.names import known_entities, named_in
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.sentence_statements import in_context, sentences_of, statements_of
+from mcp_memory.longterm.verification.trust import turns_of_others
+from mcp_memory.models.embed.bundled import IDENTITY
+from mcp_memory.models.embed.sentence_labels import label_chances
+from mcp_memory.store.values import NewAtom, Readings, Vectors
+
+__all__ = ["read"]
+
+_BATCH = 20  # turns
+
+
+def read(context: SearchContext, *, going_on: Callable[[], bool] = lambda: True) -> bool:
+    """Read the next turns of the user, and return whether there were any.
+
+    Nothing more is written once `going_on` says no: the store may be closed. Raises EmbeddingFailed if the bundled
+    model cannot be read.
+    """
+    store, space = context.store, context.space
+    turns = store.unread_turns(space, limit=_BATCH)
+    if not turns:
+        return False
+    found = _statements(context, turns)
+    vectors = context.of_rows([atom.text for atom in found])
+    rows = [Embedded(atom, vectors.data[place] if vectors else None) for place, atom in enumerate(found)]
+    upto = max(int(turn.id[1:]) for turn in turns)
+    for batch, last in _batches(rows, upto, is_comparable=vectors is not None and vectors.identity == IDENTITY):
+        if not going_on():
+            return False
+        _store(context, batch, last, vectors)
+    return True
+
+
+def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
+    """Return the statements of some turns in order, each with the known entities that it names."""
+    store, space = context.store, context.space
+    others = turns_of_others(store, space, turns)
+    window = store.context_windows(space, [turn.id for turn in turns], around=1)
+    near = {(turn.session, turn.position): turn for turn in window}
+    said = [
+        sentence
+        for turn in turns
+        if turn.id not in others
+        for sentence in sentences_of(turn, near.get((turn.session, turn.position - 1)))
+    ]
+    by_turn = [list(group) for _, group in groupby(said, key=lambda sentence: sentence.turn.id)]
+    chances = iter(label_chances([shown for group in by_turn for shown in in_context(group)]))
+    found = [atom for group in by_turn for atom in statements_of(group, [next(chances) for _ in group])]
+    known = known_entities(store, space) if found else []
+    return [_with_known(atom, known) for atom in found]
+
+
+def _with_known(atom: NewAtom, known: Sequence[Entity]) -> NewAtom:
+    return replace(atom, entities=tuple(dict.fromkeys((*atom.entities, *named_in(known, atom.text)))))
+
+
+def _batches(rows: Sequence[Embedded], upto: int, *, is_comparable: bool) -> Iterator[tuple[list[Embedded], int]]:
+    """Yield the statements in parts to store, each with the number of the last turn that it covers.
+
+    A statement can only replace a stored one: a new part begins at a turn that replaces something of the part before.
+    """
+    part: list[Embedded] = []
+    for turn, of_turn in groupby(rows, key=lambda row: _turn_number(row.atom)):
+        new = list(of_turn)
+        if is_comparable and any(replaced_by(one, part) for one in new):
+            yield part, turn - 1
+            part = []
+        part += new
+    yield part, upto
+
+
+def _store(context: SearchContext, part: Sequence[Embedded], upto: int, vectors: Vectors | None) -> None:
+    import numpy as np
+
+    store, space = context.store, context.space
+    identity = vectors.identity if vectors else ""
+    atoms = [replace(new.atom, supersedes=replaced_in_store(store, space, new, identity)) for new in part]
+    data = [new.vector for new in part if new.vector is not None]
+    own = Vectors(identity=identity, data=np.stack(data)) if data and len(data) == len(part) else None
+    store.commit(space, None, Readings(upto=upto, atoms=atoms, vectors=own), outcome={}, now=context.now)
+
+
+def _turn_number(atom: NewAtom) -> int:
+    return int(atom.evidence[0].turn[1:])

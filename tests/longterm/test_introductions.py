@@ -1,0 +1,59 @@
+"""Names and relations by pattern: only where they are sure."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_memory.longterm.introductions import full_names, introduced
+
+
+@pytest.mark.parametrize(
+    ("sentence", "name", "relation"),
+    [
+        ("My daughter Fiona has put this on the tablet.", "Fiona", "daughter"),
+        ("Gwen, my sister, allows no kneeling.", "Gwen", "sister"),
+        ("the photos are by Noa Varela, my sister", "Noa Varela", "sister"),
+        ("Meine Chefin Frau Roth kommt später.", "Frau Roth", "chefin"),
+        ("Ich war gestern bei meiner Schwester, Ines, zu Besuch.", "Ines", "schwester"),
+        ("una cosa: las fotos son de Noa, mi hermana, viene los jueves.", "Noa", "hermana"),
+        ("mi cuñado Rafa viene con la máquina", "Rafa", "cuñado"),
+        ("ma sœur Maude a deux jumeaux", "Maude", "sœur"),
+        ("mon oncle s'appelle Normand", "Normand", "oncle"),
+        ("mio padre Secondo ha 83 anni", "Secondo", "padre"),
+        ("a minha mãe, Graciete, quer vir viver connosco", "Graciete", "mãe"),
+        ("Onze dochter Lot komt met kerst over uit Gent", "Lot", "dochter"),
+        ("我的同事小李明天过来", "小李", "同事"),
+        ("我姐姐叫王丽，住在杭州", "王丽", "姐姐"),
+        ("Mein Name ist Jördis Wallmann.", "Jördis Wallmann", "name"),
+        ("Guten Morgen, ich bin Jördis Wallmann.", "Jördis Wallmann", "name"),
+        ("hola, soy Inés, hago cerámica", "Inés", "name"),
+        ("Hi, I'm Anna.", "Anna", "name"),
+    ],
+)
+def test_people_are_introduced_in_many_languages(sentence: str, name: str, relation: str) -> None:
+    assert (name, relation) in introduced(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I can't come because my sister Monday",
+        "Heute nicht, weil meine Schwester Geburtstag hat.",
+        "Ich gehe mit meiner Frau Tennis spielen, das ist immer so.",
+        "When I asked my sister, Paul had already left.",
+        "I'm Irish, and so is everybody here.",
+        "I am Principal of a school in Rohini.",
+        "Ich bin Lehrerin, aber nicht mehr lange.",
+        "her sister Ines is not mine",
+        "我老板小气得很",
+    ],
+)
+def test_what_is_not_sure_introduces_nobody(sentence: str) -> None:
+    assert introduced(sentence, opening=True) == []
+
+
+def test_full_names_need_a_title_or_several_capitals() -> None:
+    assert full_names("talked to Wouter Coussement and Mr Pirie on Easter Monday in Paris") == [
+        "Wouter Coussement", "Mr Pirie",
+    ]  # fmt: skip
+    assert full_names("Die Kinderärztin sagt, Frau Tietjen ruft Liebe Eltern nicht zurück.") == ["Frau Tietjen"]

@@ -1,0 +1,130 @@
+"""The sentence reader on a real store, with the bundled models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import Atom, NewTurn
+from mcp_memory.longterm.reader import read
+from mcp_memory.longterm.search.search import Search, SearchContext
+from mcp_memory.models.embed.bundled import BundledEmbedder
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.sqlite.store import open_store
+from mcp_memory.store.values import Filters, NewAtom, Vectors
+
+NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
+WEEK = timedelta(days=7)
+SURGERY = "The cataract operation on my left eye is on the 19th of May in Hereford."
+MOVED = "The operation on my left eye is moved to the 9th of June, the surgeon is on leave."
+
+
+@pytest.fixture(scope="module")
+def embedder() -> BundledEmbedder:
+    return BundledEmbedder()
+
+
+@pytest.fixture
+def store(home: Path) -> Iterator[Store]:
+    opened = open_store(home)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def context(store: Store, home: Path, embedder: BundledEmbedder) -> SearchContext:
+    return SearchContext(
+        store=store,
+        space="me",
+        now=NOW,
+        settings=Settings(home=home),
+        search=Search(store, lambda: NOW),
+        of_query=lambda text: [],
+        of_rows=lambda texts: Vectors(identity=embedder.identity, data=embedder.embed(texts)) if texts else None,
+    )
+
+
+def say(store: Store, *said: str, session: str = "s", at: datetime = NOW, **fields: Any) -> None:
+    turns = [NewTurn(role="user", content=text, said_at=at, **fields) for text in said]
+    store.append_turns("me", session, turns, now=at)
+
+
+def statements(store: Store) -> list[Atom]:
+    found = store.list_atoms("me", filters=Filters(ended=True), limit=100)
+    return sorted(found, key=lambda atom: int(atom.id[1:]))
+
+
+def test_lasting_sentences_become_statements_and_small_talk_does_not(store: Store, context: SearchContext) -> None:
+    say(
+        store,
+        "haha thanks!",
+        "I taught geography in Oslo for 34 years. what do you think?",
+        "Never use emoji in mails.",
+    )
+    assert read(context)
+    assert not read(context)
+    assert [(one.text, one.label, one.is_sentence) for one in statements(store)] == [
+        ("I taught geography in Oslo for 34 years.", "trait", True),
+        ("Never use emoji in mails.", "rule", True),
+    ]
+
+
+def test_a_batch_that_ended_before_its_commit_is_read_again_without_doubles(
+    store: Store, context: SearchContext
+) -> None:
+    say(store, "I taught geography in Oslo for 34 years.")
+    assert not read(context, going_on=lambda: False)
+    assert statements(store) == []
+    assert read(context)
+    say(store, "I taught geography in Oslo for 34 years.", session="again")
+    assert read(context)
+    assert [one.text for one in statements(store)] == ["I taught geography in Oslo for 34 years."]
+
+
+def test_a_newer_sentence_ends_the_older_one_in_one_batch_and_in_two(store: Store, context: SearchContext) -> None:
+    say(store, SURGERY)
+    say(store, MOVED, session="later", at=NOW + WEEK)
+    assert read(context)
+    old, new = statements(store)
+    assert (old.superseded_by, old.valid_to, new.valid_to) == (new.id, NOW + WEEK, None)
+    say(store, "The left eye operation is now on the 16th of June instead.", session="last", at=NOW + 2 * WEEK)
+    assert read(context)
+    assert [one.valid_to is None for one in statements(store)] == [False, False, True]
+
+
+def test_a_sentence_ends_nothing_that_was_stored_on_purpose(store: Store, context: SearchContext) -> None:
+    explicit = NewAtom(
+        kind="episodic", text=SURGERY, priority=70, confidence=1.0, session="s", valid_from=NOW,
+    )  # fmt: skip
+    vectors = context.of_rows([SURGERY])
+    store.add_atom("me", explicit, now=NOW, vectors=vectors)
+    say(store, MOVED, session="later", at=NOW + WEEK)
+    assert read(context)
+    assert [one.valid_to for one in statements(store)] == [None, None]
+
+
+def test_what_others_say_in_a_group_is_not_the_users(store: Store, context: SearchContext) -> None:
+    say(store, "I teach geography in Oslo.")
+    say(store, "I teach chemistry in Bergen.", name="Bruno")
+    assert read(context)
+    assert [one.text for one in statements(store)] == ["I teach geography in Oslo."]
+
+
+def test_a_known_entity_that_a_sentence_names_is_its_entity(store: Store, context: SearchContext) -> None:
+    say(store, "My daughter Fiona works as a nurse in Leeds.")
+    assert read(context)
+    say(store, "Fiona is allergic to nuts and hates the sea.", session="later")
+    assert read(context)
+    assert [one.entities for one in statements(store)] == [("Fiona", "user"), ("Fiona",)]
+
+
+def test_reading_goes_on_without_vectors(store: Store, context: SearchContext) -> None:
+    say(store, SURGERY, MOVED)
+    assert read(replace(context, of_rows=lambda texts: None))
+    assert [one.valid_to for one in statements(store)] == [None, None]

@@ -1,0 +1,129 @@
+"""Statements of a user's sentences: verbatim, dated, with the question that they answer, and nothing of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.core.types import Label, Role, Turn
+from mcp_memory.language.when.annotate import ADDITION
+from mcp_memory.longterm.sentence_statements import sentences_of, statements_of
+from mcp_memory.store.values import NewAtom
+
+SAID = datetime(2026, 3, 17, 12, 0, tzinfo=UTC)
+
+
+def turn(content: str, *, role: Role = "user", position: int = 2) -> Turn:
+    return Turn(
+        id=f"t{position}", session="s", position=position, role=role, name=None, content=content, said_at=SAID,
+        learned_at=SAID, sha256="",
+    )  # fmt: skip
+
+
+def made(content: str, *labels: Label | Mapping[Label, float] | None, asked: str = "") -> list[NewAtom]:
+    """Return the statements of a turn whose sentences have these labels, with a probability of 1 or as given."""
+    said = sentences_of(turn(content), turn(asked, role="assistant", position=1) if asked else None)
+    assert len(labels) in (1, len(said))
+    given = labels if len(labels) == len(said) else labels * len(said)
+    return statements_of(said, [{"trait": 0.0} if one is None else one if isinstance(one, Mapping) else {one: 1.0}
+                                for one in given])  # fmt: skip
+
+
+def texts(content: str, *labels: Label | Mapping[Label, float] | None, asked: str = "") -> list[str]:
+    return [atom.text for atom in made(content, *labels, asked=asked)]
+
+
+def test_a_statement_is_the_sentence_with_its_span_as_evidence() -> None:
+    (atom,) = made("thanks! I teach geography in Oslo.", None, "trait")
+    assert (atom.text, atom.kind, atom.label, atom.source, atom.reader) == (
+        "I teach geography in Oslo.", "persona", "trait", "user", 1,
+    )  # fmt: skip
+    (evidence,) = atom.evidence
+    assert (evidence.turn, evidence.span, evidence.quote) == ("t2", (8, 34), "I teach geography in Oslo.")
+    assert atom.valid_from == SAID
+
+
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [("trait", "persona"), ("person", "persona"), ("rule", "instruction"), ("promise", "instruction"),
+     ("decision", "episodic"), ("plan", "episodic"), ("event", "episodic")],
+)  # fmt: skip
+def test_each_label_has_its_kind(label: Label, kind: str) -> None:
+    assert [atom.kind for atom in made("The boat leaves the harbour.", label)] == [kind]
+
+
+def test_a_relative_date_stands_beside_the_words() -> None:
+    assert texts("The eye doctor comes tomorrow.", "plan") == ["The eye doctor comes tomorrow [18 March 2026]."]
+
+
+def test_a_short_answer_stands_behind_its_question_and_rests_on_both() -> None:
+    (atom,) = made("The 14th.", "plan", asked="Good. Which day is the workshop?")
+    assert atom.text == "Which day is the workshop? – The 14th."
+    assert [(one.turn, one.quote) for one in atom.evidence] == [
+        ("t2", "The 14th."), ("t1", "Which day is the workshop?"),
+    ]  # fmt: skip
+
+
+def test_a_sentence_that_says_it_all_needs_no_question() -> None:
+    said = "The workshop with the six potters from Bristol is on the 14th of March."
+    assert ADDITION.sub("", texts(said, "plan", asked="Which day?")[0]) == said
+
+
+def test_lead_ins_and_trailing_laughter_are_cut() -> None:
+    assert texts("ok so we ship on Mondays only lol", "rule") == ["we ship on Mondays only"]
+
+
+def test_a_sentence_about_somebody_named_before_is_one_statement_with_that() -> None:
+    assert texts("My sister Ines lives in Graz. She is a nurse. I like tea.", "person", "person", "trait") == [
+        "My sister Ines lives in Graz. She is a nurse.", "I like tea.",
+    ]  # fmt: skip
+
+
+def test_a_long_sentence_is_cut_at_a_clause() -> None:
+    long = ", ".join(f"the {number}th shelf holds jars of pickled kestrel feed" for number in range(20))
+    (text,) = texts(long, "trait")
+    assert len(text) <= 300
+    assert long.startswith(f"{text},")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Do you think we should move to Leeds?",
+        "The password of the router is Winter-Kestrel-77.",
+        'She wrote: "We have moved the whole office to Leeds and everybody hates it there."',
+        "```\nwe always deploy on Fridays\n```",
+        "thanks!",
+    ],
+)
+def test_questions_secrets_and_the_words_of_others_are_left_out(said: str) -> None:
+    assert made(said, "trait") == [] if sentences_of(turn(said), None) else True
+
+
+def test_a_sentence_below_the_limit_of_its_label_is_left_out() -> None:
+    assert texts("The hospital rang.", {"event": 0.5, "plan": 0.1}) == []
+    assert texts("The hospital rang about the eye.", {"trait": 0.4, "plan": 0.35}) != []
+
+
+def test_a_promise_has_to_be_sure() -> None:
+    assert made("Remind me of the cheese at the market.", {"promise": 0.6, "plan": 0.39}) == []
+    assert [atom.label for atom in made("Remind me of the cheese at the market.", {"promise": 0.95})] == ["promise"]
+
+
+def test_a_person_who_is_introduced_is_an_entity_and_a_fact() -> None:
+    (atom,) = made("My daughter Fiona set up the tablet.", "person")
+    assert (atom.entity, atom.relation, atom.value, atom.entities) == ("user", "daughter", "Fiona", ("Fiona",))
+    assert not atom.single_valued  # it never ends a fact that a model or `remember` stored
+
+
+@given(st.text(alphabet=st.sampled_from("ab A.?!\n,;\"'`“” 我。she it ok lol 14:"), max_size=120))
+def test_every_quote_is_in_its_turn_and_every_text_in_its_quote(content: str) -> None:
+    said = sentences_of(turn(content), None)
+    for atom in statements_of(said, [{"trait": 1.0}] * len(said)):
+        (evidence,) = atom.evidence
+        assert content[slice(*evidence.span)] == evidence.quote
+        assert " ".join(ADDITION.sub("", atom.text).split()) == " ".join(evidence.quote.split())

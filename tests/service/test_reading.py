@@ -1,0 +1,64 @@
+"""Statements of the user's sentences, made in the background of an open memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
+
+SAID = [
+    NewTurn(role="user", content="I taught geography in Oslo for 34 years."),
+    NewTurn(role="assistant", content="A long time!"),
+    NewTurn(role="user", content="Never use emoji in mails."),
+]
+
+
+async def statements(memory: Memory) -> list[str]:
+    return sorted(atom.text for atom in await memory.atoms())
+
+
+async def read_statements(memory: Memory) -> list[str]:
+    """Return the statements once the background has caught up, for which a search waits."""
+    with anyio.fail_after(20):
+        while not (found := await statements(memory)):
+            await memory.memory_search("kestrel")
+    return found
+
+
+async def test_a_search_finds_statements_of_what_was_just_said(home: Path) -> None:
+    async with open_memory(home=home, read_sentences=True) as memory:
+        await memory.record_turns(SAID, session="s")
+        found = await memory.memory_search("geography")
+        assert "I taught geography in Oslo for 34 years." in {hit.atom.text for hit in found.atoms}
+
+
+async def test_closing_a_memory_reads_what_it_has_stored(home: Path) -> None:
+    async with open_memory(home=home, read_sentences=True) as memory:
+        await memory.record_turns(SAID, session="s")
+    async with open_memory(home=home) as memory:
+        assert await statements(memory) == ["I taught geography in Oslo for 34 years.", "Never use emoji in mails."]
+
+
+async def test_the_setting_turns_reading_off_and_on_again_later(home: Path) -> None:
+    async with open_memory(home=home, read_sentences=False) as memory:
+        await memory.record_turns(SAID, session="s")
+        await memory.memory_search("geography")
+        assert await statements(memory) == []
+    async with open_memory(home=home, read_sentences=True) as memory:
+        await memory.record_turns([NewTurn(role="user", content="The parcel came on Monday.")], session="s")
+        assert len(await read_statements(memory)) >= 2
+
+
+async def test_two_memories_of_one_home_make_no_doubles(home: Path) -> None:
+    async with (
+        open_memory(home=home, read_sentences=True) as one,
+        open_memory(home=home, read_sentences=True, embedder="none") as other,
+    ):
+        for place, turn in enumerate(SAID):
+            await (one, other)[place % 2].record_turns([turn], session=f"s{place}")
+        await read_statements(one)
+    async with open_memory(home=home) as memory:
+        assert await statements(memory) == ["I taught geography in Oslo for 34 years.", "Never use emoji in mails."]
