@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.text import day_in_words, one_line, without_bullet
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, Label
+from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.language.words import base_terms, fold, function_words_of
 from mcp_memory.longterm.changes import announces_change
 from mcp_memory.longterm.page_lines import SAID
@@ -213,7 +214,7 @@ class _Context:
 
     @classmethod
     def of(cls, atoms: Sequence[Atom], recalled: Mapping[str, int]) -> _Context:
-        said = Counter(term for atom in atoms for term in _content_terms(atom.text))
+        said = Counter(term for atom in atoms for term in _content_terms(ADDITION.sub("", atom.text)))
         return cls({atom.id: place for place, atom in enumerate(atoms)}, said, recalled)
 
 
@@ -225,10 +226,11 @@ def salience(atom: Atom, section: Section, context: _Context) -> float:
     the user keeps coming back to, said lately or had recalled counts a little. On the
     statements of six people, a logistic regression on the same features ranks no better on a person left out.
     """
-    terms = _content_terms(atom.text)
+    text = ADDITION.sub("", atom.text)
+    terms = _content_terms(text)
     specific = min(1.0, len(terms) / _TERMS)
-    specific += _NAMED * bool(_NAME.search(atom.text)) + _NUMBER * bool(_DIGIT.search(atom.text))
-    changed = _CHANGED * announces_change(atom.text)
+    specific += _NAMED * bool(_NAME.search(text)) + _NUMBER * bool(_DIGIT.search(text))
+    changed = _CHANGED * announces_change(text)
     repeated = sum(context.said_in[term] > 1 for term in terms) / (1 + len(terms))
     recent = context.order[atom.id] / len(context.order)
     recalled = min(1, context.recalled.get(atom.id, 0))
@@ -362,11 +364,14 @@ def _number(atom: Atom) -> int:
 def line(candidate: Candidate) -> str:
     """Return the line of a statement with its id, and with the one that it ended: `… (a9), until 3 May: … (a2)`."""
     atom, former, when = candidate.atom, candidate.former, candidate.note
-    if not when and candidate.section == "plans" and candidate.day is not None:
+    text = statement_text(atom, _LINE)
+    if not when and candidate.day is not None and (ADDITION.search(text) or text.endswith("…")):
         when = day_in_words(candidate.day.astimezone().date(), after=atom.valid_from.date())
     if not when and candidate.section == "events":
         when = f"{atom.valid_from:%Y-%m-%d}"
-    said = f"{when}: {statement_text(atom, _LINE)}" if when else statement_text(atom, _LINE)
+    if when:  # then the date that was added to the words repeats it
+        text = statement_text(replace(atom, text=ADDITION.sub("", atom.text)), _LINE)
+    said = f"{when}: {text}" if when else text
     if former is None:
         return f"- {said} ({atom.id})"
     end = day_in_words((former.valid_to or atom.valid_from).astimezone().date())

@@ -182,10 +182,22 @@ def test_the_same_words_are_listed_once(hand: ByHand) -> None:
 
 def test_a_plan_is_marked_once_its_day_has_passed_and_then_goes(hand: ByHand) -> None:
     plan = say(hand, "The market is on 28 November 2026.", "plan")
-    assert f"- 28 November: The market is on 28 November 2026. ({plan})" in body(hand)
+    assert f"- The market is on 28 November 2026. ({plan})" in body(hand)
     assert "- was planned for 28 November 2026: The market" in body(hand, after=timedelta(days=9))
     say(hand, "I make ceramics.", "trait")
     assert "market" not in body(hand, after=timedelta(days=40))
+
+
+def test_a_date_that_was_added_or_cut_off_stands_before_the_words(hand: ByHand) -> None:
+    plan = say(hand, "The market is tomorrow [2026-11-21].", "plan")
+    long = "We will have six people at most, for 55 euros each, in the big room behind the shop, with coffee and cake"
+    workshop = say(hand, f"{long}, on 28 November 2026.", "decision")
+    page = body(hand)
+    assert f"- 21 November: The market is tomorrow. ({plan})" in page
+    assert (
+        f"- 28 November: We will have six people at most, for 55 euros each, in the big room behind the shop… ({workshop})"
+        in page
+    )
 
 
 def test_a_plan_of_the_far_future_and_an_event_of_the_past_are_not_listed(hand: ByHand) -> None:
@@ -242,7 +254,7 @@ def test_a_session_starts_with_rules_near_plans_and_the_end_of_the_last_conversa
         "Always:",
         f"- Never put lead in a glaze. ({rule})",
         "Next:",
-        f"- 28 November: The market is on 28 November 2026. ({near})",
+        f"- The market is on 28 November 2026. ({near})",
         "Last conversation, 20 November 2026, ended so:",
         "- The workshop is on 18 December 2026. (t3)",
         f"- What is left to do for the market? ({turn.id})",
