@@ -27,11 +27,12 @@ from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.language.words import base_terms, fold, function_words_of
 from mcp_memory.longterm.changes import announces_change
 from mcp_memory.longterm.page_lines import SAID
+from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.validity import end_of, is_past, planned_day, time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, fit_for_pages
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store
-from mcp_memory.store.values import RECALLS, Filters
+from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> list[
     at = at or max(atom.learned_at for atom in stored)
     former = {atom.superseded_by: atom for atom in stored if atom.superseded_by and atom.valid_to is not None}
     current = [atom for atom in stored if _is_fit(atom) and not is_past(atom, at)]
-    sections = {atom.id: section for atom in current if (section := _section(atom, former.get(atom.id), at))}
+    sections: dict[str, Section] = {
+        atom.id: section for atom in current if (section := _section(atom, former.get(atom.id), at))
+    }
     kept = [atom for atom in current if atom.id in sections]
     context = _Context.of(kept, _recalled(store, space, before=_midnight(at)))
     found = [
@@ -163,7 +166,7 @@ def _section(atom: Atom, former: Atom | None, at: datetime) -> Section | None:
         return _SECTION_OF_KIND[atom.kind]
     if label not in ("rule", "promise") and (former is not None or (label == "event" and announces_change(atom.text))):
         return "changed"
-    section = _SECTION_OF[label]
+    section: Section = _SECTION_OF[label]
     if section != "plans":
         return section
     day, today = planned_day(atom), _midnight(at)
@@ -199,6 +202,7 @@ _KIND: dict[Section, float] = {
 _EXPLICIT = 1.0  # somebody took the trouble to have it remembered
 _TERMS = 8  # content words of a sentence that says all it can
 _CHANGED, _NAMED, _NUMBER, _SMALL = 0.75, 0.5, 0.25, 0.25
+_ORDER = 0.75  # a sentence that may be a standing rule
 _NAME = re.compile(r"(?<=[^\s.!?:…] )[\"'“„«(]?[^\W\d_a-zà-ÿ]\w+|\w[A-Z]|\w[-_./]\w|[A-Z]{2}")
 _DIGIT = re.compile(r"\d")
 
@@ -275,11 +279,10 @@ class _Kept(NamedTuple):
 
 _SPACES = 64
 _kept: WeakKeyDictionary[Store, LRU[str, _Kept]] = WeakKeyDictionary()
-_UNRELATED = (RECALLS, "session:", "canvas:", "ref:")
 
 
 def _is_changed(store: Store, space: str, since: int, now: int) -> bool:
-    return now != since and not all(change.topic.startswith(_UNRELATED) for change in store.changes(space, since))
+    return now != since and any(change.topic.startswith("atom:") for change in store.changes(space, since))
 
 
 def _turning_points(atom: Atom) -> Iterator[datetime]:
@@ -292,7 +295,8 @@ def _turning_points(atom: Atom) -> Iterator[datetime]:
 def _ranked(store: Store, space: str, at: datetime | None) -> Iterator[Candidate]:
     from mcp_memory.models.embed.bundled import IDENTITY
 
-    found = candidates(store, space, at=at)[:_COMPARED]
+    first = (_weighed(candidate) for candidate in candidates(store, space, at=at)[:_COMPARED])
+    found = sorted(first, key=lambda candidate: (-candidate.salience, -_number(candidate.atom)))
     vectors = store.vectors_of(space, "atom", [candidate.atom.id for candidate in found], IDENTITY)
     later = _later(found, vectors)
     shown: set[str] = set()
@@ -303,6 +307,15 @@ def _ranked(store: Store, space: str, at: datetime | None) -> Iterator[Candidate
             continue
         shown.add(atom.id)
         yield candidate
+
+
+def _weighed(candidate: Candidate) -> Candidate:
+    """Return a sentence with more salience if it may be a standing rule, whatever its label.
+
+    The model of standing rules takes some milliseconds a sentence, so only those that may be listed are judged.
+    """
+    is_order = candidate.atom.is_sentence and possible_rules(candidate.atom.text)
+    return replace(candidate, salience=candidate.salience + _ORDER) if is_order else candidate
 
 
 def _later(found: Sequence[Candidate], vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, list[Atom]]:
