@@ -48,7 +48,8 @@ from mcp_memory.suspicion.flags import flags
 
 __all__ = [
     "EMPTY", "FROM_SCRATCH", "PERSONA", "PersonaBasis", "PersonaReply", "body", "diff", "due", "ended_since",
-    "identity", "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded", "versions", "whole",
+    "explicit_page", "identity", "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded",
+    "versions", "whole",
 ]  # fmt: skip
 
 _SINCE_CHARS = 500
@@ -265,10 +266,13 @@ def _closing(old: Atom, newer: Atom | None) -> str:
 
 def listed_page(store: Store, space: str, *, at: datetime | None = None) -> str:
     """Return the page where no model wrote one: see `longterm.digest`; without a sentence of the user, the explicit
-    statements by kind, each line with its atom and each section with its overflow.
+    statements.
     """
-    if page := digest.page(store, space, at=at):
-        return page
+    return digest.page(store, space, at=at) or explicit_page(store, space, at=at)
+
+
+def explicit_page(store: Store, space: str, *, at: datetime | None = None) -> str:
+    """Return the explicit statements by kind, each line with its atom and each section with its overflow."""
     told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind, at) for kind, _ in _HEADINGS}
     if not any(told.values()):
         return EMPTY

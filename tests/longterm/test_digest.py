@@ -16,7 +16,7 @@ from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Evidence, Kind, Label, NewTurn
 from mcp_memory.longterm import persona
 from mcp_memory.longterm.digest import clause
-from mcp_memory.longterm.recall.blocks import stable
+from mcp_memory.longterm.recall.blocks import bundle, stable
 from mcp_memory.longterm.recall.opening import START_TOKENS
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed.bundled import IDENTITY, BundledEmbedder
@@ -265,6 +265,13 @@ def test_a_session_starts_with_what_the_user_is_called(hand: ByHand) -> None:
     hand.tell("The user's name is Maya", entity="user", relation="name", value="Maya")
     say(hand, "Never put lead in a glaze.", "rule")
     assert start(hand).splitlines()[1] == "User: name: Maya"
+
+
+def test_a_recall_leaves_its_tokens_to_the_question_and_repeats_no_page_of_sentences(hand: ByHand) -> None:
+    say(hand, "I make ceramics in Pontevedra.", "trait")
+    told = hand.tell("Plays the cello")
+    block = bundle(hand.desk(), "", session=None, counter=token_counter("cl100k_base"), budget=1_200).stable
+    assert cited(block) == [told]
 
 
 def test_a_start_with_a_small_budget_is_within_it(hand: ByHand) -> None:
