@@ -2,7 +2,7 @@
 
 Only statements that were extracted without a model are compared, and only sure changes count: the newer one has a word
 of change, both are about one thing by the encoder, and it gives another value for the same (`changes.replaces`), or
-another value of the same kind in a sentence that is very near. A wrong closing hides what is true; a missed one leaves
+another value of the same kind in a very similar sentence. A wrong closing hides what is true; a missed one leaves
 two dated statements side by side. The encoder's cosine is needed: in languages that it does not know well, words of
 change alone closed unrelated sentences.
 
@@ -42,7 +42,7 @@ class Embedded(NamedTuple):
 
 
 def replaced_in_store(store: Store, space: str, new: Embedded, identity: str) -> list[str]:
-    """Return the ids of the stored sentences that a new one replaces; `identity` names the model of its vector."""
+    """Return the ids of stored sentences replaced by a new statement; `identity` names the model of its vector."""
     if identity != IDENTITY:  # cosines of other models are on other scales
         return []
     if new.vector is None or not announces_change(new.atom.text):
@@ -58,13 +58,13 @@ def replaced_in_store(store: Store, space: str, new: Embedded, identity: str) ->
 
 
 def _may_end(atom: Atom, new: NewAtom) -> bool:
-    """Tell whether a stored statement may be closed by a new one: an open sentence, said before and in another turn."""
+    """Return whether a stored statement is an open sentence, said earlier and in another turn."""
     is_open = atom.is_sentence and atom.valid_to is None and atom.label != "promise"
     return is_open and atom.valid_from <= new.valid_from and atom.evidence not in {one.turn for one in new.evidence}
 
 
 def replaced_by(new: Embedded, older: Sequence[Embedded]) -> bool:
-    """Tell whether a new sentence replaces one of those that are not stored yet."""
+    """Return whether a new sentence replaces any of the sentences that are not stored yet."""
     if not announces_change(new.atom.text):
         return False
     for old in older:

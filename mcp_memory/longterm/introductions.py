@@ -65,7 +65,7 @@ def full_names(sentence: str, *, language_of: str = "") -> list[str]:
 
 
 def _is_like_a_name(name: str) -> bool:
-    """Tell whether words with capitals may be a name: "Easter Monday", "Also Podcasts" and "JE SAIS" are not."""
+    """Return whether capitalised words may be a name; false for "Easter Monday", "Also Podcasts" and "JE SAIS"."""
     words = name.split()
     if name.isupper() or max(name) >= _UNCASED or any(_CALENDAR.fullmatch(word) for word in words):
         return False
@@ -113,14 +113,14 @@ def _name_at(sentence: str, place: int) -> str:
 
 
 def _is_one_name(name: str, before: str) -> bool:
-    """Tell whether words with capitals are a name: at the beginning of a sentence the first may be any word."""
+    """Return whether capitalised words are a single name. The first word of a sentence may be any word."""
     return _is_like_a_name(name) and (" " not in name or bool(before.strip()))
 
 
 def _is_apposed(sentence: str, found: re.Match[str], name: str, nouns_have_capitals: bool) -> bool:
-    """Tell whether a name behind "my sister" is hers; in German another noun may stand there."""
+    """Return whether the name after "my sister" is hers. In German it may be another noun."""
     after = sentence[found.end() + len(name) :][:1]
-    if found[0].rstrip().endswith(","):  # "when I asked my sister, Paul came" names nobody
+    if found[0].rstrip().endswith(","):  # in "when I asked my sister, Paul came" Paul is somebody else
         return after in (",", ".", ")", "")
     is_first = not sentence[: found.start()].strip(" ,")
     has_title = _pattern("TITLED").match(name) is not None
@@ -128,7 +128,7 @@ def _is_apposed(sentence: str, found: re.Match[str], name: str, nouns_have_capit
 
 
 def _is_own_name(sentence: str, found: re.Match[str], name: str, opening: bool, nouns_have_capitals: bool) -> bool:
-    """Tell whether the words before a name introduce the user: "Hi, I'm Anna." does, "I'm Irish" does not."""
+    """Return whether the user introduces themselves: true for "Hi, I'm Anna.", false for "I'm Irish"."""
     after = sentence[found.end() + len(name) :][:1]
     if name.isupper() or _NATIONAL.search(name) or after not in (",", ".", "!", ""):
         return False

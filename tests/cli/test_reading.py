@@ -14,6 +14,7 @@ import anyio
 import pytest
 from click.testing import Result
 
+from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 from tests.cli.conftest import LOG, ODD
 
@@ -298,3 +299,13 @@ def test_a_ref_in_json_has_its_header_and_its_text(answer: Answer) -> None:
     told = answer("show", "ref", "001-N2")
     assert (list(told), told["text"], told["ref"]["tool"]) == (["ref", "text"], ODD, "shell")
     assert told["ref"]["bytes"] == len(ODD.encode())
+
+
+def test_why_names_the_origin_of_a_sentence(run: Run, tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with open_memory(home=tmp_path / "home", read_sentences=True) as memory:
+            await memory.record_turns([NewTurn(role="user", content="I taught geography in Oslo for 34 years.")])
+
+    anyio.run(talk)  # its end waits until the sentences are read
+    shown = run("why", "a1", home=tmp_path / "home").stdout
+    assert re.search(r"origin +extracted without a model, verbatim", shown)

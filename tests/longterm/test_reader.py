@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -126,5 +126,9 @@ def test_a_known_entity_that_a_sentence_names_is_its_entity(store: Store, contex
 
 def test_reading_goes_on_without_vectors(store: Store, context: SearchContext) -> None:
     say(store, SURGERY, MOVED)
-    assert read(replace(context, of_rows=lambda texts: None))
+
+    def no_vectors(texts: Sequence[str]) -> None:
+        return None
+
+    assert read(replace(context, of_rows=no_vectors))
     assert [one.valid_to for one in statements(store)] == [None, None]

@@ -56,7 +56,9 @@ class Said:
 @asynccontextmanager
 async def said(home: Path, *texts: str) -> AsyncGenerator[Said]:
     start = datetime(2026, 1, 1, 9, tzinfo=UTC)
-    async with open_memory(Settings(home=home), now=lambda: start + timedelta(days=100)) as memory:
+    async with open_memory(
+        Settings(home=home, read_sentences=False), now=lambda: start + timedelta(days=100)
+    ) as memory:
         ids: dict[str, str] = {}
         for day, text in enumerate(texts):
             turn = NewTurn(role="user", content=text, said_at=start + timedelta(days=day))

@@ -123,7 +123,8 @@ def test_a_person_who_is_introduced_is_an_entity_and_a_fact() -> None:
 @given(st.text(alphabet=st.sampled_from("ab A.?!\n,;\"'`“” 我。she it ok lol 14:"), max_size=120))
 def test_every_quote_is_in_its_turn_and_every_text_in_its_quote(content: str) -> None:
     said = sentences_of(turn(content), None)
-    for atom in statements_of(said, [{"trait": 1.0}] * len(said)):
+    chances: dict[Label, float] = {"trait": 1.0}
+    for atom in statements_of(said, [chances] * len(said)):
         (evidence,) = atom.evidence
         assert content[slice(*evidence.span)] == evidence.quote
         assert " ".join(ADDITION.sub("", atom.text).split()) == " ".join(evidence.quote.split())
