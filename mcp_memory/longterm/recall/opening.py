@@ -14,8 +14,9 @@ from mcp_memory.core.text import day_in_words, one_line
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Turn
 from mcp_memory.longterm import persona
-from mcp_memory.longterm.digest import Candidate, clause, line, ranked
+from mcp_memory.longterm.digest import clause, line
 from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
+from mcp_memory.longterm.salience import Candidate, ranked
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block
 from mcp_memory.store.citations import cited
