@@ -8,13 +8,15 @@ import click
 
 from mcp_memory.cli.base import as_json, ask_of, place, print_answer, settings
 from mcp_memory.cli.terminal import wrapped
-from mcp_memory.core.types import Kind
+from mcp_memory.core.types import StatementKind
 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="STATEMENT...")
 @click.option("--supersedes", multiple=True, metavar="ID", help="A statement that this one corrects; may be repeated.")
-@click.option("--kind", type=click.Choice(get_args(Kind)), help="[default: that of the corrected one, else persona]")
+@click.option(
+    "--kind", type=click.Choice(get_args(StatementKind)), help="[default: that of the corrected one, else persona]"
+)
 @click.option("--entity", metavar="NAME", help="The person or thing that it is about.")
 @click.option("--valid-from", metavar="DATE", help="The date from which it holds.  [default: now]")
 @click.option("--valid-until", metavar="DATE", help="The last day on which it holds; after it the statement is past.")

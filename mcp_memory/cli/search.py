@@ -303,7 +303,9 @@ def _row_of(head: str, text: str) -> str:
 
 
 def _about(atom: Atom) -> Iterator[tuple[str, str]]:
-    yield "kind", atom.kind
+    from mcp_memory.service.render import promise_state
+
+    yield "kind", atom.kind if atom.label != "promise" else f"promise, {promise_state(atom)}"
     yield (
         "true",
         f"{day(atom.valid_from)} to {day(atom.valid_to)}" if atom.valid_to else f"since {day(atom.valid_from)}",

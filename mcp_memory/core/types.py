@@ -19,6 +19,9 @@ Role = Literal["user", "assistant", "system", "tool", "note"]
 Kind = Literal["persona", "episodic", "instruction"]
 """What an atom is about: a stable trait of the user, something that happened, a rule for the agent."""
 
+StatementKind = Literal["persona", "episodic", "instruction", "promise"]
+"""What `remember` is asked to keep: a promise is an instruction with a label of its own."""
+
 Label = Literal["trait", "person", "rule", "decision", "plan", "event", "promise"]
 """What a sentence of the user states: a trait is lasting, a person somebody else, a promise an order for later."""
 

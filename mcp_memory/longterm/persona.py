@@ -233,7 +233,7 @@ def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple
 
 
 def _told_since(store: Store, space: str) -> list[Atom]:
-    new = store.atoms_since(space, read_to(store, space, "persona"), limit=_SINCE_READ)
+    new = store.atoms_since(space, read_to(store, space, "persona"), limit=_SINCE_READ, sentences=False)
     notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in new]) if turn.role == "note"}
     told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes and fit_for_pages(atom)]
     return sorted(told, key=lambda atom: (atom.kind != "instruction", -int(atom.id[1:])))
@@ -294,6 +294,7 @@ def _current(store: Store, space: str, kind: Kind, at: datetime | None) -> list[
     else:
         listed = current_atoms(store, space, filters, at, limit=_READ)
     told = [atom for atom in listed if atom.confidence >= SAID and not atom.is_sentence]
+    told = [atom for atom in told if atom.label != "promise"]  # it waits for its occasion
     atoms = [atom for atom in told if fit_for_pages(atom) and is_of_the_user(atom)]
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 
@@ -421,7 +422,7 @@ def trigger(store: Store, space: str, settings: Settings) -> str | None:
     if state is not None and state.wanted:
         return state.wanted
     held = _held(store, space)
-    new = len(store.atoms_since(space, read_to(store, space, "persona"), limit=settings.persona_every))
+    new = len(store.atoms_since(space, read_to(store, space, "persona"), limit=settings.persona_every, sentences=False))
     scenes = store.scenes(space)
     if held is None and scenes:
         return "there are scenes, and no page yet"
@@ -459,7 +460,7 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> PersonaBa
     shown: list[Scene] = []
     if mode == "incremental":
         many = max(1, _NEW >> smaller)
-        new = store.atoms_since(space, read_to(store, space, "persona"), limit=many)
+        new = store.atoms_since(space, read_to(store, space, "persona"), limit=many, sentences=False)
         if len(new) == many:
             upto = int(new[-1].id[1:])  # the rest counts as new next time
         fit = [atom for atom in new if atom.valid_to is None and fit_for_pages(atom)]

@@ -65,7 +65,7 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> SceneBasi
     """Return the next round: the oldest atoms that no round has seen, or else the pages that are due for rewriting."""
     store, space = desk.store, desk.space
     after = read_to(store, space, "scenes")
-    new = store.atoms_since(space, after, limit=max(1, _ATOMS >> smaller))
+    new = store.atoms_since(space, after, limit=max(1, _ATOMS >> smaller), sentences=False)
     scenes = _standing(store, space)
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     if not new and not due:
@@ -243,7 +243,7 @@ def _worth_a_page(desk: SearchContext) -> bool:
     Models ask for it nearly every time.
     """
     many = max(1, desk.settings.persona_every // 2)
-    new = desk.store.atoms_since(desk.space, read_to(desk.store, desk.space, "persona"), limit=many)
+    new = desk.store.atoms_since(desk.space, read_to(desk.store, desk.space, "persona"), limit=many, sentences=False)
     weighty = any(atom.priority >= _WEIGHTY and fit_for_pages(atom) for atom in new)
     return weighty or len(new) >= min(many, desk.store.counts(desk.space).current / 3)
 

@@ -6,7 +6,7 @@ miss the schema: names of other systems, numbers as words, a single value for a 
 Unreadable values become the least specific value; `grounding` checks whether they are valid.
 
 An explicit statement needs no model. It is certain (confidence 1), and an explicit instruction always applies (priority
-−1, as upstream marks a global rule).
+−1, as upstream marks a global rule); a promise does not, it waits for its occasion.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.private import without_private
 from mcp_memory.core.secrets.masking import mask_values, states_secret
 from mcp_memory.core.text import is_blank, well_formed
-from mcp_memory.core.types import Kind, Source
+from mcp_memory.core.types import Kind, Source, StatementKind
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.names import name_words
 from mcp_memory.store.values import NewAtom
@@ -233,13 +233,13 @@ class Extracted(BaseModel):
 
 
 MAX_CHARS = 2_000
-_EXPLICIT_PRIORITY: dict[Kind, int] = {"persona": 80, "episodic": 70, "instruction": -1}
+_EXPLICIT_PRIORITY: dict[StatementKind, int] = {"persona": 80, "episodic": 70, "instruction": -1, "promise": 80}
 
 
 def explicit_atom(
     text: str,
     *,
-    kind: Kind,
+    kind: StatementKind,
     session: str,
     entity: str | None,
     relation: str | None,
@@ -280,7 +280,8 @@ def explicit_atom(
         )
     name = relation_name(given["relation"]) if given else None
     return NewAtom(
-        kind=kind,
+        kind="instruction" if kind == "promise" else kind,
+        label="promise" if kind == "promise" else None,
         text=words,
         priority=_EXPLICIT_PRIORITY[kind],
         confidence=1.0,

@@ -90,13 +90,13 @@ def time_note(atom: Atom, at: datetime) -> str:
     """
     if validity(atom, at) == "ahead":
         return f"from {_day(atom.valid_from)}"
-    planned = planned_day(atom) if atom.kind == "episodic" else None
+    planned = planned_day(atom)
     return f"was planned for {_day(planned.start)}" if planned and planned.end <= at else ""
 
 
 def planned_day(atom: Atom) -> Span | None:
-    """Return the day for which a statement plans or promises something; None if it names no sure or no single day."""
-    if (atom.kind != "episodic" and atom.label != "promise") or end_of(atom) is not None:
+    """Return the day for which a statement plans something; None if it is no plan or names no single sure day."""
+    if atom.kind != "episodic" or end_of(atom) is not None:
         return None
     return _planned_day(atom.text, atom.valid_from)
 

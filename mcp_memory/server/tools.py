@@ -37,6 +37,7 @@ from mcp_memory.core.types import (
     Role,
     ShownMemories,
     ShownTurns,
+    StatementKind,
     StepStatus,
     Voice,
 )
@@ -134,15 +135,15 @@ def record_turns(
 
 
 def remember(
-    text: Annotated[str, Field(description="One statement, clear alone: names, no pronouns")],
+    text: Annotated[str, Field(description="One statement, clear alone: no pronouns")],
     kind: Annotated[
-        Kind,
-        Field(description="persona: what lasts; episodic: what happened; instruction: a rule for you"),
+        StatementKind,
+        Field(description="persona: what lasts; episodic: what happened; instruction: a rule; promise: tell them when"),
     ] = "persona",
     entity: Annotated[str | None, Field(description="Fact in their words: Anna / lives in / Porto")] = None,
     relation: str | None = None,
     value: str | None = None,
-    supersedes: Annotated[Ids, Field(description="Atoms it outdates")] = [],  # noqa: B006
+    supersedes: Annotated[Ids, Field(description="Atoms it outdates, promises kept")] = [],  # noqa: B006
     valid_from: Annotated[str | None, Field(description="Default now")] = None,
     valid_until: Annotated[str | None, Field(description="Last day")] = None,
     cites: Annotated[Ids, Field(description="Refs, nodes it rests on")] = [],  # noqa: B006
@@ -150,9 +151,9 @@ def remember(
 ) -> Remembered:
     """Keep one durable statement about the user, their world, or how they want you to work.
 
-    Call it at once, unasked, when they state a fact, a preference, a decision, a rule or a correction, also in
-    passing. Never secrets. Record their words first, or it waits. The answer shows similar ones: where
-    one is outdated, call again with it in supersedes.
+    Call it at once, unasked, when they state a fact, preference, decision, rule or correction, also in passing. Never
+    secrets. Record their words first, or it waits. The answer shows similar ones: call again with what is outdated
+    in supersedes.
     """
     ...
 

@@ -44,6 +44,7 @@ from mcp_memory.core.types import (
     ShownTurns,
     Source,
 )
+from mcp_memory.longterm.promise_closing import DONE
 from mcp_memory.longterm.validity import end_of
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.shortterm.calls import stand_in
@@ -157,7 +158,8 @@ def _recorded(answer: Recorded) -> str:
 def _remembered(answer: Remembered) -> str:
     verb = "Known already" if answer.duplicate else "Remembered"
     until = _until(end_of(answer.atom))
-    lines = [f"{verb} as {answer.atom.id} ({answer.atom.kind}, true from {day(answer.atom.valid_from)}{until})."]
+    kind = "promise" if answer.atom.label == "promise" else answer.atom.kind
+    lines = [f"{verb} as {answer.atom.id} ({kind}, true from {day(answer.atom.valid_from)}{until})."]
     if answer.atom.fact:
         lines.append(_fact(answer.atom.fact))
     if answer.replaced:
@@ -401,8 +403,19 @@ def _atom(atom: Atom, when: str | None = None) -> str:
     replaced = f", replaced by {atom.superseded_by}" if atom.superseded_by else ""
     because = f": {one_line(atom.closed_because, 200)}" if atom.closed_because else ""
     marks = f"{_whose(atom.source)}{held(atom.held)}{_doubted(atom)}"
-    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{marks})"
+    kind = f"promise, {promise_state(atom)}" if atom.label == "promise" else atom.kind
+    if atom.label == "promise" and atom.closed_because == DONE:
+        replaced = because = ""
+    about = f"({kind}, {times}{replaced}{because}; from {atom.evidence}{marks})"
     return f"> {atom.id} {one_line(atom.text, 600)} {about}"
+
+
+def promise_state(atom: Atom) -> str:
+    """Return the state of a promise: "open", "done on 2026-05-03 (a60)", or "replaced" by another promise."""
+    if atom.valid_to is None:
+        return "open"
+    by = f" ({atom.superseded_by})" if atom.superseded_by else ""
+    return f"done on {day(atom.valid_to)}{by}" if atom.closed_because == DONE else "replaced"
 
 
 def held(why: Sequence[str]) -> str:

@@ -441,7 +441,7 @@ def waiting_jobs(store: Store, space: str, settings: Settings, now: datetime) ->
     return WaitingJobs(
         unread={one.session: one.start for one in unread(store, space)},
         drafts=len(store.drafts(space, limit=_ALL)),
-        atoms=len(store.atoms_since(space, scenes.position if scenes else 0, limit=_ALL)),
+        atoms=len(store.atoms_since(space, scenes.position if scenes else 0, limit=_ALL, sentences=False)),
         results=len(thin) if len(thin) >= SOME else 0,
         canvases=len(drawn),
         persona=l3_persona.trigger(store, space, settings) is not None,
@@ -460,7 +460,7 @@ def _of_talk(
 
     states = store.stage_states(space)
     scenes = states.get("scenes")
-    new = store.atoms_since(space, scenes.position if scenes else 0, limit=2 * NEW_ATOMS)
+    new = store.atoms_since(space, scenes.position if scenes else 0, limit=2 * NEW_ATOMS, sentences=False)
     waiting = unread(store, space)
     if not eager and not _affordable(log, waiting):
         flushed = (one.session for one in waiting if one.flush > one.start)

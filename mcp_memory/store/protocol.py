@@ -255,12 +255,15 @@ class KnowledgeStore(Protocol):
         """Return all evidence of an atom, its first evidence first; a note is quoted whole."""
         ...
 
-    def atoms_since(self, space: str, /, after: int, *, limit: int) -> list[Atom]:
-        """Return atoms numbered over `after`, oldest first, ended ones too; `superseded_by` finds those they ended."""
+    def atoms_since(self, space: str, /, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
+        """Return atoms numbered over `after`, oldest first, ended ones too; `superseded_by` finds those they ended.
+
+        Without `sentences` those are left out that were extracted without a model: its stages do not work on them.
+        """
         ...
 
     def superseded_by(self, space: str, /, by: Sequence[str]) -> list[Atom]:
-        """Return the atoms that these superseded."""
+        """Return the atoms that these superseded, without sentences that gave way: of those nothing has ended."""
         ...
 
     def scenes(self, space: str, /) -> list[Scene]:

@@ -137,11 +137,13 @@ class Filters:
     unheld: bool = False
     """Leave out atoms that wait for review."""
     ended: bool = False
-    """Without `as_of`: atoms that have ended too."""
+    """Without `as_of`: atoms that have ended too, but for sentences that gave way to a model's statement."""
     at: datetime | None = None
     """Without `as_of` and `ended`: the present moment. Atoms that end after it pass; without it, none with an end."""
     label: Label | None = None
     """Of atoms, those of this class."""
+    sentences: bool = True
+    """Whether atoms that were extracted without a model pass."""
     states_rule: bool = False
     """Of turns, only those in which the user may state a standing rule (`may_state_rule`)."""
 
@@ -425,8 +427,8 @@ class PersonaPage:
 class Readings:
     """Output of the sentence reader: statements from the turns of the user up to turn number `upto`.
 
-    `vectors` has one row for each of the `atoms`, in order. Left out are statements whose words were forgotten, and
-    those on turns that a model has read in the meantime.
+    `vectors` has one row for each of the `atoms`, in order. Statements are left out if their words were
+    forgotten, or if a model has read their turns in the meantime.
     """
 
     upto: int

@@ -120,7 +120,6 @@ def test_a_home_of_an_earlier_version_is_keyed_with_its_files(home: Path, monkey
     monkeypatch.setattr("mcp_memory.store.sqlite.migrations.SCHEMA", SCHEMA[:4])
     with closing(open_store(home)) as old:
         old.append_turns("me", "s", [MASKED, NATIVE], now=NOW)
-        (keyed, _) = client_ids(old)
         old.note_imported_file("me", Imported(path="/h.jsonl", sha256="ab" * 32, modified=1, turns=1, at=NOW))
         old.note_followed_log(
             "me",
@@ -128,8 +127,9 @@ def test_a_home_of_an_earlier_version_is_keyed_with_its_files(home: Path, monkey
                 path="/l.jsonl", client="codex", session="s", offset=9, head="cd" * 12, tail="", state="{}", at=NOW
             ),
         )
-    assert keyed is not None
     monkeypatch.undo()
+    with closing(apsw.Connection(str(home / "memory.db"))) as con:
+        keyed = con.execute("SELECT client_id FROM turn WHERE id = 1").get
     as_before(home, keyed)
     for _ in range(2):
         with closing(open_store(home)) as store:
@@ -154,7 +154,8 @@ def as_before(home: Path, keyed: str) -> None:
 
 
 def test_a_released_step_stays_as_it_is() -> None:
-    assert [name for name, _ in SCHEMA][:5] == [
+    assert [name for name, _ in SCHEMA][:6] == [
         *("0001-baseline", "0002-recalls", "0003-notes", "0004-cached-tokens", "0005-keyed-identifiers"),
+        "0006-labels",
     ]
-    assert [step.name for step in STEPS][:2] == ["0001-baseline", "0002-keyed-identifiers"]
+    assert [step.name for step in STEPS][:3] == ["0001-baseline", "0002-keyed-identifiers", "0003-labels"]

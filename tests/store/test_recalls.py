@@ -71,7 +71,7 @@ def test_a_home_of_the_first_schema_gets_the_log(home: Path, monkeypatch: pytest
     old.close()
     monkeypatch.undo()
     opened = open_store(home)
-    assert (opened.turns("me", ["t1"]), opened.schema(), opened.problems()) == (told, "0005-keyed-identifiers", [])
+    assert (opened.turns("me", ["t1"]), opened.schema(), opened.problems()) == (told, SCHEMA[-1][0], [])
     opened.note_recall("me", ENTRY)
     assert opened.recalls("me") == [ENTRY]
     opened.close()

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+import apsw
 import numpy as np
 import pytest
 
 from mcp_memory.core.types import Atom, Evidence, Label, NewTurn, Role, Turn
+from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Store
+from mcp_memory.store.sql.filters import where
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import (
     UNJUDGED,
     Extraction,
@@ -23,6 +31,7 @@ from mcp_memory.store.values import (
     Vectors,
     WrittenAtom,
 )
+from tests.store.embedded import problems
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)
@@ -270,22 +279,44 @@ def test_a_promise_stays_until_a_statement_has_its_words_and_is_the_promise_then
     assert current(store, label="promise") == current(store) == [again.text]
 
 
-def test_a_statement_with_the_words_of_a_sentence_takes_it_over(store: Store) -> None:
-    (turn,) = say(store, "I like tea.")
-    (atom,) = read(store, sentence(turn))
-    (same,) = distil(store, stated(turn, "I like tea."), upto=1)
-    assert same.id == atom.id
+def test_a_statement_of_a_model_in_the_words_of_a_sentence_replaces_it(store: Store) -> None:
+    first, again = say(store, "I like tea.", session="a"), say(store, "I like tea.", session="b")
+    (atom,) = read(store, sentence(first[0]))
+    (statement,) = distil(store, stated(again[0], "I like tea."), upto=1, session="b")
     assert current(store) == ["I like tea."]
-    assert (fresh(store, atom).is_sentence, fresh(store, atom).label) == (False, None)
+    assert (statement.is_sentence, statement.label, fresh(store, atom).superseded_by) == (False, None, statement.id)
+    assert {one.turn for one in store.evidence("me", statement.id)} == {first[0].id, again[0].id}
 
 
-def test_a_sentence_that_is_told_explicitly_too_does_not_give_way(store: Store) -> None:
-    (turn,) = say(store, "I like tea.")
-    read(store, sentence(turn))
-    told = NewAtom(kind="persona", text="I like tea", priority=80, confidence=1.0, session="talk", valid_from=NOON)
-    assert store.add_atom("me", told, now=NOON).duplicate
+def test_a_sentence_that_is_told_explicitly_too_does_not_give_way_to_nothing(store: Store) -> None:
+    (turn,) = say(store, "Next time, remind me of the 40 euros.")
+    (atom,) = read(store, sentence(turn, label="promise"))
+    told = NewAtom(kind="persona", text=turn.content, priority=80, confidence=1.0, session="talk", valid_from=NOON)
+    explicit = store.add_atom("me", told, now=NOON).atom
     extract(store, upto=1)
-    assert current(store) == ["I like tea."]
+    assert current(store) == current(store, label="promise") == [turn.content]
+    assert fresh(store, atom).superseded_by == explicit.id
+    assert problems(store) == []
+
+
+def test_a_fact_in_a_sentence_ends_no_fact_of_a_model(store: Store) -> None:
+    home: dict[str, Any] = {"entity": "user", "relation": "lives_in", "single_valued": True}
+    old, new = say(store, "I live in Bonn."), say(store, "I am in Rome.", said=LATER, session="new")
+    read(store, sentence(new[0], value="Rome", **home))
+    distil(store, stated(old[0], "The user lives in Bonn", value="Bonn", **home), upto=1)
+    assert current(store) == ["I am in Rome.", "The user lives in Bonn"]
+    distil(store, stated(new[0], "The user lives in Rome", value="Rome", **home), upto=1, session="new")
+    assert current(store) == ["The user lives in Rome"]
+    assert problems(store) == []
+
+
+def test_a_sentence_that_gave_way_is_in_no_list_of_what_ended(store: Store) -> None:
+    first, second = say(store, "I like tea.", "I live in Bonn.")
+    read(store, sentence(first), sentence(second))
+    (statement,) = distil(store, stated(first, "The user likes tea"), upto=2)
+    assert current(store, ended=True) == ["The user likes tea"]
+    assert store.superseded_by("me", [statement.id]) == []
+    assert [atom.text for atom in store.atoms_since("me", 0, limit=9, sentences=False)] == ["The user likes tea"]
 
 
 def test_a_draft_that_repeats_a_sentence_is_stored_as_a_statement(store: Store) -> None:
@@ -340,7 +371,6 @@ def test_sentences_are_forgotten_with_the_statement_that_they_gave_way_to(store:
     (atom,) = read(store, sentence(turn))
     (statement,) = distil(store, stated(turn, "The user likes tea"), upto=1)
     gone = store.forget("me", [statement.id], reason="", now=NOON)
-    assert store.list_atoms("me", filters=Filters(ended=True)) == []
     assert set(gone.ids) == {atom.id, statement.id}
     store.undo_forget("me", gone.id, now=NOON)
     assert current(store) == ["The user likes tea"]
@@ -353,3 +383,98 @@ def test_a_purge_leaves_no_word_of_a_sentence(store: Store) -> None:
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
     assert store.atoms("me", [atom.id]) == []
     assert store.words_under("me", gone.id, limit=9) == []
+
+
+# --- exports ----------------------------------------------------------------------------------------
+
+
+def exported(store: Store) -> list[model.ExportedRow]:
+    rows: list[model.ExportedRow] = []
+    store.export_rows(["me"], lambda _, row: rows.append(row))
+    return rows
+
+
+def test_an_import_brings_sentences_and_how_far_the_turns_were_read(store: Store) -> None:
+    (turn, _) = say(store, "Next time, remind me of the 40 euros.", "Thanks.")
+    read(store, sentence(turn, label="promise"), upto=2)
+    rows = exported(store)
+    of = model.Origin(store.home_id(), "me")
+    store.append_turns("other", "mine", [NewTurn(role="assistant", content="Hello")], now=NOON)
+    for _ in range(2):
+        store.import_rows("other", rows, of=of, names={}, now=LATER)
+        (promise,) = store.list_atoms("other", filters=Filters(label="promise"))
+        assert (promise.text, promise.is_sentence) == (turn.content, True)
+
+
+def test_turns_of_an_imported_memory_are_not_read_twice(store: Store) -> None:
+    (turn,) = say(store, "I like tea.")
+    read(store, sentence(turn))
+    rows = exported(store)
+    store.import_rows("other", rows, of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
+    assert store.unread_turns("other", limit=9) == []
+    store.append_turns("mine", "mine", [NewTurn(role="user", content="I play chess.")], now=NOON)
+    store.import_rows("mine", rows, of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
+    assert [one.content for one in store.unread_turns("mine", limit=9)] == ["I play chess.", "I like tea."]
+
+
+def test_an_export_from_before_there_were_labels_is_imported(store: Store) -> None:
+    (turn,) = say(store, "I like tea.")
+    read(store, sentence(turn))
+    old = [
+        replace(row, label=None, reader=None) if isinstance(row, model.ExportedAtom) else row
+        for row in exported(store)
+        if not isinstance(row, model.ExportedProgress)
+    ]
+    store.import_rows("other", old, of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
+    (atom,) = store.list_atoms("other", filters=Filters())
+    assert (atom.text, atom.label, atom.is_sentence) == ("I like tea.", None, False)
+
+
+# --- files and older homes --------------------------------------------------------------------------
+
+
+@pytest.mark.files
+def test_statements_of_a_home_that_had_no_labels_are_kept(home: Path) -> None:
+    told = NewAtom(kind="persona", text="I like tea", priority=80, confidence=1.0, session="talk", valid_from=NOON)
+    with closing(open_store(home)) as store:
+        (before,) = [store.add_atom("me", told, now=NOON).atom]
+    with closing(apsw.Connection(str(home / "memory.db"))) as con:
+        con.execute(
+            "DROP INDEX atom_label; ALTER TABLE atom DROP label; ALTER TABLE atom DROP reader;"
+            " DELETE FROM migration WHERE name = '0006-labels'"
+        )
+    with closing(open_store(home)) as store:
+        assert store.list_atoms("me", filters=Filters()) == [before]
+        assert store.problems() == []
+
+
+@pytest.mark.files
+@pytest.mark.parametrize("is_said", [False, True])
+def test_an_explicit_promise_is_one_in_the_files_too(home: Path, is_said: bool) -> None:
+    text = "Next time, remind me of the 40 euros."
+    told = NewAtom(kind="instruction", text=text, priority=80, confidence=1.0, session="talk", valid_from=NOON)
+    with closing(open_store(home)) as store:
+        store.add_atom("me", told if is_said else replace(told, label="promise"), now=NOON)
+        if is_said:  # a sentence with the same words makes it one later
+            (turn,) = say(store, text)
+            read(store, sentence(turn, label="promise", kind="instruction"))
+        assert current(store, label="promise") == [text]
+        assert store.problems() == []
+        rows = [row for row in exported(store) if isinstance(row, model.ExportedAtom)]
+        assert [row.label for row in rows] == ["promise"]
+    (journal,) = (home / "spaces/me/conversations").iterdir()
+    assert ('"label":"promise"' in journal.read_text().replace(" ", "")) == (not is_said)
+
+
+@pytest.mark.files
+def test_the_index_finds_the_few_promises_among_many_statements(home: Path) -> None:
+    with closing(open_store(home)) as store:
+        (turn,) = say(store, "I like tea.")
+        read(store, sentence(turn))
+    with closing(apsw.Connection(str(home / "memory.db"))) as con:
+        tx = HomeTransaction(con)
+        tx.space = 1  # pyright: ignore[reportAttributeAccessIssue]
+        for filters in (Filters(label="promise"), Filters(label="promise", at=NOON, unheld=True)):
+            condition, values = where(cast("Transaction", tx), "atom", filters)
+            plan = tx.all(f"EXPLAIN QUERY PLAN SELECT r.id FROM atom r WHERE {condition}", *values)
+            assert "USING INDEX atom_label (space=? AND label=?" in plan[0][-1].replace("COVERING ", "")

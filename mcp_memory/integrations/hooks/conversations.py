@@ -147,8 +147,8 @@ async def opening(memory: Memory, session: str, *, source: str, recorded: bool, 
     parts = [_recorded_as(session)] if recorded else []
     if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
         parts = [f"{parts[0]} {note}"]
-    stable = (await memory.recall_stable(session=session, budget_tokens=STABLE_TOKENS)).stable
-    parts += [stable] if stable else []
+    start = await memory.recall_stable(session=session, budget_tokens=STABLE_TOKENS)
+    parts += [block for block in (start.stable, start.dynamic) if block]
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
         shown = await anyio.to_thread.run_sync(sifted, view.text)

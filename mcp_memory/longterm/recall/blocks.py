@@ -42,6 +42,7 @@ from mcp_memory.longterm.recall.dynamic import (
 from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
 from mcp_memory.longterm.recall.opening import opening
+from mcp_memory.longterm.recall.promises import due_promises, promises_for
 from mcp_memory.longterm.search.coverage import is_echo
 from mcp_memory.longterm.search.known import judge_question, searched
 from mcp_memory.longterm.search.pages import current
@@ -78,11 +79,12 @@ def bundle(
     desk = desk.of_one_question()
     context = context_of(desk, session)
     judgement = judge_question(desk, question)
+    promises = promises_for(desk, question)
     if question.strip() or context:
         lines = dynamic_lines(desk, question, context, known=shown, judgement=judgement)
-        dynamic, left_out = fit(lines, counter, left)
+        dynamic, left_out = fit(_promises_first(promises, lines), counter, left)
     else:
-        dynamic, _ = fit(top_by_confidence(desk, known=stable), counter, left)
+        dynamic, _ = fit(_promises_first(promises, top_by_confidence(desk, known=stable)), counter, left)
         left_out = []  # nothing was asked, so nothing is missing
     tokens = sum(counter.count(block) for block in (shown, dynamic) if block)
     known = judgement.known if judgement else None
@@ -91,12 +93,19 @@ def bundle(
 
 
 def stable(desk: SearchContext, *, counter: TokenCounter, budget: int, session: str | None = None) -> Bundle:
-    """Return the stable block alone, for the start of a session; see `opening` where no model has written a page."""
+    """Return the stable block for the start of a session, and in the dynamic one the promises that are due.
+
+    Where no model has written a page, the stable block is that of `opening`.
+    """
     missing: list[str] = []
     text = opening(desk, session=session, counter=counter, budget=budget)
     if not text:
         text, missing = _stable(desk, counter, budget)
-    return Bundle(stable=text, dynamic="", tokens=counter.count(text) if text else 0, left_out=missing)
+    tokens = counter.count(text) if text else 0
+    due, late = fit(due_promises(desk), counter, budget - tokens)
+    return Bundle(
+        stable=text, dynamic=due, tokens=tokens + (counter.count(due) if due else 0), left_out=[*late, *missing]
+    )
 
 
 def automatic(
@@ -110,6 +119,13 @@ def automatic(
     told_before = set(known.splitlines())
     dynamic, left_out = fit((line for line in lines if line.text not in told_before), counter, budget)
     return Bundle(stable="", dynamic=dynamic, tokens=counter.count(dynamic) if dynamic else 0, left_out=left_out)
+
+
+def _promises_first(promises: Sequence[RecallLine], lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
+    """Yield the promises, then the lines of all other rows."""
+    shown = {line.id for line in promises}
+    yield from promises
+    yield from (line for line in lines if line.id not in shown)
 
 
 def _in_context(desk: SearchContext, session: str) -> set[str]:
@@ -177,7 +193,7 @@ def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
     Statements with doubts are left out, since these lines have no mark for them; the dynamic block has one.
     """
     listed = current_atoms(desk.store, desk.space, Filters(kind=kind, unheld=True), desk.now, limit=50)
-    current = [atom for atom in listed if validity(atom, desk.now) == "current"]
+    current = [atom for atom in listed if validity(atom, desk.now) == "current" and atom.label != "promise"]
     return [atom for atom in current if atom.source == "user" and not atom.doubts]
 
 
@@ -345,13 +361,20 @@ _REACH = RecallLimits(
 def automatic_lines(desk: SearchContext, prompt: str, *, known: str, there: Collection[str]) -> Iterator[RecallLine]:
     """Yield lines for a prompt whose writer did not ask for a recall; none where the memory is unlikely to know.
 
+    Open promises that the prompt calls for come first, whatever the memory knows; small talk calls for none.
+
     Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
     searched for: the reader sees it.
     """
+    if small_talk_kind(prompt) is not None:
+        return iter(due_promises(desk, known=known))
+    promises = promises_for(desk, prompt, known=known)
+    return _promises_first(promises, _relevant_lines(desk, prompt, known=known, there=there))
+
+
+def _relevant_lines(desk: SearchContext, prompt: str, *, known: str, there: Collection[str]) -> Iterator[RecallLine]:
     if wants_last_conversation(desk, prompt):
         return iter([] if there else last_conversation(desk, there))
-    if small_talk_kind(prompt) is not None:
-        return iter(())
     desk = desk.of_one_question()
     judgement = judge_question(desk, prompt)
     if judgement is None or judgement.known == "unlikely":

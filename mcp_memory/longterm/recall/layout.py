@@ -25,12 +25,15 @@ from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, Group, RecallLine
 from mcp_memory.longterm.turns import recall_block
 
-__all__ = ["FORMER", "fit", "layout"]
+__all__ = ["FORMER", "PROMISES", "fit", "layout"]
 
 FORMER = "  before: "
 """What the line of the values that a turn replaced begins with."""
 
+PROMISES = 'The user asked to be told now; do so, then close each: remember("told", supersedes=[its id])'
+"""The line above promises."""
 _HEADINGS: dict[Group, str] = {
+    "promise": f"{PROMISES}:",
     "end": "",
     "scene": "",
     "fact": "",

@@ -19,7 +19,6 @@ from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, R
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.search import SearchContext
-from mcp_memory.longterm.standing_rules import standing_rules
 from mcp_memory.longterm.times import date_of, span_of
 from mcp_memory.longterm.validity import time_note
 from mcp_memory.longterm.verification.trust import doubt_mark, source_of_tool, source_of_turn
@@ -27,15 +26,16 @@ from mcp_memory.store.citations import address, plain
 from mcp_memory.suspicion.flags import flags
 
 __all__ = [
-    "BEFORE_THAT", "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_rule", "of_scene",
-    "of_stated_rule", "of_turns", "sound", "statement_line",
+    "BEFORE_THAT", "Group", "RecallLine", "is_shown_in", "of_atom", "of_fact", "of_output", "of_promise", "of_rule",
+    "of_scene", "of_turns", "sound", "statement_line",
 ]  # fmt: skip
 
 
-Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
+Group = Literal["promise", "scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure", "overview"]
 """The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
 
-`overview` lines answer a question about many things. Automatic recall has one part for all turns, `maybe`.
+`promise` lines are open promises to be kept now. `overview` lines answer a question about many things. Automatic
+recall has one part for all turns, `maybe`.
 """
 
 
@@ -64,6 +64,7 @@ class RecallLine:
 
 
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
+_PROMISE_CHARS = 320
 _FORMER_CHARS = 120  # a longer turn says more than the value that was replaced
 BEFORE_THAT = " ← "
 """What separates turns that share a line."""
@@ -78,7 +79,8 @@ def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLi
     separately: behind `assistant`, "it asks you to …" reads like an order.
     """
     for line in lines:
-        parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)
+        separator = ": " if line.group == "promise" else "] "
+        parts = [line.text] if line.source in ("tool", "web") else line.text.split(separator, 1)
         is_turn = line.id[:1] == "t" and line.group not in ("scene", "end")
         meaning = line.source != "assistant" or not is_turn
         signs = (flags(part, line.source, meaning=meaning, is_turn=is_turn) for part in parts)
@@ -115,12 +117,23 @@ def of_atom(atom: Atom, at: datetime, speaker: str | None = None) -> RecallLine:
     if not when:
         when = "" if span_of(atom.valid_from, statement, named=True) else date_of(atom.valid_from, atom.text)
     whose = ATTRIBUTION[atom.source] if speaker is None else "" if speaker in statement else f"said by {speaker}"
-    head = _head(atom.id, when, whose, doubt_mark(atom))
+    head = _head(atom.id, "open promise" if atom.label == "promise" else None, when, whose, doubt_mark(atom))
     return RecallLine(group="atom", id=atom.id, text=f"{head} {statement}", source=atom.source)
 
 
-def of_stated_rule(atom: Atom) -> RecallLine:
-    head = _head(atom.id, doubt_mark(atom))
+def of_promise(atom: Atom, said_at: datetime, at: datetime) -> RecallLine:
+    """Return a line for an open promise, such as "Promise of 3 May, open (a57): Next time I mention Lisbon, …"."""
+    day = day_in_words(said_at.astimezone().date(), after=at.astimezone().date())
+    text = f"Promise of {day}, open ({atom.id}): {mask(one_line(atom.text, _PROMISE_CHARS))}"
+    return RecallLine(group="promise", id=atom.id, text=text, source=atom.source)
+
+
+def of_rule(atom: Atom) -> RecallLine:
+    """Return a line for a standing rule. That of a sentence also has its turn and its day: a later one may differ."""
+    ids, day = atom.id, None
+    if atom.is_sentence:
+        ids, day = f"{atom.id} {atom.evidence}", f"{atom.valid_from:%Y-%m-%d}"
+    head = _head(ids, day, doubt_mark(atom))
     return RecallLine(group="rule", id=atom.id, text=f"{head} {statement_line(atom)}", source=atom.source)
 
 
@@ -202,18 +215,6 @@ def _also(day: date, others: Collection[date]) -> str:
         return ""
     last = [day_in_words(other, after=day) for other in sorted(others)[-_DAYS:]]
     return f"also {', '.join(last)}" if len(others) <= _DAYS else f"also on {len(others)} days, last {last[-1]}"
-
-
-def of_rule(turn: Turn, width: int) -> RecallLine | None:
-    """Return a line for a user's turn that states a standing rule, only the rules of a long one; else None."""
-    rules = standing_rules(turn.content)
-    if turn.role != "user" or not rules:
-        return None
-    said = turn.content
-    if len(said) > width:
-        said = " … ".join(said[rule.start : rule.end] for rule in rules)
-    shown = mask(one_line(without_bullet(said), width))
-    return _said(turn, "rule", f"{_head(turn.id, f'{turn.said_at:%Y-%m-%d}')} {shown}")
 
 
 def _said(turn: Turn, group: Group, text: str) -> RecallLine:

@@ -1,8 +1,8 @@
 """The start of a session where no model has written a page about the user: at most 400 tokens of their own words.
 
-Who the user is, in a line; the rules; what is planned within two weeks and promised for a day that has come; how the
-last conversation ended; then statements for which the page has no room. Each line has its id. The block changes only
-when the memory does, and once a day.
+Who the user is, in a line; the rules; what is planned within two weeks; how the last conversation ended; then
+statements for which the page has no room. Each line has its id. The block changes only when the memory does, and once a
+day.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def opening(desk: SearchContext, *, session: str | None, counter: TokenCounter, 
     held = desk.store.persona(desk.space)
     if held is not None and held.by_model:
         return ""
-    found = [candidate for candidate in ranked(desk.store, desk.space, at=desk.now) if _is_stable(candidate)]
+    found = [candidate for candidate in ranked(desk.store, desk.space, at=desk.now) if _is_shown(candidate)]
     if not any(candidate.atom.is_sentence for candidate in found):
         return ""
     budget = min(budget, START_TOKENS) - counter.count(recall_block("", part="stable"))
     rules = [candidate for candidate in found if candidate.section == "rules"]
-    plans = [candidate for candidate in found if _is_due(desk, candidate)]
+    plans = [candidate for candidate in found if _is_near(desk, candidate)]
     on_page = set(cited(persona.body(desk.store, desk.space, at=desk.now)))
     apart = {candidate.atom.id for candidate in (*rules, *plans)} | on_page
     others = [candidate for candidate in found if candidate.atom.id not in apart]
@@ -70,21 +70,21 @@ def _fitted(label: str, items: Sequence[str], joint: str, counter: TokenCounter,
     return part
 
 
-def _is_stable(candidate: Candidate) -> bool:
-    """Tell whether a statement is the user's own or imported; these lines have no marks for others and for doubts."""
+def _is_shown(candidate: Candidate) -> bool:
+    """Tell whether a statement is the user's own or imported; these lines have no marks for others and for doubts.
+
+    Promises come when they are due (`recall.promises`).
+    """
     atom = candidate.atom
-    return atom.source in ("user", "import") and not atom.doubts
+    return atom.source in ("user", "import") and not atom.doubts and candidate.section != "promises"
 
 
-def _is_due(desk: SearchContext, candidate: Candidate) -> bool:
-    """Tell whether a plan is within two weeks, or the day of a promise has come."""
+def _is_near(desk: SearchContext, candidate: Candidate) -> bool:
+    """Tell whether a statement is about a day within two weeks."""
     if candidate.day is None:
         return False
     today = desk.now.astimezone().date()
-    day = candidate.day.astimezone().date()
-    if candidate.section == "promises":
-        return day <= today
-    return today <= day <= today + _WITHIN
+    return today <= candidate.day.astimezone().date() <= today + _WITHIN
 
 
 def _last_conversation(desk: SearchContext, session: str | None) -> list[str]:

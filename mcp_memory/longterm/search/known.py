@@ -65,7 +65,8 @@ JUDGED = 15
 """Rows of a search that are judged, without those that only repeat the question."""
 
 _SEARCHED = 45  # rows: the first may only repeat the question
-_FILTERS: dict[Layer, Filters] = {"turn": Filters(), "atom": Filters(unheld=True, ended=True)}
+_FILTERS: dict[Layer, Filters] = {"turn": Filters(), "atom": Filters(unheld=True, ended=True, sentences=False)}
+"""Sentences that were extracted without a model are left out: their turns are found by the same words."""
 _SMALLEST, _LARGEST = 80, 700  # turns, between which the memories had that it was fitted to
 _COMMON = 0.1  # what a word counts that most rows have, beside its rarity
 

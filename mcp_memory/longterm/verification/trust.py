@@ -23,7 +23,7 @@ from typing import get_args
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part
+from mcp_memory.language.sentences import FILL, own_part, sentences
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
@@ -234,6 +234,8 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
     """Return what a statement in the user's name rests on; `text` is all that it says."""
     rules = _rules_of(atom)
     near = _users_words(store, space, atom.text, embed)
+    if atom.label == "promise" and (promised := _promised(atom.text, near.said)):
+        return _Basis(flags(str(promised), "user"), [promised], is_exact=True)
     claim = _about_the_user(atom.text, near.name)
     words = own_words(claim, near.said, rule=bool(rules))
     if not words and rules and atom.kind == "persona":  # "The user always reads the last page"
@@ -258,6 +260,20 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
         return _probable(probable, rule=False)
     missing = ["unsaid"] if echo else ["unstated"] if _is_about_the_user(atom) else []
     return _Basis((*hidden, *suspected, *missing))
+
+
+def _promised(claim: str, said: Sequence[Said]) -> Said | None:
+    """Return the sentence of the user that a promise restates; conditions and orders for later are no statements."""
+    wanted = set(base_terms(claim))
+    best: Said | None = None
+    least = _OWN
+    for one in said:
+        for start, end in sentences(one.text):
+            terms = set(base_terms(one.text[start:end]))
+            share = len(terms & wanted) / max(len(terms), len(wanted), 1)
+            if share >= least and len(terms) >= _FEWEST:
+                best, least = replace(one, text=one.text[start:end].strip(), before=""), share
+    return best
 
 
 def _probable_words(store: Store, space: str, claim: str, near: _UsersWords, *, rule: bool) -> Said | None:
@@ -303,13 +319,18 @@ def _about_the_user(text: str, name: str | None) -> str:
 
 def _is_about_the_user(atom: NewAtom) -> bool:
     """Tell whether a statement would be shown as one about the user, whatever its kind is called."""
-    if atom.kind == "persona" or (atom.entity and fold(atom.entity) in name_words("user")):
+    if atom.kind == "persona" or atom.label == "promise" or (atom.entity and fold(atom.entity) in name_words("user")):
         return True
     return not word_list("users").isdisjoint(words_in(atom.text.lower()))
 
 
 def _rules_of(atom: NewAtom) -> list[str]:
-    """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
+    """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits.
+
+    A promise is none: it holds for one occasion.
+    """
+    if atom.label == "promise":
+        return []
     is_rule = atom.kind == "instruction" or bool(possible_rules(atom.text))
     rules = [atom.text] if is_rule else []
     if atom.relation and atom.value and fact_states_rule(atom.relation, atom.value):
@@ -481,7 +502,9 @@ def _replaced_at(store: Store, space: str, atom: NewAtom) -> datetime | None:
 
 
 def _is_same_matter(old: Atom, new: NewAtom, words: Sequence[Said]) -> bool:
-    """Tell whether words are about the same as an older statement: the same fact, or near to it."""
+    """Tell whether words are about the same as an older statement: the same fact, both promises, or near to it."""
+    if old.label == new.label == "promise":
+        return True
     if old.fact and (old.fact.relation, fold(old.fact.entity)) == (new.relation, fold(new.entity or "")):
         return True
     return any(is_near(old.text, str(one)) for one in words)

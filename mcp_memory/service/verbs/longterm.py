@@ -24,6 +24,7 @@ from mcp_memory.core.types import (
     Remembered,
     Role,
     Source,
+    StatementKind,
     Turn,
     TurnResults,
     Why,
@@ -192,7 +193,7 @@ class LongtermVerbs(Verbs):
         self,
         text: str,
         *,
-        kind: Kind | None = None,
+        kind: StatementKind | None = None,
         entity: str | None = None,
         relation: str | None = None,
         value: str | None = None,
@@ -222,13 +223,16 @@ class LongtermVerbs(Verbs):
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Statements that it
         supersedes end, and are never deleted. Without a fact it keeps a fact of theirs whose entity and value stand in
         the text; without `kind` it has their kind, or `persona` if it supersedes none.
+
+        A statement that supersedes a promise closes it as done, unless it is a promise itself. Without `kind` it is
+        the agent's note of what it told, and needs no words of the user.
         """
         from mcp_memory.longterm.corrections import entities_of_correction, fact_still_stated
         from mcp_memory.longterm.merging import similar
         from mcp_memory.longterm.opened import statements_of
+        from mcp_memory.longterm.promise_closing import closed_by, closing, is_note, kind_of_successor
         from mcp_memory.longterm.statements import explicit_atom
         from mcp_memory.longterm.validity import with_end
-        from mcp_memory.longterm.verification.trust import checked_claim
 
         parts = self._parts
         now = parts.now()
@@ -241,29 +245,32 @@ class LongtermVerbs(Verbs):
             )
         if not (entity or relation or value) and (kept := fact_still_stated(parts.store, self.space, text, older)):
             entity, relation, value = kept.entity, kept.relation, kept.value
+        closed = closed_by(kind, older)
+        if closed and all(one.valid_to for one in older):
+            return Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
         end = parts.moment(valid_until, "valid_until", end=True)
         if end is not None and end <= now and valid_from is None:
             raise InvalidInput("valid_until has passed already. Give valid_from too; nothing was stored.")
         atom = explicit_atom(
             text,
-            kind=kind or (older[0].kind if older else "persona"),
+            kind=kind or kind_of_successor(older),
             session=self._session(session),
             entity=entity,
             relation=relation,
             value=value,
-            supersedes=supersedes,
+            supersedes=[id for id in supersedes if id not in closed],
             valid_from=parts.moment(valid_from, "valid_from") or now,
             valid_to=end,
             cites=cites,
-            source=source,
+            source="assistant" if is_note(kind, older) else source,
         )
         if older:
             about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
             atom = replace(atom, entities=about)
         asking = parts.asking()
         given = atom.text
-        atom, note = checked_claim(
-            parts.store, self.space, atom, embed=asking.vectors, typed=typed, dated=valid_from is not None
+        atom, note = closing(
+            parts.store, self.space, atom, closed, embed=asking.vectors, typed=typed, dated=valid_from is not None
         )
         in_their_words = atom.text != given
         if end is not None and end > now and atom.valid_to == end:  # the store keeps it once it has come

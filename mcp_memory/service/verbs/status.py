@@ -243,7 +243,7 @@ class StatusVerbs(Verbs):
         parts, store = self._parts, self._parts.store
         told = store.stage_states(self.space).get("scenes")
         after = told.position if told else 0
-        untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY), damaged)
+        untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY, sentences=False), damaged)
         drafts = _read(lambda: store.drafts(self.space, limit=_MANY), damaged)
         thin = _read(lambda: summary_stage.thin(store, self.space, parts.now(), limit=_MANY), damaged)
         grown = _read(lambda: canvas_stage.grown(store, self.space, parts.now()), damaged)

@@ -16,7 +16,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Evidence, Fact, Label, NewTurn, Source
 from mcp_memory.language.words import fold
-from mcp_memory.store.sql import digests, entities, evidence_rows, review, supersession, turns, word_index
+from mcp_memory.store.sql import digests, entities, evidence_rows, giving_way, review, supersession, turns, word_index
 from mcp_memory.store.sql.filters import where
 from mcp_memory.store.sql.supersession import Supersession
 from mcp_memory.store.sql.transaction import (
@@ -43,7 +43,6 @@ __all__ = [
     "since",
     "standing",
     "superseded_by",
-    "take_over",
 ]
 
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
@@ -71,21 +70,26 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     """Store an atom without its vector. `work`: the job that made it, if any. `supersedes` names open atoms only."""
     if atom.entity:
         atom = replace(atom, entity=entities.chief(tx, atom.entity))
-        atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
+        if atom.reader is None:
+            atom = replace(atom, single_valued=atom.single_valued or supersession.follows_single(tx, atom))
     quotes = evidence_rows.checked(tx, atom.evidence)
     folded = digests.folded(atom.text)
     if not quotes and (gone := digests.forgotten_statement(tx, folded, said=to_ms(now))):
         raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
+    same = _same_statement(tx, atom, folded)
+    sentence = same if same is not None and same.is_sentence and atom.reader is None else None
+    if sentence is not None:  # this statement replaces it
+        same = None
+        giving_way.retire(tx, number_of(sentence.id, "a"), by=None)
     if quotes or atom.valid_to is not None:
         said = evidence_rows.last_said(tx, quotes) if quotes else to_ms(now)
         found = supersession.of_extracted(tx, atom, folded, said=said, now=now)
     else:
         found = supersession.of_explicit(tx, atom)
-    same = _same_statement(tx, atom, folded)
     if same is not None and not set(found.ends) - {number_of(same.id, "a")}:
         evidence_rows.confirm(tx, number_of(same.id, "a"), quotes, confidence=atom.confidence)
         _vouch(tx, same, atom.source)
-        take_over(tx, number_of(same.id, "a"), label=atom.label, reader=atom.reader, work=work)
+        _pass_on_promise(tx, same, atom.label)
         evidence_rows.note_given_citations(tx, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(tx, [same.id])[0], replaced=[], duplicate=True)
     if same is not None and not quotes:  # repeated in order to end others: it ends the atom with the same text too
@@ -97,6 +101,9 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     evidence_rows.add_quotes(tx, number, quotes)
     review.note(tx, {f"a{number}": atom.held}, now=now)
     supersession.end(tx, found.ends, by=number, at=atom.valid_from, because=atom.because)
+    if sentence is not None:
+        because = giving_way.STATED_AGAIN if work is None else giving_way.GAVE_WAY
+        giving_way.join(tx, number_of(sentence.id, "a"), number, sentence.label, because=because)
     about = list(atom.entities)
     if atom.entity and atom.relation and atom.value:
         about.append(atom.entity)
@@ -153,20 +160,9 @@ def _vouch(tx: Transaction, same: Atom, source: Source) -> None:
         tx.run("UPDATE atom SET source = ? WHERE space = :space AND id = ?", source, number_of(same.id, "a"))
 
 
-def take_over(
-    tx: Transaction, number: int, *, label: Label | None, reader: int | None, work: int | None = None
-) -> None:
-    """Update the label of an atom by one that says the same.
-
-    A sentence that somebody else states too is no longer the reader's, so it does not give way. A promise stays one.
-    """
-    known, is_sentence = tx.all("SELECT label, reader IS NOT NULL FROM atom WHERE space = :space AND id = ?", number)[0]
-    is_taken = bool(is_sentence) and reader is None
-    wanted = "promise" if "promise" in (known, label) else label if is_taken else known
-    if is_taken:
-        tx.run("UPDATE atom SET reader = NULL, work = ? WHERE space = :space AND id = ?", work, number)
-    if wanted != known:
-        tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", wanted, number)
+def _pass_on_promise(tx: Transaction, same: Atom, label: Label | None) -> None:
+    if label == "promise" and same.label != label:
+        tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", label, number_of(same.id, "a"))
 
 
 def _content(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
@@ -316,16 +312,18 @@ def evidence(tx: Transaction, atom: str) -> list[Evidence]:
     return evidence_rows.of_atoms(tx, [number])[number] if is_there else []
 
 
-def since(tx: Transaction, after: int, *, limit: int) -> list[Atom]:
+def since(tx: Transaction, after: int, *, limit: int, sentences: bool = True) -> list[Atom]:
+    of_others = "" if sentences else "AND reader IS NULL"
     numbers = tx.column(
-        "SELECT id FROM atom WHERE space = :space AND tombstone IS NULL AND id > ? ORDER BY id LIMIT ?", after, limit
+        f"SELECT id FROM atom WHERE space = :space AND tombstone IS NULL {of_others} AND id > ? ORDER BY id LIMIT ?",
+        *(after, limit),
     )
     return by_ids(tx, [f"a{number}" for number in numbers])
 
 
 def superseded_by(tx: Transaction, by: Sequence[str]) -> list[Atom]:
     numbers = numbers_of(by, "a")
-    return _select(tx, f"r.superseded_by IN ({marks(numbers)})", *numbers)
+    return _select(tx, f"r.superseded_by IN ({marks(numbers)}) AND NOT ({supersession.GAVE_WAY})", *numbers)
 
 
 def _select(tx: Transaction, which: str, *values: Value) -> list[Atom]:

@@ -8,6 +8,7 @@ from typing import get_args
 from mcp_memory.core.types import Kind
 from mcp_memory.store.sql import review
 from mcp_memory.store.sql.entities import key
+from mcp_memory.store.sql.supersession import GAVE_WAY
 from mcp_memory.store.sql.transaction import Transaction, Value, marks, numbers_of, to_ms
 from mcp_memory.store.values import Filters, Layer
 
@@ -59,6 +60,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
     else:
         if filters.kind is not None:
             add("r.kind = ?", filters.kind)
+        if not filters.sentences:
+            add("r.reader IS NULL")
         if filters.label is not None:
             add("r.label = ?", filters.label)
         if filters.entity is not None:
@@ -69,7 +72,9 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
         if filters.unheld:
             add(review.PASSES)
         if filters.as_of is None:
-            if not filters.ended:
+            if filters.ended:
+                add(f"NOT ({GAVE_WAY})")
+            else:
                 if filters.at is None:
                     add("r.valid_to IS NULL")
                 else:

@@ -354,12 +354,9 @@ def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
 
 
 def _gave_way(tx: Transaction, atoms: Collection[int]) -> set[int]:
-    """Return the sentences that gave way to these statements, whose words they have."""
-    sql = (
-        "SELECT id FROM atom WHERE space = :space AND tombstone IS NULL AND reader IS NOT NULL"
-        " AND valid_to = valid_from AND superseded_by IN ({})"
-    )
-    return _selected(tx, sql, atoms)
+    """Return the sentences that gave way to these statements."""
+    of_space = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.tombstone IS NULL AND {supersession.GAVE_WAY}"
+    return _selected(tx, f"{of_space} AND r.superseded_by IN ({{}})", atoms)
 
 
 def _said_in(tx: Transaction, atoms: Collection[int]) -> set[int]:

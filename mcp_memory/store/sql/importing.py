@@ -22,7 +22,6 @@ from mcp_memory.store import deltas
 from mcp_memory.store import export_model as model
 from mcp_memory.store.citations import cited, renamed, without
 from mcp_memory.store.sql import (
-    atoms,
     canvases,
     digests,
     entities,
@@ -486,7 +485,10 @@ def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: i
     if current is None:
         return
     since, until, by, because, confidence = current
-    atoms.take_over(tx, number, label=row.label, reader=row.reader, work=context.job("merge") if row.by_model else None)
+    if row.reader is None:  # what somebody else says too does not give way
+        tx.run("UPDATE atom SET reader = NULL WHERE space = :space AND id = ?", number)
+    if row.label == "promise":
+        tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", row.label, number)
     changed = evidence_rows.add_quotes(tx, number, _quotes(context, row))
     successor = context.name(row.superseded_by)
     if until is None and row.valid_to is not None:

@@ -21,6 +21,7 @@ from mcp_memory.store.sql import (
     digests,
     entities,
     evidence_rows,
+    giving_way,
     jobs,
     pages,
     records,
@@ -54,11 +55,11 @@ def commit(tx: Transaction, work: str | None, output: StageOutput, *, outcome: O
     match output:
         case Extraction():
             _add_drafts(tx, job, output)
-            sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
+            giving_way.give_way(tx, waits=bool(drafts(tx, limit=1)))
             sentences.skip_read_turns(tx)
         case Merge():
             written = _merge_drafts(tx, job, output, now=now)
-            sentences.give_way(tx, waits=bool(drafts(tx, limit=1)))
+            giving_way.give_way(tx, waits=bool(drafts(tx, limit=1)))
             return Committed(atoms=written)
         case Readings():
             for atom in output.atoms:
@@ -101,7 +102,7 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
         if draft is None or not (one.atom is None or evidence_rows.all_there(tx, one.atom.evidence)):
             continue  # forgotten in the meantime; the rest of it is asked about again
         extracted = one.atom or draft
-        repeated = sentences.are_all(tx, one.onto)
+        repeated = giving_way.are_all(tx, one.onto)
         if digests.was_forgotten(tx, extracted.text, evidence_rows.checked(tx, extracted.evidence)):
             pass
         elif one.atom is None and not repeated:
@@ -111,7 +112,7 @@ def _merge_drafts(tx: Transaction, job: int | None, done: Merge, *, now: datetim
             _check(extracted)
             atom = replace(extracted, supersedes=supersession.still_open(tx, extracted.supersedes))
             written[one.draft] = atoms.put(tx, atom, now=now, work=job)
-            sentences.copy_words(tx, repeated, number_of(written[one.draft].atom.id, "a"))
+            giving_way.copy_words(tx, repeated, number_of(written[one.draft].atom.id, "a"))
         tx.run("DELETE FROM draft WHERE space = :space AND id = ?", number_of(one.draft, "d"))
     new = {draft: number_of(made.atom.id, "a") for draft, made in written.items() if not made.duplicate}
     embedded = {draft: number for draft, number in new.items() if draft in rows}

@@ -23,6 +23,7 @@ from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, number
 from mcp_memory.store.values import NewAtom
 
 __all__ = [
+    "GAVE_WAY",
     "Supersession",
     "end",
     "end_again",
@@ -37,8 +38,12 @@ __all__ = [
 
 _VALUE = (
     "r.valid_from, (SELECT max(t.said_at) FROM evidence e JOIN turn t ON t.space = e.space AND t.id = e.turn"
-    " WHERE e.space = r.space AND e.atom = r.id), r.folded, r.id, r.valid_to"
+    " WHERE e.space = r.space AND e.atom = r.id), r.folded, r.id, r.valid_to, r.reader IS NOT NULL"
 )
+
+
+GAVE_WAY = "r.reader IS NOT NULL AND r.valid_to IS NOT NULL AND r.valid_to = r.valid_from"
+"""The condition that a row `r` of atoms is a sentence that gave way to a statement (`giving_way`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,7 @@ class _TimedAtom:
     folded: str
     number: int
     end: int | None
+    is_sentence: bool
 
 
 def of_explicit(tx: Transaction, atom: NewAtom) -> Supersession:
@@ -76,9 +82,10 @@ def of_extracted(tx: Transaction, atom: NewAtom, folded: str, *, said: int, now:
     ends = {one.number for one in named if one.said <= said}
     if atom.valid_to is not None and atom.valid_to <= now:
         return Supersession(ends=sorted(ends), until=max(start, to_ms(atom.valid_to)))
-    later = {one for one in named if one.said > said}
     values = {one for one in _values(tx, atom) if one.number not in ends}
-    later |= {one for one in values if (one.start, one.said, one.folded) > (start, said, folded)}
+    after = {one for one in values if (one.start, one.said, one.folded) > (start, said, folded)}
+    values -= {one for one in after if one.is_sentence}  # a model is yet to read it
+    later = {one for one in named if one.said > said} | (after & values)
     if not later:
         return Supersession(ends=sorted(ends | _reaching(values, start)))
     next_one = min(later)
@@ -122,8 +129,8 @@ def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because
 
 
 def replaced_under(tx: Transaction, tombstone: int) -> list[int]:
-    """Return the atoms that end by an explicit one under a tombstone."""
-    sql = "SELECT id FROM atom WHERE space = :space AND superseded_by = ?"
+    """Return the atoms that an explicit one under a tombstone replaced."""
+    sql = f"SELECT r.id FROM atom r WHERE r.space = :space AND r.superseded_by = ? AND NOT ({GAVE_WAY})"
     return [older for number, *_ in _replacements(tx, tombstone) for older in tx.column(sql, number)]
 
 

@@ -1,0 +1,214 @@
+"""The parts of a promise: its trigger, what to say, and the day from which it may be kept.
+
+"Next time I mention Lisbon, tell me that Bruno owes me 40 euros" has the trigger "Next time I mention Lisbon", which is
+about "Lisbon". The parts are cut from the sentence by `words/promises.txt`, in either order; nothing is rephrased. A
+trigger is a subject, a task, a situation, a date, or one of the first three from a date on ("in May, when I talk of
+the roof"). Where no trigger can be cut, the whole sentence is its own trigger. A sentence is not judged here: whether
+it is a promise at all is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache, partial
+
+from mcp_memory.language import pattern_of
+from mcp_memory.language.when.ahead import DayAhead, days_ahead
+
+__all__ = ["ParsedPromise", "parse_promise"]
+
+_pattern = partial(pattern_of, "mcp_memory.longterm", "words/promises.txt")
+_WORD = re.compile(r"[\w'’]+")
+_CLAUSE_END = re.compile(r"[:;：；。！？!?]|(?<=\w\w\w\w)\.(?=\s|$)| [–—-] ")
+_SIGN = re.compile(r"[,，:;](?=\s|\D)")
+_THAT = re.compile(r"\b(?:that|dass|que|che|att|at|dat|że|že)\b")
+_COMMA = re.compile(r"[,，、]")
+_SPACED_UNTIL = "\u0e00"  # from Thai on, scripts have no spaces between words
+_FEWEST = 2  # words, or characters of a dense script, that a clause has at least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedPromise:
+    """The parts of a promise, in its own words.
+
+    `about` is the trigger without its date and without the words that only say that something comes up ("next time I
+    mention"); empty if the trigger is a date alone. `due` is the first day on which it may be kept, None for any.
+    """
+
+    trigger: str
+    say: str
+    about: str
+    due: date | None = None
+
+    @property
+    def is_date(self) -> bool:
+        """Whether a day alone makes it due."""
+        return self.due is not None and not self.about
+
+
+@lru_cache(maxsize=1_024)
+def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
+    """Cut a promise into trigger and what to say; dates count from `said_at`."""
+    text = " ".join(text.split())
+    start, end, say = _cut(text, said_at) or _cut_at_date(text, said_at) or _cut_before_order(text)
+    trigger = text[start:end]
+    days = days_ahead(trigger, said_at)
+    everywhere = [*days, *days_ahead(_outside(text, trigger, say), said_at)]
+    due = min((one.day for one in everywhere), default=None)
+    return ParsedPromise(trigger=trigger, say=say, about=_about(trigger, days), due=due)
+
+
+def _outside(text: str, trigger: str, say: str) -> str:
+    """Return what of a promise is neither trigger nor to be said: "in May", between the two or in front."""
+    rest = text.replace(trigger, " ", 1)
+    return rest.replace(say, " ", 1) if say else rest
+
+
+# --- trigger and what to say ------------------------------------------------------------------------
+
+
+def _cut(text: str, said_at: datetime) -> tuple[int, int, str] | None:
+    """Return the place of the trigger and what to say; None if no word begins or ends a trigger."""
+    asks = list(_pattern("ASK").finditer(text))
+    begins = [one for one in _pattern("WHEN").finditer(text) if not _is_of_order(one, asks)]
+    last = _pattern("WHEN_LAST").search(text)
+    if last and not (begins and begins[0].start() < last.start() and asks):
+        return _cut_by_last_word(text, last)
+    if not begins:
+        return None
+    first = begins[0]
+    ask = next((one for one in asks if one.start() >= first.end()), None)
+    before = next((one for one in asks if one.end() <= first.start()), None)
+    if before is None:
+        return _trigger_first(text, first, ask)
+    if days_ahead(text[: before.start()], said_at):
+        return None
+    return _order_first(text, before, begins)
+
+
+def _is_of_order(when: re.Match[str], asks: list[re.Match[str]]) -> bool:
+    """Tell whether a word such as "if" belongs to an order: "ask me if"."""
+    return any(ask.start() <= when.start() <= ask.end() + 1 and _is_whether(when[0]) for ask in asks)
+
+
+def _is_whether(word: str) -> bool:
+    return word.lower() in ("if", "ob", "si", "se", "als", "om", "jestli", "que")
+
+
+def _trigger_first(text: str, when: re.Match[str], ask: re.Match[str] | None) -> tuple[int, int, str]:
+    limit = ask.start() if ask else len(text)
+    ends, commas = (
+        [one for one in sign.finditer(text, when.end(), limit) if _says_enough(text[when.end() : one.start()])]
+        for sign in (_CLAUSE_END, _COMMA)
+    )
+    if ask is None:
+        cut = min([*ends, *commas], key=lambda one: one.start(), default=None)
+        if cut is None:
+            return when.start(), len(text), text[: when.start()].strip(" ,")
+        return when.start(), cut.start(), _say(text[cut.end() :])
+    end = ends[0].start() if ends else _without_tail(text, when.start(), limit)
+    said = _say(text[ask.end() :])
+    between = text[end:limit].strip(" ,:;–—-") if ends else ""
+    return when.start(), end, between if between and len(between) > len(said) else said
+
+
+def _order_first(text: str, ask: re.Match[str], begins: list[re.Match[str]]) -> tuple[int, int, str]:
+    """Cut "remind me to call Ana when I mention her" and "remind me, when I mention Ana, that she called"."""
+    begins = [one for one in begins if one.start() >= ask.end()]
+    first = begins[0]
+    middle = text[ask.end() : first.start()]
+    if not _says_enough(_say(middle)):
+        end = _end_of_middle(text, first)
+        return first.start(), end, _say(text[end:])
+    when = begins[-1]
+    end = next((one.start() for one in _CLAUSE_END.finditer(text, when.end())), len(text))
+    commas = (one.start() for one in _COMMA.finditer(text, when.end(), end))
+    comma = next((at for at in commas if _says_enough(text[when.end() : at])), end)
+    return when.start(), comma, _say(text[ask.end() : when.start()])
+
+
+def _end_of_middle(text: str, when: re.Match[str]) -> int:
+    """Return where a trigger between the order and its words ends: at a sign, else at a word such as "that"."""
+    for sign in (_SIGN, _THAT):
+        for one in sign.finditer(text, when.end()):
+            if _says_enough(text[when.end() : one.start()]):
+                return one.start()
+    return len(text)
+
+
+def _cut_by_last_word(text: str, last: re.Match[str]) -> tuple[int, int, str]:
+    start = max((one.end() for one in _CLAUSE_END.finditer(text, 0, last.start())), default=0)
+    while start < len(text) and text[start] == " ":
+        start += 1
+    rest = text[last.end() :]
+    ask = _pattern("ASK_LAST").search(rest)
+    order = None if ask else _pattern("ASK").search(rest)
+    said = rest[: ask.start()] if ask else rest[order.end() :] if order else rest
+    return start, last.end(), _say(said) or rest.strip(" ,、")
+
+
+def _cut_at_date(text: str, said_at: datetime) -> tuple[int, int, str] | None:
+    """Cut "on Friday tell me that": the part before the order, else the first date, is the trigger."""
+    ask = _pattern("ASK").search(text) or _pattern("ASK_LAST").search(text)
+    parts = [(0, ask.start()), (ask.end(), len(text))] if ask else [(0, len(text))]
+    for start, end in parts:
+        if not (days := days_ahead(text[start:end], said_at)):
+            continue
+        day = days[0]
+        date_end = start + day.end
+        if ask is None or start > 0:  # "remind me on Friday to": what is said follows the date
+            return start + day.start, date_end, _say(text[date_end:])
+        if not _says_enough(text[ask.end() :]):  # the order is at the end: "On Friday that I call Ana, tell me"
+            return start + day.start, date_end, _say(text[date_end : ask.start()])
+        return start + day.start, _without_tail(text, date_end, ask.start()), _say(text[ask.end() :])
+    return None
+
+
+def _cut_before_order(text: str) -> tuple[int, int, str]:
+    """Cut "the evening before, remind me to": what stands before an order is the trigger, else the whole sentence."""
+    ask = _pattern("ASK").search(text)
+    if ask and _says_enough(text[: ask.start()]) and _says_enough(text[ask.end() :]):
+        return 0, _without_tail(text, 0, ask.start()), _say(text[ask.end() :])
+    return 0, len(text), text
+
+
+def _say(text: str) -> str:
+    """Return what to say without the conjunction before it, and without a remark after it."""
+    lead = _pattern("SAY_LEAD").match(text)
+    said = text[lead.end() if lead else 0 :]
+    end = next((one.start() for one in _CLAUSE_END.finditer(said) if _says_enough(said[: one.start()])), len(said))
+    said = said[:end]
+    comma = next((one.start() for one in _COMMA.finditer(said) if _is_remark(said, one.start())), len(said))
+    return said[:comma].strip(" ,，、.。!！?？:;")
+
+
+def _is_remark(said: str, comma: int) -> bool:
+    """Tell whether what follows a comma is a clause of its own, after one that says enough."""
+    return (not said[comma + 1 : comma + 2].isdigit() and len(_WORD.findall(said[:comma])) >= 4) or (
+        said[:1] >= _SPACED_UNTIL and comma >= 4
+    )
+
+
+def _without_tail(text: str, start: int, end: int) -> int:
+    tail = _pattern("TRIGGER_TAIL").search(text[start:end])
+    return start + tail.start() if tail else end
+
+
+def _says_enough(text: str) -> bool:
+    words = _WORD.findall(text)
+    dense = any(word[0] >= _SPACED_UNTIL for word in words)
+    return (sum(map(len, words)) if dense else len(words)) >= _FEWEST
+
+
+# --- what a trigger is about ------------------------------------------------------------------------
+
+
+def _about(trigger: str, days: tuple[DayAhead, ...]) -> str:
+    """Return a trigger without its dates, from the first to the last word that says what it is about."""
+    for day in reversed(days):
+        trigger = f"{trigger[: day.start]} {trigger[day.end :]}"
+    trigger = _pattern("DENSE_FRAME").sub(" ", trigger)
+    telling = [one for one in _WORD.finditer(trigger) if not _pattern("FRAME").fullmatch(one[0])]
+    return trigger[telling[0].start() : telling[-1].end()] if telling else ""

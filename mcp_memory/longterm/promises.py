@@ -1,0 +1,245 @@
+"""Open promises, and which of them a prompt calls for.
+
+A promise is a statement of the user with the label `promise`: "Next time I mention Lisbon, tell me that Bruno owes me
+40 euros." It is open while it holds; it is kept once another statement supersedes it, and dismissed once forgotten.
+
+A prompt calls for a promise if it is about the promise's trigger (`promise_parts`). A logistic regression over nine
+features decides, by meaning and by words; `scripts/fit_promises.py` fits it to `fixtures/promises`. The fewer promises
+are open, the lower is the limit: one in a hundred prompts that call for none brings any of them. The model knows
+nothing about the world beyond its vectors: "LIS" is not Lisbon to it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.core.types import Atom
+from mcp_memory.language.sentences import sentences
+from mcp_memory.language.when.annotate import ADDITION
+from mcp_memory.language.when.intervals import local
+from mcp_memory.language.words import fold, function_words_of, index_terms
+from mcp_memory.longterm.promise_parts import ParsedPromise, parse_promise
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.validity import current_atoms
+from mcp_memory.models.embed.bundled import STATIC_DIMENSIONS, StaticEmbedder, shared_encoder
+from mcp_memory.models.embed.protocol import unit_rows
+from mcp_memory.store.values import Filters
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = [
+    "MODEL_FILE", "Promise", "PromiseFeatures", "PromiseModel", "bundled_vector", "called_for", "open_promises",
+    "promise_features", "promise_model", "with_words_before",
+]  # fmt: skip
+
+MODEL_FILE = Path(__file__).with_name("promises.json")
+_MOST = 100  # open promises that are compared with a prompt, the newest
+_PROMPT_CHARS = 2_000
+_BEFORE_CHARS = 240  # of a turn before its promise
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:。！？\n])\W*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """An open promise. `context` is the promise with what its turn says before it, which may name "him" or "it"."""
+
+    atom: Atom
+    said_at: datetime
+    parts: ParsedPromise
+    context: str
+
+    def is_due(self, today: date) -> bool:
+        """Whether its day has come; one without a day is always due."""
+        return self.parts.due is None or self.parts.due <= today
+
+
+class PromiseFeatures(NamedTuple):
+    """Features of a promise and a prompt."""
+
+    trigger: float
+    """Cosine of what the trigger is about and the prompt, by the multilingual encoder."""
+    context: float
+    """The same of the promise with the words before it."""
+    trigger_words: float
+    """As `trigger`, by the English word table."""
+    context_words: float
+    shared: float
+    """Share of the trigger's terms that the prompt has."""
+    common: float
+    """Share of the prompt's telling words that the context has."""
+    name: float
+    """Flag: a name in the context is in the prompt."""
+    length: float
+    """Logarithm of the number of telling words in the prompt."""
+    breadth: float
+    """The same of the trigger."""
+
+
+class PromiseModel(NamedTuple):
+    """`weights` has one number for each feature, the constant last.
+
+    `limits` are log-odds by the number of open promises: from these on, one in a hundred prompts that call for none
+    brings any of them.
+    `center` and `scale`, one number for each dimension of the bundled model, make its cosines comparable.
+    """
+
+    weights: tuple[float, ...]
+    limits: tuple[tuple[int, float], ...]
+    center: Floats
+    scale: Floats
+
+    def score(self, features: PromiseFeatures) -> float:
+        """Return the log-odds that a prompt calls for a promise."""
+        return sum(w * value for w, value in zip(self.weights, features, strict=False)) + self.weights[-1]
+
+    def limit(self, promises: int) -> float:
+        """Return the log-odds from which one of so many open promises is shown."""
+        return next((limit for count, limit in self.limits if count >= promises), self.limits[-1][1])
+
+
+@cache
+def promise_model() -> PromiseModel:
+    """Return the fitted model."""
+    import numpy as np
+
+    stored = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
+    return PromiseModel(
+        weights=tuple(stored["weights"][name] for name in (*PromiseFeatures._fields, "constant")),
+        limits=tuple((int(count), limit) for count, limit in stored["limits"].items()),
+        center=np.array(stored["center"], np.float32),
+        scale=np.array(stored["scale"], np.float32),
+    )
+
+
+# --- open promises ----------------------------------------------------------------------------------
+
+
+def open_promises(desk: SearchContext) -> list[Promise]:
+    """Return the open promises of the user, newest first."""
+    atoms = current_atoms(desk.store, desk.space, Filters(label="promise", unheld=True), desk.now, limit=_MOST)
+    turns = {turn.id: turn for turn in desk.store.turns(desk.space, [atom.evidence for atom in atoms])}
+    found: list[Promise] = []
+    for atom in atoms:
+        turn = turns.get(atom.evidence)
+        said_at = atom.valid_from if turn is None or turn.role == "note" else turn.said_at
+        words = ADDITION.sub("", atom.text)
+        context = with_words_before(turn.content, words) if turn else words
+        found.append(Promise(atom=atom, said_at=said_at, parts=parse_promise(words, said_at), context=context))
+    return sorted(found, key=lambda promise: promise.said_at, reverse=True)
+
+
+def with_words_before(turn: str, promise: str) -> str:
+    """Return a promise with the sentences before it in its turn; alone if the turn does not have it verbatim."""
+    at = turn.find(promise)
+    starts = [start for start, _ in sentences(turn[: max(0, at)]) if at - start <= _BEFORE_CHARS]
+    return f"{turn[starts[0] : at].strip()} {promise}" if starts else promise
+
+
+# --- what a prompt calls for ------------------------------------------------------------------------
+
+
+def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
+    """Return the promises whose trigger a prompt is about, likeliest first; those for a day alone are left out.
+
+    A prompt that states a promise does not call for it. Without the encoder's files a prompt calls for a promise if it
+    has all terms of its trigger.
+    """
+    today, said = local(now).date(), _plain(prompt)
+    possible = [one for one in promises if not one.parts.is_date and one.is_due(today)]
+    possible = [one for one in possible if _plain(ADDITION.sub("", one.atom.text)) not in said]
+    if not possible or not said:
+        return []
+    model, prompt = promise_model(), prompt[:_PROMPT_CHARS]
+    try:
+        scores = [model.score(promise_features(one.parts, one.context, prompt)) for one in possible]
+    except EmbeddingFailed:
+        return [one for one in possible if _shared(one.parts, prompt) == 1]
+    limit = model.limit(len(possible))
+    ranked = sorted(zip(scores, possible, strict=True), key=lambda pair: -pair[0])
+    return [promise for score, promise in ranked if score >= limit]
+
+
+def promise_features(parts: ParsedPromise, context: str, prompt: str) -> PromiseFeatures:
+    """Return the features of a promise and a prompt. EmbeddingFailed where the files of the package cannot be read."""
+    about = parts.about or parts.trigger
+    asked, trigger, around = (_vectors(text) for text in (prompt, about, context))
+    words, said = _telling(prompt), _telling(context)
+    return PromiseFeatures(
+        trigger=float(trigger.sense @ asked.sense),
+        context=float(around.sense @ asked.sense),
+        trigger_words=float(trigger.words @ asked.words),
+        context_words=float(around.words @ asked.words),
+        shared=_shared(parts, prompt),
+        common=len(words & said) / max(1, len(words)),
+        name=float(not words.isdisjoint(_names(context))),
+        length=math.log1p(len(words)),
+        breadth=math.log1p(len(_telling(about))),
+    )
+
+
+def _shared(parts: ParsedPromise, prompt: str) -> float:
+    terms = set(index_terms(parts.about or parts.trigger))
+    return len(terms.intersection(index_terms(prompt))) / max(1, len(terms))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Halves:
+    """The two halves of a text's vector by the bundled model, comparable and each of length one."""
+
+    words: Floats
+    sense: Floats
+
+
+@lru_cache(maxsize=512)
+def _vectors(text: str) -> _Halves:
+    model = promise_model()
+    words, sense = _halves((bundled_vector(text) - model.center) / model.scale)
+    return _Halves(words, sense)
+
+
+def bundled_vector(text: str) -> Floats:
+    """Return both halves of a text's vector, each of length one, shape (dimensions,)."""
+    import numpy as np
+
+    return np.concatenate([StaticEmbedder().embed([text])[0], shared_encoder().embed([text])[0]])
+
+
+def _halves(vector: Floats) -> tuple[Floats, Floats]:
+    return unit_rows(vector[None, :STATIC_DIMENSIONS])[0], unit_rows(vector[None, STATIC_DIMENSIONS:])[0]
+
+
+@lru_cache(maxsize=512)
+def _telling(text: str) -> frozenset[str]:
+    """Return the folded words of a text without the function words of its language."""
+    words = _WORD.findall(text)
+    ordinary = function_words_of([word.lower() for word in words])
+    return frozenset(fold(word) for word in words if word.lower() not in ordinary)
+
+
+@lru_cache(maxsize=512)
+def _names(text: str) -> frozenset[str]:
+    """Return the capitalised words within the sentences of a text, folded."""
+    words = ((one.start(), one[0]) for one in _WORD.finditer(text))
+    return frozenset(
+        fold(word)
+        for at, word in words
+        if word[0].isupper() and len(word) > 1 and not _SENTENCE_START.search(text[:at])
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(fold(text).split()).strip(" .!?。！？")

@@ -1,0 +1,93 @@
+"""Promises are cut into a trigger and what to say, in either order and in many languages."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.longterm.promise_parts import parse_promise
+
+SAID = datetime(2026, 6, 11, 12)
+
+
+@pytest.mark.parametrize(
+    ("promise", "trigger", "say", "about"),
+    [
+        (
+            "Next time I mention Lisbon, tell me that Bruno owes me 40 euros.",
+            "Next time I mention Lisbon",
+            "Bruno owes me 40 euros",
+            "Lisbon",
+        ),
+        (
+            "Remind me to buy a filter when I talk about coffee",
+            "when I talk about coffee",
+            "buy a filter",
+            "coffee",
+        ),
+        (
+            "Remind me, when we get to the contract, that page 4 is wrong",
+            "when we get to the contract",
+            "page 4 is wrong",
+            "contract",
+        ),
+        (
+            "Wenn ich wieder von Hamburg rede, sag mir, dass Uwe noch 60 Euro kriegt",
+            "Wenn ich wieder von Hamburg rede",
+            "Uwe noch 60 Euro kriegt",
+            "Hamburg",
+        ),
+        (
+            "Sobald wir am Vertrag sitzen, erinnere mich an die Frist",
+            "Sobald wir am Vertrag sitzen",
+            "die Frist",
+            "am Vertrag sitzen",
+        ),
+        (
+            "La próxima vez que hable de Jerez, recuérdame que falta la firma",
+            "La próxima vez que hable de Jerez",
+            "falta la firma",
+            "Jerez",
+        ),
+        ("下次我提到成都,提醒我小李还欠我两百块", "下次我提到成都", "小李还欠我两百块", "成都"),
+    ],
+)
+def test_a_trigger_and_what_to_say_are_cut(promise: str, trigger: str, say: str, about: str) -> None:
+    parts = parse_promise(promise, SAID)
+    assert (parts.trigger, parts.say, parts.about, parts.due) == (trigger, say, about, None)
+
+
+@pytest.mark.parametrize(
+    ("promise", "day", "say"),
+    [
+        ("On 3 May tell me that the rent is due.", date(2027, 5, 3), "the rent is due"),
+        ("Remind me on Friday to call Ana", date(2026, 6, 12), "call Ana"),
+        ("rappelle-moi demain matin d'appeler la mutuelle", date(2026, 6, 12), "appeler la mutuelle"),
+        (
+            "am 26. erinner mich, keine langen Jobs mehr zu starten",
+            date(2026, 6, 26),
+            "keine langen Jobs mehr zu starten",
+        ),
+    ],
+)
+def test_a_day_alone_makes_a_promise_due(promise: str, day: date, say: str) -> None:
+    parts = parse_promise(promise, SAID)
+    assert (parts.due, parts.say, parts.is_date) == (day, say, True)
+
+
+def test_a_subject_may_have_a_day_from_which_it_counts() -> None:
+    parts = parse_promise("When I talk about the roof in October, tell me that Jan has the ladder", SAID)
+    assert (parts.about, parts.due, parts.is_date) == ("roof", date(2026, 10, 1), False)
+
+
+def test_a_sentence_without_a_trigger_is_its_own() -> None:
+    parts = parse_promise("Bruno owes me 40 euros", SAID)
+    assert parts.trigger == parts.say == "Bruno owes me 40 euros"
+
+
+@given(st.text(max_size=120))
+def test_the_trigger_stands_in_the_promise(text: str) -> None:
+    assert parse_promise(text, SAID).trigger in " ".join(text.split())
