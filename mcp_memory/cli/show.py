@@ -104,7 +104,8 @@ def show() -> None:
 def persona(section: str | None) -> None:
     """Show the page about the user, or one SECTION of it.
 
-    Until a model has written one it lists the statements made with `remember`; nothing is inferred.
+    Until a model has written one it lists the user's own sentences and what was told with `remember`; nothing is
+    inferred.
 
     \b
     mcp-memory show persona

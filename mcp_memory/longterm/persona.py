@@ -1,8 +1,9 @@
 """L3: the page about the user, at most 2,000 characters; each line cites its evidence.
 
-A model writes it once there are scenes, and changes lines of it when enough is new; without a model it lists the
-explicit statements. Between two versions, reading leaves out forgotten lines and lists what changed in a separate
-section. A reply is refused if it is too long, mostly without evidence, or cites what the question did not show.
+A model writes it once there are scenes, and changes lines of it when enough is new; without a model it is chosen from
+the statements (`longterm.digest`), or lists the explicit ones if no sentence of the user was extracted. Between two
+versions, reading leaves out forgotten lines and lists what changed in a separate section. A reply is refused if it is
+too long, mostly without evidence, or cites what the question did not show.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from pydantic import BaseModel, Field, field_validator
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, NotFound
-from mcp_memory.core.text import one_line, well_formed, without_bullet
-from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
+from mcp_memory.core.text import one_line, well_formed
+from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene
 from mcp_memory.language.words import fold
+from mcp_memory.longterm import digest
+from mcp_memory.longterm.digest import MAX_CHARS, statement_text
 from mcp_memory.longterm.page_lines import SAID, STATEMENT, LineChanges, dated_statements, numbered, patched
+from mcp_memory.longterm.salience import is_of_the_user
 from mcp_memory.longterm.scenes import (
-    USER,
     ended_atoms,
     find_scene,
     forgotten,
@@ -35,7 +38,7 @@ from mcp_memory.longterm.scenes import (
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.validity import current_atoms, current_facts, is_past, time_note
-from mcp_memory.longterm.verification.trust import attributed, doubt_mark, fit_for_pages, speakers_of
+from mcp_memory.longterm.verification.trust import attributed, fit_for_pages, speakers_of
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Applied, ModelQuestion, StageDefinition
 from mcp_memory.models.prompts import fenced, prompt
@@ -46,10 +49,10 @@ from mcp_memory.suspicion.flags import flags
 
 __all__ = [
     "EMPTY", "FROM_SCRATCH", "PERSONA", "PersonaBasis", "PersonaReply", "body", "diff", "due", "ended_since",
-    "identity", "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded", "versions", "whole",
+    "explicit_page", "identity", "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded",
+    "versions", "whole",
 ]  # fmt: skip
 
-MAX_CHARS = 2_000
 _SINCE_CHARS = 500
 _LINE = 220
 _READ = 200
@@ -240,7 +243,7 @@ def _since(closed: Sequence[tuple[Atom, Atom | None]], told: Sequence[Atom]) -> 
     """Return the section, at most 500 characters; its last line says how much more there is."""
     lines = [_closing(old, newer) for old, newer in closed]
     known = {newer.id for _, newer in closed if newer}
-    lines += [f"- {_said(atom, _LINE)} ({atom.id})" for atom in told if atom.id not in known]
+    lines += [f"- {statement_text(atom, _LINE)} ({atom.id})" for atom in told if atom.id not in known]
     for shown in range(len(lines), 0, -1):
         rest = len(lines) - shown
         more = [f"- … and {rest} more: memory_search without a query lists what holds"] if rest else []
@@ -251,25 +254,26 @@ def _since(closed: Sequence[tuple[Atom, Atom | None]], told: Sequence[Atom]) -> 
 
 
 def _closing(old: Atom, newer: Atom | None) -> str:
-    before = f"{_said(old, _LINE // 2)} ({old.id})"
+    before = f"{statement_text(old, _LINE // 2)} ({old.id})"
     if newer is None:
         return f"- No longer: {before}"
     if is_joined(old, newer):
-        return f"- {_said(newer, _LINE)} ({newer.id})"
-    return f"- {_said(newer, _LINE)} ({newer.id}). No longer: {before}"
-
-
-def _said(atom: Atom, limit: int) -> str:
-    text = one_line(without_bullet(atom.text), limit)
-    marks = ", ".join(filter(None, (ATTRIBUTION[atom.source], doubt_mark(atom))))
-    return f"{marks}: {text}" if marks else text
+        return f"- {statement_text(newer, _LINE)} ({newer.id})"
+    return f"- {statement_text(newer, _LINE)} ({newer.id}). No longer: {before}"
 
 
 # --- without a model --------------------------------------------------------------------------------
 
 
 def listed_page(store: Store, space: str, *, at: datetime | None = None) -> str:
-    """Return the explicit statements, by kind, each line with its atom and each section with its overflow."""
+    """Return the page where no model wrote one: see `longterm.digest`; without a sentence of the user, the explicit
+    statements.
+    """
+    return digest.page(store, space, at=at) or explicit_page(store, space, at=at)
+
+
+def explicit_page(store: Store, space: str, *, at: datetime | None = None) -> str:
+    """Return the explicit statements by kind, each line with its atom and each section with its overflow."""
     told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind, at) for kind, _ in _HEADINGS}
     if not any(told.values()):
         return EMPTY
@@ -289,8 +293,9 @@ def _current(store: Store, space: str, kind: Kind, at: datetime | None) -> list[
         listed = store.list_atoms(space, filters=filters, limit=_READ)
     else:
         listed = current_atoms(store, space, filters, at, limit=_READ)
-    atoms = [atom for atom in listed if atom.confidence >= SAID and fit_for_pages(atom) and _is_of_the_user(atom)]
-    atoms = [atom for atom in atoms if atom.label != "promise"]  # it waits for its occasion
+    told = [atom for atom in listed if atom.confidence >= SAID and not atom.is_sentence]
+    told = [atom for atom in told if atom.label != "promise"]  # it waits for its occasion
+    atoms = [atom for atom in told if fit_for_pages(atom) and is_of_the_user(atom)]
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 
 
@@ -307,7 +312,7 @@ def _compose(lines: Mapping[Kind, Sequence[str]], shown: Mapping[Kind, int]) -> 
 def _line(kind: Kind, atom: Atom, at: datetime | None) -> str:
     note = time_note(atom, at) if at is not None else ""
     when = f"{note}: " if note else f"{atom.valid_from:%Y-%m-%d}: " if kind == "episodic" else ""
-    return f"- {when}{_said(atom, _LINE)} ({atom.id})"
+    return f"- {when}{statement_text(atom, _LINE)} ({atom.id})"
 
 
 def cleaned(text: str) -> tuple[str, list[str]]:
@@ -376,7 +381,6 @@ _LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), 
 _NEW = 100
 _ASKED_CHARS = MAX_CHARS - 300  # models count badly: a slightly longer page is kept
 _AGE = timedelta(days=30)
-_MATTERS = 80  # priority; 70 is usual
 _KNOWN = 80  # characters of a statement whose words the page has
 _NONE = "None."
 
@@ -500,17 +504,8 @@ def _telling(atoms: Sequence[Atom], store: Store, space: str) -> list[Atom]:
     return [
         atom
         for atom in atoms
-        if _is_of_the_user(atom) and (atom.kind != "episodic" or int(atom.id[1:]) > judged or atom.id in told)
+        if is_of_the_user(atom) and (atom.kind != "episodic" or int(atom.id[1:]) > judged or atom.id in told)
     ]
-
-
-def _is_of_the_user(atom: Atom) -> bool:
-    """Tell whether a statement is more than an episode of others: about the user, lasting, told outright, or told by
-    the user as something that matters, such as an offer for their shop.
-    """
-    about_user = not atom.entities or USER in map(fold, atom.entities)
-    told = atom.confidence >= 1 or (atom.source == "user" and atom.priority >= _MATTERS)
-    return about_user or atom.kind != "episodic" or told
 
 
 def _within(scenes: Sequence[Scene]) -> list[Scene]:

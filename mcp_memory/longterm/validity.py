@@ -23,8 +23,8 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 
 __all__ = [
-    "current_atoms", "current_facts", "end_of", "is_past", "stated_end", "states_end", "time_note", "validity",
-    "with_end", "without_past",
+    "current_atoms", "current_facts", "end_of", "is_past", "planned_day", "stated_end", "states_end", "time_note",
+    "validity", "with_end", "without_past",
 ]  # fmt: skip
 
 Validity = Literal["past", "current", "ahead"]
@@ -90,10 +90,15 @@ def time_note(atom: Atom, at: datetime) -> str:
     """
     if validity(atom, at) == "ahead":
         return f"from {_day(atom.valid_from)}"
-    if atom.kind != "episodic" or end_of(atom) is not None:
-        return ""
-    planned = _planned_day(atom.text, atom.valid_from)
+    planned = planned_day(atom)
     return f"was planned for {_day(planned.start)}" if planned and planned.end <= at else ""
+
+
+def planned_day(atom: Atom) -> Span | None:
+    """Return the day for which a statement plans something; None if it is no plan or names no single sure day."""
+    if atom.kind != "episodic" or end_of(atom) is not None:
+        return None
+    return _planned_day(atom.text, atom.valid_from)
 
 
 def with_end(text: str, end: datetime, said_at: datetime) -> str:

@@ -203,13 +203,19 @@ def _judge_row(store: Store, now: Callable[[], datetime], space: str, going_on: 
 
 
 def _read_turns(scheduler: Scheduler, going_on: Callable[[], bool]) -> bool:
-    """Make statements of the next turns of a space, and return whether there were any turns to read."""
+    """Make statements of the next turns of a space, and return whether there were any turns to read.
+
+    The page about the user is written again after the last of them.
+    """
     context = scheduler.context()
     if not context.settings.read_sentences or not context.store.unread_turns(context.space, limit=1):
         return False  # and nothing heavy is loaded
     from mcp_memory.longterm.reader import read
 
-    return read(context, going_on=going_on)
+    has_read = read(context, going_on=going_on)
+    if has_read and going_on() and not context.store.unread_turns(context.space, limit=1):
+        scheduler.write_persona()
+    return has_read
 
 
 def _opened(settings: Settings) -> tuple[Store, EmbeddedStore | None]:

@@ -363,7 +363,8 @@ class LongtermVerbs(Verbs):
         """Return what the start of a conversation needs: the stable block alone."""
         from mcp_memory.longterm.recall import blocks
 
-        found = blocks.stable(self._parts.scheduler.context(), counter=self._parts.counter, budget=budget_tokens)
+        parts = self._parts
+        found = blocks.stable(parts.scheduler.context(), counter=parts.counter, budget=budget_tokens, session=session)
         self._note_stable(session, found)
         return self._logged("start", "", session, found)
 

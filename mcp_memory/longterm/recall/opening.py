@@ -1,0 +1,111 @@
+"""The start of a session where no model has written a page about the user: at most 400 tokens of their own words.
+
+Who the user is, in a line; the rules; what is planned within two weeks; how the last conversation ended; then
+statements for which the page has no room. Each line has its id. The block changes only when the memory does, and once a
+day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from mcp_memory.core.text import day_in_words, one_line
+from mcp_memory.core.token_counts import TokenCounter
+from mcp_memory.core.types import Turn
+from mcp_memory.longterm import persona
+from mcp_memory.longterm.digest import clause, line
+from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
+from mcp_memory.longterm.salience import Candidate, ranked
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.turns import recall_block
+from mcp_memory.store.citations import cited
+from mcp_memory.suspicion.flags import flags
+
+__all__ = ["START_TOKENS", "opening"]
+
+START_TOKENS = 400
+_RULES, _PLANS = 0.65, 0.2  # of the budget
+_IDENTITY_TOKENS = 50
+_WITHIN = timedelta(days=14)
+_SESSIONS, _TURNS, _ENDING, _CHARS = 5, 20, 2, 110
+
+
+def opening(desk: SearchContext, *, session: str | None, counter: TokenCounter, budget: int) -> str:
+    """Return the block; empty if a model wrote the page, or no sentence of the user was extracted."""
+    held = desk.store.persona(desk.space)
+    if held is not None and held.by_model:
+        return ""
+    found = [candidate for candidate in ranked(desk.store, desk.space, at=desk.now) if _is_shown(candidate)]
+    if not any(candidate.atom.is_sentence for candidate in found):
+        return ""
+    budget = min(budget, START_TOKENS) - counter.count(recall_block("", part="stable"))
+    rules = [candidate for candidate in found if candidate.section == "rules"]
+    plans = [candidate for candidate in found if _is_near(desk, candidate)]
+    on_page = set(cited(persona.body(desk.store, desk.space, at=desk.now)))
+    apart = {candidate.atom.id for candidate in (*rules, *plans)} | on_page
+    others = [candidate for candidate in found if candidate.atom.id not in apart]
+    sections = (
+        ("User: ", persona.identity(desk.store, desk.space, desk.now), "; ", _IDENTITY_TOKENS),
+        ("Always:\n", [line(rule) for rule in rules], "\n", int(_RULES * budget)),
+        ("Next:\n", [line(plan) for plan in plans], "\n", int(_PLANS * budget)),
+        ("", _last_conversation(desk, session), "\n", budget),
+        ("Also:\n", [line(other) for other in others], "\n", budget),
+    )
+    parts: list[str] = []
+    for label, items, joint, most in sections:
+        room = min(most, budget - counter.count("\n".join([*parts, ""])))
+        if part := _fitted(label, items, joint, counter, room):
+            parts.append(part)
+    return recall_block("\n".join(parts), part="stable") if parts else ""
+
+
+def _fitted(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
+    """Return the label with those of the items that fit, in order; empty if none does."""
+    part = ""
+    for item in items:
+        longer = f"{part}{joint}{item}" if part else f"{label}{item}"
+        if counter.fits(longer, budget):
+            part = longer
+    return part
+
+
+def _is_shown(candidate: Candidate) -> bool:
+    """Tell whether a statement is the user's own or imported; these lines have no marks for others and for doubts.
+
+    Promises come when they are due (`recall.promises`).
+    """
+    atom = candidate.atom
+    return atom.source in ("user", "import") and not atom.doubts and candidate.section != "promises"
+
+
+def _is_near(desk: SearchContext, candidate: Candidate) -> bool:
+    """Tell whether a statement is about a day within two weeks."""
+    if candidate.day is None:
+        return False
+    today = desk.now.astimezone().date()
+    return today <= candidate.day.astimezone().date() <= today + _WITHIN
+
+
+def _last_conversation(desk: SearchContext, session: str | None) -> list[str]:
+    """Return how the last conversation other than this one ended: the last two things that the user said, in order."""
+    latest = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda info: info.last, reverse=True)
+    for info in latest:
+        if info.session == session:
+            continue
+        said = desk.store.last_turns(desk.space, info.session, limit=_TURNS, roles=("user",))
+        turns = list(_telling(desk, said))[-_ENDING:]
+        if turns:
+            day = day_in_words(info.last.astimezone().date())
+            return [f"Last conversation, {day}, ended so:", *(f"- {_shown(turn)} ({turn.id})" for turn in turns)]
+    return []
+
+
+def _telling(desk: SearchContext, said: Sequence[Turn]) -> Iterator[Turn]:
+    ((*distinct,), _) = distinct_turns(desk, [turn.id for turn in said])
+    allowed = {turn.id for turns in distinct for turn in unheld(desk, turns)}
+    yield from (turn for turn in said if turn.id in allowed and not flags(turn.content, "user"))
+
+
+def _shown(turn: Turn) -> str:
+    return clause(one_line(turn.content, 4 * _CHARS), _CHARS)
