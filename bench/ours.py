@@ -123,7 +123,7 @@ async def until_indexed(memory: Memory) -> None:
         is_read = not parts.settings.read_sentences or not parts.store.unread_turns(memory.space, limit=1)
         return state.error is not None or (is_indexed and is_read)
 
-    while not await to_thread.run_sync(is_done):
+    while not await to_thread.run_sync(is_done):  # noqa: ASYNC110 the background has no event for it
         await sleep(0.02)
 
 

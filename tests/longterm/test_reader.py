@@ -64,13 +64,13 @@ def test_lasting_sentences_become_statements_and_small_talk_does_not(store: Stor
     say(
         store,
         "haha thanks!",
-        "I taught geography in Oslo for 34 years. what do you think?",
+        "I am a geography teacher and live in Oslo with my two cats. what do you think?",
         "Never use emoji in mails.",
     )
     assert read(context)
     assert not read(context)
     assert [(one.text, one.label, one.is_sentence) for one in statements(store)] == [
-        ("I taught geography in Oslo for 34 years.", "trait", True),
+        ("I am a geography teacher and live in Oslo with my two cats.", "trait", True),
         ("Never use emoji in mails.", "rule", True),
     ]
 
@@ -78,13 +78,13 @@ def test_lasting_sentences_become_statements_and_small_talk_does_not(store: Stor
 def test_a_batch_that_ended_before_its_commit_is_read_again_without_doubles(
     store: Store, context: SearchContext
 ) -> None:
-    say(store, "I taught geography in Oslo for 34 years.")
+    say(store, "I am a geography teacher and live in Oslo with my two cats.")
     assert not read(context, going_on=lambda: False)
     assert statements(store) == []
     assert read(context)
-    say(store, "I taught geography in Oslo for 34 years.", session="again")
+    say(store, "I am a geography teacher and live in Oslo with my two cats.", session="again")
     assert read(context)
-    assert [one.text for one in statements(store)] == ["I taught geography in Oslo for 34 years."]
+    assert [one.text for one in statements(store)] == ["I am a geography teacher and live in Oslo with my two cats."]
 
 
 def test_a_newer_sentence_ends_the_older_one_in_one_batch_and_in_two(store: Store, context: SearchContext) -> None:
@@ -110,10 +110,10 @@ def test_a_sentence_ends_nothing_that_was_stored_on_purpose(store: Store, contex
 
 
 def test_what_others_say_in_a_group_is_not_the_users(store: Store, context: SearchContext) -> None:
-    say(store, "I teach geography in Oslo.")
-    say(store, "I teach chemistry in Bergen.", name="Bruno")
+    say(store, "I live in Oslo and I am allergic to nuts.")
+    say(store, "I live in Bergen and I am allergic to milk.", name="Bruno")
     assert read(context)
-    assert [one.text for one in statements(store)] == ["I teach geography in Oslo."]
+    assert [one.text for one in statements(store)] == ["I live in Oslo and I am allergic to nuts."]
 
 
 def test_a_known_entity_that_a_sentence_names_is_its_entity(store: Store, context: SearchContext) -> None:

@@ -26,7 +26,7 @@ from mcp_memory.longterm.recall.lines import RecallLine, is_shown_in, of_rule, o
 from mcp_memory.longterm.search.changed import is_before
 from mcp_memory.longterm.search.ranking import without_names
 from mcp_memory.longterm.search.search import SearchContext, atom_turns
-from mcp_memory.longterm.validity import without_past
+from mcp_memory.longterm.validity import is_past
 from mcp_memory.longterm.verification.trust import quarantined_ids, turns_of_others
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.models.embed.rule_relevance import (
@@ -157,8 +157,9 @@ def _candidates(desk: SearchContext, prompt: str, there: Collection[str], known:
     ids = _nearest(desk, prompt)
     atoms = [
         atom
-        for atom in without_past(desk.store.atoms(desk.space, ids), desk.now)
-        if atom.source == "user"
+        for atom in desk.store.atoms(desk.space, ids)
+        if (_was_replaced(atom) or not is_past(atom, desk.now))
+        and atom.source == "user"
         and atom.label != "promise"
         and not any(id in there for id in atom_turns(atom))
         and not is_shown_in(atom, known)
@@ -171,9 +172,14 @@ def _candidates(desk: SearchContext, prompt: str, there: Collection[str], known:
     ]
 
 
+def _was_replaced(atom: Atom) -> bool:
+    """Tell whether a later sentence of the user replaced this one."""
+    return atom.is_sentence and atom.superseded_by is not None
+
+
 def _nearest(desk: SearchContext, prompt: str) -> list[str]:
     """Return the ids of the rules that are likeliest about the prompt's work, and likeliest about every answer."""
-    filters = Filters(kind="instruction", unheld=True)
+    filters = Filters(kind="instruction", unheld=True, ended=True)
     if not _is_bundled(desk, prompt):
         return [hit.id for hit in desk.hits("atom", prompt, filters=filters, limit=_SCOPED)]
     found: dict[str, None] = {}
@@ -290,6 +296,8 @@ def _ended_by(desk: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[
     """Return whether a rule has ended, and the message that ended it or may have: the latest, or else the likeliest."""
     if rule.turn is None:
         return False, None
+    if _was_replaced(rule.atom):
+        return True, _turn_that_replaced(desk, rule.atom)
     after = (turn for turn in later if is_before(rule.turn, turn))
     chances = [(turn, _ends(turn.content, rule.atom.text)) for turn in after]
     found = [pair for pair in chances if pair[1].changes >= MAY_END and _by_user(desk, pair[0])]
@@ -297,6 +305,13 @@ def _ended_by(desk: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[
     if surely:
         return True, max(surely, key=lambda turn: (turn.said_at, turn.position))
     return False, max(found, key=lambda pair: pair[1].changes, default=(None,))[0]
+
+
+def _turn_that_replaced(desk: SearchContext, atom: Atom) -> Turn | None:
+    newer = desk.store.atoms(desk.space, filter(None, [atom.superseded_by]))
+    return max(
+        desk.store.turns(desk.space, [one.evidence for one in newer]), key=lambda turn: turn.said_at, default=None
+    )
 
 
 class _Ending(NamedTuple):
