@@ -41,8 +41,8 @@ LIMITS: Mapping[Label, float] = {
 }  # fmt: skip
 """For each likeliest label, the least probability that a sentence states anything. Of 593 sentences of six memories
 that the classifier had not seen, 93 % of those kept are statements, and 76 % of the statements are kept."""
-_SURE_PROMISE = 0.9
-"""The least probability of the label itself: a promise interrupts the user later."""
+_SURE: Mapping[Label, float] = {"promise": 0.9, "rule": 0.5}
+"""The least probability of the label itself: a promise interrupts the user later, and an agent obeys a rule."""
 
 _KINDS: Mapping[Label, tuple[Kind, int]] = {
     "trait": ("persona", 70),
@@ -136,11 +136,10 @@ def statements_of(said: Sequence[TurnSentence], chances: Sequence[Mapping[Label,
 
 
 def _labelled(sentence: TurnSentence, chances: Mapping[Label, float]) -> _Labelled:
-    label: Label = max(chances, key=chances.__getitem__)
-    chance = chances[label]
+    possible: list[Label] = [label for label, chance in chances.items() if chance >= _SURE.get(label, 0.0)]
+    label = max(possible, key=lambda label: chances[label])
     states_anything = min(1.0, sum(chances.values()))
-    is_likely = states_anything >= LIMITS[label] and (label != "promise" or chance >= _SURE_PROMISE)
-    is_kept = is_likely and _may_be_stated(sentence.text)
+    is_kept = states_anything >= LIMITS[label] and _may_be_stated(sentence.text)
     return _Labelled(sentence=sentence, label=label if is_kept else None, chance=states_anything)
 
 

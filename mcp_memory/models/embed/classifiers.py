@@ -239,9 +239,6 @@ def rule_scores_of(sentences: Sequence[str], features: NDArray[np.float32], cues
     return (network.scores(np.concatenate([features, cues], axis=1)) + by_words).tolist()
 
 
-SURE_RULE = 0.75
-"""Probability from which a sentence is called a standing rule: a precision of 92 % among near misses, of 95 % in a
-natural mixture (`fixtures/rules/left_out.json`: all authors, and `labelled`)."""
 _CLEAR = 3.0  # log-odds
 
 

@@ -18,7 +18,7 @@ from mcp_memory.core.types import Label
 from mcp_memory.language.rule_cues import cues_of
 from mcp_memory.language.sentences import may_state_rule
 from mcp_memory.models.embed.bundled import MODEL, reading, shared_encoder
-from mcp_memory.models.embed.classifiers import SURE_RULE, rule_probability, rule_scores_of
+from mcp_memory.models.embed.classifiers import rule_probability, rule_scores_of
 from mcp_memory.models.embed.tensors import mapped_tensors
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ LABELS: tuple[Label, ...] = get_args(Label)
 
 _CONTEXT = 600  # characters
 _CLIP = 6.0  # standard deviations
+_SURE_RULE = 0.9  # probability by the model of standing rules
 _DATE_OR_TIME = re.compile(r"\d{1,2}[:.]\d\d|\d{4}")
 _QUESTION = re.compile(r"[?？؟]\W*$")
 
@@ -76,7 +77,7 @@ def label_chances(sentences: Sequence[SentenceInTurn]) -> list[dict[Label, float
 
 def _with_rule(chances: dict[Label, float], rule: float) -> dict[Label, float]:
     """Return the chances with that of a rule as the model of standing rules has it, where that is sure of one."""
-    if rule < SURE_RULE or rule <= chances["rule"]:
+    if rule < _SURE_RULE or rule <= chances["rule"]:
         return chances
     left = (1 - rule) / (1 - chances["rule"])
     return {label: rule if label == "rule" else chance * left for label, chance in chances.items()}
