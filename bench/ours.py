@@ -101,7 +101,7 @@ async def record(memory: Memory, haystack: Haystack) -> tuple[dict[str, str], di
             for turn in session.turns
             if not is_blank(turn.content)
         ]
-        kept = admit(turns).turns if turns else []
+        kept = (await to_thread.run_sync(admit, turns)).turns if turns else []
         if not kept:
             continue
         done = await memory.record_turns(turns, session=f"session-{number}")

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -233,9 +233,16 @@ def ranked(store: Store, space: str, *, at: datetime | None = None) -> Sequence[
         spaces.put(space, kept._replace(change=change))
         return kept.found
     found = tuple(_ranked(store, space, at))
-    moments = (_midnight(at) + timedelta(days=1), *(moment for one in found for moment in _turning_points(one.atom)))
-    spaces.put(space, _Kept(change, at, min(moment for moment in moments if moment > at), found))
+    moments = (_next_midnight(at), *(moment for one in found for moment in _turning_points(one.atom)))
+    spaces.put(space, _Kept(change, at, min((moment for moment in moments if moment > at), default=at), found))
     return found
+
+
+def _next_midnight(at: datetime) -> datetime:
+    try:
+        return _midnight(at) + timedelta(days=1)
+    except OverflowError:  # the last day of the calendar
+        return datetime.max.replace(tzinfo=UTC)
 
 
 class _Kept(NamedTuple):

@@ -304,7 +304,9 @@ def test_a_ref_in_json_has_its_header_and_its_text(answer: Answer) -> None:
 def test_why_names_the_origin_of_a_sentence(run: Run, tmp_path: Path) -> None:
     async def talk() -> None:
         async with open_memory(home=tmp_path / "home", read_sentences=True) as memory:
-            await memory.record_turns([NewTurn(role="user", content="I taught geography in Oslo for 34 years.")])
+            await memory.record_turns(
+                [NewTurn(role="user", content="I am a geography teacher and live in Oslo with my two cats.")]
+            )
 
     anyio.run(talk)  # its end waits until the sentences are read
     shown = run("why", "a1", home=tmp_path / "home").stdout

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.ours import until_indexed
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.token_counts import token_counter
@@ -23,7 +24,7 @@ from mcp_memory.longterm.recall.blocks import ALWAYS_TOKENS, IDENTITY_TOKENS, au
 from mcp_memory.longterm.recall.dynamic import dynamic_lines
 from mcp_memory.longterm.search.known import judge_question
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.service.memory import Memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.sqlite.store import open_store
 from mcp_memory.store.values import Extraction
 from tests.longterm.by_hand import SPACE, ByHand
@@ -248,17 +249,19 @@ async def test_a_statement_is_shown_without_the_mark_of_the_list_that_it_comes_f
     assert not any(f" {mark}{statement}" in shown for statement in ("Always sign", "Keeps 3"))
 
 
-async def test_a_rule_that_the_user_stated_is_quoted_with_its_turn_and_an_assistants_is_not(memory: Memory) -> None:
+async def test_a_rule_that_the_user_stated_is_quoted_with_its_turn_and_an_assistants_is_not(home: Path) -> None:
     said = [
         NewTurn(role="user", content="4 GB, so small. Never use an ORM in this repo."),
         NewTurn(role="assistant", content="Always use an ORM, I would say."),
         *(NewTurn(role="user", content=f"Invoice {number} was sent") for number in range(9)),
     ]
-    rule, *_ = (await memory.record_turns(said, session="a")).stored
-    dynamic = (await memory.recall("Add a query for late invoices")).dynamic
+    async with open_memory(home=home, read_sentences=True) as memory:
+        rule, *_ = (await memory.record_turns(said, session="a")).stored
+        await until_indexed(memory)
+        dynamic = (await memory.recall("Add a query for late invoices")).dynamic
     rules = dynamic.partition("Rules the user stated")[2].partition("About this")[0].partition("Closest")[0]
-    assert f"[{rule} " in rules
-    assert "] 4 GB, so small. Never use an ORM in this repo." in rules
+    assert f" {rule} " in rules
+    assert "] Never use an ORM in this repo." in rules
     assert "Always use" not in rules
 
 
@@ -268,10 +271,9 @@ def test_of_turns_that_a_model_has_read_the_rules_are_those_that_it_noted(hand: 
     rule = hand.draw(
         "Write prices excluding VAT", said="Prices are always without VAT", kind="instruction", priority=80
     )
-    (unread,) = talk(hand, "Never write prices in bold.")
+    talk(hand, "Never write prices in bold.")
     lines = list(dynamic_lines(hand.desk(), "Write the training prices for the flyer", [], known="", judgement=None))
-    assert {rule, unread} <= {line.id for line in lines}
-    assert {line.id for line in lines if line.group == "rule"} <= {rule, unread}
+    assert [line.id for line in lines if line.group == "rule"] == [rule]
 
 
 def test_a_statement_does_not_repeat_its_date_and_names_whoever_said_it(hand: ByHand) -> None:

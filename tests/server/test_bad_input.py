@@ -41,7 +41,7 @@ async def call(client: Client, tool: str, arguments: dict[str, Any]) -> CallTool
         (
             "remember",
             {"text": "x", "kind": "rule"},
-            snapshot("kind must be one of 'persona', 'episodic' or 'instruction', not 'rule'."),
+            snapshot("kind must be one of 'persona', 'episodic', 'instruction' or 'promise', not 'rule'."),
         ),
         ("remember", {"text": ["x"]}, snapshot("text must be a string, not a list.")),
         ("conversation_search", {"query": "x", "limit": 0}, snapshot("limit must be at least 1, not 0.")),

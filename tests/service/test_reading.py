@@ -10,7 +10,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 
 SAID = [
-    NewTurn(role="user", content="I taught geography in Oslo for 34 years."),
+    NewTurn(role="user", content="I am a geography teacher and live in Oslo with my two cats."),
     NewTurn(role="assistant", content="A long time!"),
     NewTurn(role="user", content="Never use emoji in mails."),
 ]
@@ -32,14 +32,17 @@ async def test_a_search_finds_statements_of_what_was_just_said(home: Path) -> No
     async with open_memory(home=home, read_sentences=True) as memory:
         await memory.record_turns(SAID, session="s")
         found = await memory.memory_search("geography")
-        assert "I taught geography in Oslo for 34 years." in {hit.atom.text for hit in found.atoms}
+        assert "I am a geography teacher and live in Oslo with my two cats." in {hit.atom.text for hit in found.atoms}
 
 
 async def test_closing_a_memory_reads_what_it_has_stored(home: Path) -> None:
     async with open_memory(home=home, read_sentences=True) as memory:
         await memory.record_turns(SAID, session="s")
     async with open_memory(home=home) as memory:
-        assert await statements(memory) == ["I taught geography in Oslo for 34 years.", "Never use emoji in mails."]
+        assert await statements(memory) == [
+            "I am a geography teacher and live in Oslo with my two cats.",
+            "Never use emoji in mails.",
+        ]
 
 
 async def test_the_setting_turns_reading_off_and_on_again_later(home: Path) -> None:
@@ -61,4 +64,7 @@ async def test_two_memories_of_one_home_make_no_doubles(home: Path) -> None:
             await (one, other)[place % 2].record_turns([turn], session=f"s{place}")
         await read_statements(one)
     async with open_memory(home=home) as memory:
-        assert await statements(memory) == ["I taught geography in Oslo for 34 years.", "Never use emoji in mails."]
+        assert await statements(memory) == [
+            "I am a geography teacher and live in Oslo with my two cats.",
+            "Never use emoji in mails.",
+        ]

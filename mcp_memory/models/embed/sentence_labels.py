@@ -33,7 +33,7 @@ LABELS: tuple[Label, ...] = get_args(Label)
 
 _CONTEXT = 600  # characters
 _CLIP = 6.0  # standard deviations
-_SURE_RULE = 0.9  # probability by the model of standing rules
+_SURE_RULE = 0.75  # probability by the model of standing rules, as `longterm.standing_rules.STATES`
 _DATE_OR_TIME = re.compile(r"\d{1,2}[:.]\d\d|\d{4}")
 _QUESTION = re.compile(r"[?？؟]\W*$")
 
