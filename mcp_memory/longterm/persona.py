@@ -126,6 +126,8 @@ def identity(store: Store, space: str, at: datetime) -> list[str]:
     about = current_facts(store, space, known, at)  # includes values that end in the future
     # Without facts about others that also mention the user, and facts about the user from others.
     facts = [fact for fact in about if fold(fact.entity) == "user" and fact.source == "user"]
+    labels = {atom.id: atom.label for atom in store.atoms(space, [fact.atom for fact in facts])}
+    facts = [fact for fact in facts if labels[fact.atom] != "person" or fact.relation == "name"]
     rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
     facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
     return list(dict.fromkeys(f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts))
