@@ -52,8 +52,8 @@ _PACKED = (
     "{} that Codex has compressed cannot be read, such as {}. Unpack them with `zstd -d --keep`, and import again."
 )
 _NEXT = (
-    "Search finds them now. The model or the agent that reads new turns extracts statements from them; "
-    "`mcp-memory distill` has a model do it at once."
+    "Search finds them now. `mcp-memory show persona` shows the page that is made of them; a model writes a better one "
+    "with `mcp-memory distill`."
 )
 
 

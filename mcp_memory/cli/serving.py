@@ -115,9 +115,10 @@ def open_browser(address: str) -> threading.Thread | None:
 def demo(home: Path | None, full: bool) -> None:
     """Show the main job on a made-up conversation and task.
 
-    It starts the real server and talks to it as two clients would: a fact of Monday is known on Friday, a large
-    tool result is replaced and read again. It ends with what that saved. Your own memory is not touched: a folder that
-    an earlier demo did not make is refused. Its memory can be opened with the other commands:
+    It starts the real server and talks to it as two clients would: what was said on Monday is on the page about the
+    user on Tuesday, a promise is kept on Friday, a large tool result is replaced and read again. It ends with what that
+    saved. Your own memory is not touched: a folder that an earlier demo did not make is refused. Its memory can be
+    opened with the other commands:
 
     \b
     mcp-memory demo

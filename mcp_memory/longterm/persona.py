@@ -59,8 +59,8 @@ _READ = 200
 _SINCE_READ = 1_000
 
 EMPTY = (
-    "# Persona\n\nNothing has been told yet. What the user says of themselves with `remember` is listed here;"
-    " nothing is inferred.\n"
+    "# Persona\n\nNothing has been told yet. What the user says of themselves, in conversations or with `remember`, is"
+    " listed here; nothing is inferred.\n"
 )
 _SINCE, _SCENES = "Since then", "Scenes"
 OURS = (_SINCE, _SCENES)

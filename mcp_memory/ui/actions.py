@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.rights import RIGHTS, Right
 from mcp_memory.core.text import one_line
-from mcp_memory.core.types import Atom, Fact, Kind
+from mcp_memory.core.types import Atom, Fact, StatementKind
 from mcp_memory.ui.components import link, note, part, section, words_of
 from mcp_memory.ui.confirmations import told
 from mcp_memory.ui.elements import el
@@ -95,9 +95,9 @@ async def run(name: str, call: Call) -> str | Page:
 
 
 async def _remember(call: Call) -> str | Page:
-    text, kind = call.text("text"), cast("Kind | None", call.text("kind") or None)
-    if kind is not None and kind not in get_args(Kind):
-        raise InvalidInput(t("actions.choice", name="kind", choices=", ".join(get_args(Kind))))
+    text, kind = call.text("text"), cast("StatementKind | None", call.text("kind") or None)
+    if kind is not None and kind not in get_args(StatementKind):
+        raise InvalidInput(t("actions.choice", name="kind", choices=", ".join(get_args(StatementKind))))
     ids, fact = call.ids("supersedes"), dict[str, str]()
     older = await call.memory.statements_by_id(ids)
     known = next((one.fact for one in older if one.fact), None)
@@ -118,7 +118,7 @@ async def _remember(call: Call) -> str | Page:
 def _ask_value(call: Call, atom: Atom, fact: Fact) -> Page:
     from mcp_memory.ui.pages.correcting import ask_value
 
-    kind = cast("Kind", call.text("kind") or atom.kind)
+    kind = cast("StatementKind", call.text("kind") or atom.kind)
     when, day = call.text("when"), call.text("valid_from")
     return ask_value(call.view, atom, fact, text=call.text("text"), kind=kind, when=when, day=day)
 

@@ -9,13 +9,18 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_memory.cli.demo import MARK, inputs, renewed, typed
 from mcp_memory.cli.demo.inputs import Replies
+from mcp_memory.cli.demo.short import monday_before
 from mcp_memory.core.errors import Refused, StoreUnavailable
+from mcp_memory.longterm.recall.opening import START_TOKENS
 from mcp_memory.service.memory import open_memory
 from mcp_memory.shortterm.canvas import flowchart as canvas
 from mcp_memory.store.files import read_ref_file
@@ -116,25 +121,67 @@ def test_the_raw_line_that_tells_it_all_is_shown(played: Played) -> None:
 # --- the short one ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "columns", [80, pytest.param(60, marks=pytest.mark.nightly), pytest.param(200, marks=pytest.mark.nightly)]
+@dataclass(frozen=True)
+class Short:
+    home: Path
+    columns: int
+    text: str
+
+    def act(self, day: str) -> str:
+        """What was printed under a heading, without line breaks."""
+        return re.sub(r"\s+", " ", re.split(rf"^{day}, .*\n", self.text, flags=re.MULTILINE)[1].split("\n\n")[0])
+
+
+@pytest.fixture(
+    scope="module",
+    params=[80, pytest.param(60, marks=pytest.mark.nightly), pytest.param(200, marks=pytest.mark.nightly)],
 )
-def test_the_short_demo_fits_a_screen_and_says_what_status_says(tmp_path: Path, columns: int) -> None:
-    home = tmp_path / "home"
-    run = [sys.executable, "-m", "mcp_memory"]
-    env = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": str(columns)}
+def short(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Short:
+    home = tmp_path_factory.mktemp("short") / "home"
     shown = subprocess.run(
-        [*run, "demo", "--home", str(home)], capture_output=True, encoding="utf-8", check=True, env=env
-    )
-    lines = shown.stdout.splitlines()
-    assert (shown.stderr, len(lines) <= 60) == ("", True)
-    assert [line for line in lines if len(line) > columns and str(home) not in line] == []
+        [sys.executable, "-m", "mcp_memory", "demo", "--home", str(home)],
+        capture_output=True, encoding="utf-8", check=True,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": str(request.param)},
+    )  # fmt: skip
+    assert shown.stderr == ""
+    return Short(home, request.param, shown.stdout)
+
+
+def test_the_short_demo_is_short_and_says_what_status_says(short: Short) -> None:
+    lines = short.text.splitlines()
+    assert len(lines) <= 85 * max(1, 80 / short.columns)
+    assert [line for line in lines if len(line) > short.columns and str(short.home) not in line] == []
+    shown = re.sub(r"\s+", " ", short.text)
     for told in ("TRF-88213", "key SKV2-202610250230 already present, replaced", "every byte is the same"):
-        assert told in re.sub(r"\s+", " ", shown.stdout)
-    status = subprocess.run([*run, "status", "--json", "--home", str(home)], capture_output=True, check=True)
-    offload = json.loads(status.stdout)["offload"]
-    assert f"{offload['tokens_raw']:,} tokens became {offload['tokens_kept']:,}" in re.sub(r"\s+", " ", shown.stdout)
-    assert (home / "canvas.png").read_bytes().startswith(b"\x89PNG")
+        assert told in shown
+    run = [sys.executable, "-m", "mcp_memory", "status", "--json", "--home", str(short.home)]
+    offload = json.loads(subprocess.run(run, capture_output=True, check=True).stdout)["offload"]
+    assert f"{offload['tokens_raw']:,} tokens became {offload['tokens_kept']:,}" in shown
+    assert (short.home / "canvas.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_short_demo_shows_on_tuesday_the_page_that_was_made_without_a_model(short: Short) -> None:
+    page, started = short.act("Tuesday").split("-> The hook starts the conversation with ")
+    assert re.search(r"People .*My partner Li Wei is a nurse, and our dog is called Pixel\. \(a\d+\)", page)
+    assert re.search(r"now runs at 03:30 every night.* until .*: We decided that the import runs at 01:10", page)
+    assert int(started.split()[0]) <= START_TOKENS
+    assert "Always use type hints" in started
+    assert "We're moving to Trondheim" in started
+
+
+def test_the_short_demo_keeps_a_promise_on_friday_and_then_has_it_done(short: Short) -> None:
+    friday = short.act("Friday")
+    (promise,) = re.findall(r"Promise of [\w ]+, open \((a\d+)\): Next time I mention Lisbon", friday)
+    assert "Lisbon" not in friday.split("->")[0]
+    assert f"calls remember, which closes {promise}:" in friday
+    assert "Asked again in another conversation, the hook adds 0 promises." in friday
+
+
+@given(st.dates(min_value=date(2000, 1, 1), max_value=date(2200, 1, 1)))
+def test_the_short_demo_plays_the_last_week_of_which_the_friday_has_come(today: date) -> None:
+    monday = monday_before(today)
+    assert monday.weekday() == 0
+    assert monday + timedelta(days=4) <= today < monday + timedelta(days=11)
 
 
 # --- the pyramid ------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 """The demo: the real server, started as clients start it, does its main job in a separate folder.
 
-    short    said on Monday, known on Friday in another client; a task with large tool results, and its picture
+    short    said on Monday, on the page on Tuesday without a model, a promise kept on Friday; a task with large tool
+             results, and its picture
     full     all steps of a fortnight (`--full`)
 
-The demo plays a connected agent whose model answers the questions of `distill`; the answers were written beforehand
-(`inputs`), and the demo says so. Everything else that is printed comes from the server's answers.
+The full one plays a connected agent whose model answers the questions of `distill`; the answers were written beforehand
+(`inputs`), and it says so. Everything else that is printed comes from the answers of the server and of hooks.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mcp_memory.core.private_files import make_folder
 from mcp_memory.integrations.clients.programs import NAME, this_command
 
 MARK = "made-by-mcp-memory-demo.txt"
-_NEXT = ("ui", "show canvas", "search van", "status")
+_NEXT = ("ui", "show persona", "show canvas", "search van", "status")
 
 
 def run(home: Path | None = None, *, full: bool = False) -> None:
@@ -38,7 +39,7 @@ def run(home: Path | None = None, *, full: bool = False) -> None:
     anyio.run(whole.play if full else short.play, chosen)
     click.echo(f"\nDone in {time.perf_counter() - began:.1f} s. Look around:\n")
     here = f"{typed()} --home {shlex.quote(_from_here(chosen))}"
-    for command in [*_NEXT, *(["show persona", "verify"] if full else [])]:
+    for command in [*_NEXT, *(["verify"] if full else [])]:
         click.echo(f"  {here} {command}")
     if not full:
         click.echo(f"\nEvery step, of a whole fortnight:\n\n  {typed()} demo --full")

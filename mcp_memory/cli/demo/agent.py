@@ -1,23 +1,31 @@
-"""The agent that the demo plays: a real client of the real server, whose own words are prepared (`inputs`)."""
+"""The clients that the demo plays: an agent of the real server, whose own words are prepared (`inputs`), and the hooks
+of Claude Code.
+"""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import anyio
 from mcp import Client, StdioServerParameters
 from mcp.types import Implementation, RequestParamsMeta, TextResourceContents
 
 from mcp_memory.cli.demo.inputs import DemoStep, DemoTask, Replies
 from mcp_memory.server.tools import REPLACED
 
-__all__ = ["DemoAgent", "DemoResult", "connected"]
+__all__ = ["DemoAgent", "DemoResult", "HookedClient", "connected", "hooked"]
+
+_PAGE = "memory://persona"
+_PAGE_S = 60.0
+_HOOK_RUNS = 3
 
 _SAYS = {"offload_tool_result": cast("RequestParamsMeta", {REPLACED: True})}
 """What the program says beside a call: it puts the answer in the place of the result, so that counts as saved."""
@@ -32,6 +40,51 @@ async def connected(home: Path, name: str) -> AsyncGenerator[DemoAgent]:
     server = StdioServerParameters(command=sys.executable, args=["-m", "mcp_memory", "--home", str(home), "serve"])
     async with Client(server, client_info=Implementation(name=name, version="1")) as client:
         yield DemoAgent(client)
+
+
+@asynccontextmanager
+async def hooked(home: Path) -> AsyncGenerator[HookedClient]:
+    """Yield a Claude Code with hooks on the home; its conversations end with it, and with them the hook daemon."""
+    client = HookedClient(home)
+    try:
+        yield client
+    finally:
+        with anyio.CancelScope(shield=True):
+            await client.end()
+
+
+class HookedClient:
+    """Runs the hooks of conversations as Claude Code does."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._conversations: list[str] = []
+
+    async def start(self, conversation: str) -> str:
+        """Start a conversation, and return what the hook puts before the model; empty if nothing."""
+        self._conversations.append(conversation)
+        return await self._answer("SessionStart", conversation, source="startup")
+
+    async def prompt(self, conversation: str, text: str) -> str:
+        """Return what the hook adds to a prompt; empty if nothing."""
+        return await self._answer("UserPromptSubmit", conversation, prompt=text)
+
+    async def end(self) -> None:
+        """End all conversations."""
+        for conversation in self._conversations:
+            await self._run("SessionEnd", conversation, reason="other")
+
+    async def _answer(self, event: str, conversation: str, **given: str) -> str:
+        """Return the answer of a hook. It may have given up while its daemon started: then it is run again."""
+        for _ in range(_HOOK_RUNS):
+            if printed := await self._run(event, conversation, **given):
+                return json.loads(printed)["hookSpecificOutput"]["additionalContext"]
+        return ""
+
+    async def _run(self, event: str, conversation: str, **given: str) -> bytes:
+        command = [sys.executable, "-m", "mcp_memory", "--home", str(self._home), "hook", event]
+        told = json.dumps({"session_id": conversation, "hook_event_name": event, **given})
+        return (await anyio.run_process(command, input=told.encode())).stdout
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +114,14 @@ class DemoAgent:
         if result.is_error or result.structured_content is None:
             raise RuntimeError(f"{tool} failed: {result.content}")
         return result.structured_content
+
+    async def record(self, session: str, turns: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+        """Record turns, and wait until the server announces the page about the user that it writes from them."""
+        async with self._client.listen(resource_subscriptions=[_PAGE]) as updates:
+            answer = await self.call("record_turns", session=session, turns=turns)
+            with anyio.fail_after(_PAGE_S):
+                await anext(aiter(updates))
+        return answer
 
     async def read(self, uri: str) -> bytes:
         """Return the bytes of a resource, which comes in pages."""

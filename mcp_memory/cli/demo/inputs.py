@@ -1,4 +1,4 @@
-"""The demo's input: a conversation of two weeks, a task with its tool results, and the replies of a model.
+"""The demo's input: a Monday's conversation, one of two weeks, a task with its tool results, and replies of a model.
 
 The texts are in `fixtures/demo` of the repository, and inside the package once it is installed. People, places,
 programs and addresses are invented.
@@ -21,9 +21,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
+from mcp_memory.core.text import day_in_words
 from mcp_memory.store.citations import cited
 
 
@@ -54,6 +56,17 @@ def conversation() -> list[tuple[str, list[dict[str, str]]]]:
     for line in _read("conversation.jsonl").splitlines():
         turn: dict[str, str] = json.loads(line)
         sessions.setdefault(turn.pop("session"), []).append(turn)
+    return list(sessions.items())
+
+
+def monday(day: date) -> list[tuple[str, list[dict[str, str]]]]:
+    """Return the sessions of a Monday as `conversation` does, said on that day; they plan a move for the week after."""
+    moving_day = f"Saturday {day_in_words(day + timedelta(days=12))}"
+    sessions: dict[str, list[dict[str, str]]] = {}
+    for turn in map(json.loads, _read("week.jsonl").splitlines()):
+        said_at = datetime.combine(day, time.fromisoformat(turn["at"])).astimezone().isoformat()
+        content = turn["content"].replace("{moving_day}", moving_day)
+        sessions.setdefault(turn["session"], []).append({"role": turn["role"], "content": content, "said_at": said_at})
     return list(sessions.items())
 
 

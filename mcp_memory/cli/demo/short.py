@@ -1,8 +1,11 @@
-"""The short demo: said on Monday, known on Friday; one large tool result, one line of it, the account, the picture."""
+"""The short demo: said on Monday, on the page on Tuesday, a promise kept on Friday; one large tool result, one line of
+it, the account, the picture.
+"""
 
 from __future__ import annotations
 
 import textwrap
+from datetime import date, timedelta
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any
@@ -11,57 +14,100 @@ import click
 
 from mcp_memory import __version__
 from mcp_memory.cli.demo import inputs
-from mcp_memory.cli.demo.agent import DemoAgent, DemoResult, connected
+from mcp_memory.cli.demo.agent import DemoAgent, DemoResult, HookedClient, connected, hooked
 from mcp_memory.cli.show import draw
 from mcp_memory.cli.terminal import plural, visible
+from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import Refused
-from mcp_memory.core.text import size
+from mcp_memory.core.text import day_in_words, size
+from mcp_memory.core.token_counts import token_counter
 from mcp_memory.service.memory import open_memory
+from mcp_memory.store.citations import cited
 
-__all__ = ["play"]
+__all__ = ["monday_before", "play"]
 
-MONDAY, FRIDAY = "Claude Desktop", "Claude Code"
-QUESTION = "A note to the movers: when do we move, and under which reference is the van booked?"
+MONDAY, LATER = "Claude Desktop", "Claude Code"
+QUESTION = "What is worth seeing in Portugal's capital?"
+DONE = "Tamsin was told that Bruno owes her 40 euros."
 TELLING = "already present"
-RECALL_TOKENS = 600
 _WIDEST, _NARROWEST, _DEEP = 100, 60, "     "
-_SAID, _PAGE, _RECALLED, _SUMMARY = 2, 3, 2, 3
+_SUMMARY = 3
 
 
 async def play(home: Path) -> None:
-    """Play Monday and Friday, each with a separate server, and draw the task's canvas."""
-    _say(f"mcp-memory {__version__}: the real server over stdio, without a key. Memory: {home}", margin="")
+    """Play Monday with one server, and Tuesday and Friday with another; draw the task's canvas."""
+    monday = monday_before(date.today())
+    _say(f"mcp-memory {__version__}: the real server and real hooks, no model. Memory: {home}", margin="")
+    _say(f"Monday's words are dated {day_in_words(monday)}; the rest happens now.", margin="")
     async with connected(home, MONDAY) as agent:
-        await _monday(agent)
-    async with connected(home, FRIDAY) as agent:
-        await _friday(agent)
+        await _told(agent, monday)
+    async with connected(home, LATER) as agent, hooked(home) as client:
+        await _page(agent, client)
+        await _promise(agent, client)
         kept = await _result(agent)
         same = [await agent.read(f"memory://ref/{one.answer['ref']}") == one.step.result.encode() for one in kept]
     await _account(home, all(same))
 
 
+def monday_before(today: date) -> date:
+    """Return the Monday before the last Friday, so that nothing of this week is yet to come."""
+    friday = today - timedelta(days=(today.weekday() - 4) % 7)
+    return friday - timedelta(days=4)
+
+
 # --- long-term --------------------------------------------------------------------------------------
 
 
-async def _monday(agent: DemoAgent) -> None:
-    session, turns = inputs.conversation()[0]
+async def _told(agent: DemoAgent, day: date) -> None:
     _head(f"Monday, in {MONDAY}")
-    for turn in [turn for turn in turns if turn["role"] == "user"][-_SAID:]:
-        _say(f"“{turn['content']}”")
-    stored = len((await agent.call("record_turns", session=session, turns=turns))["stored"])
-    _note(f"{plural(stored, 'turn')} are kept word for word, and found by words and meaning without a model.")
-    statements = sum([len(asked["kept"]) async for question, asked in agent.distil() if question["stage"] == "extract"])
-    page = (await agent.call("read_persona"))["text"]
-    _note(f"The agent's own model drew {plural(statements, 'statement')} from them (here with prepared answers):")
-    _items(page, _PAGE)
+    count = 0
+    for session, turns in inputs.monday(day):
+        for turn in turns:
+            if turn["role"] == "user":
+                _say(f"“{turn['content']}”", lines=3)
+        count += len((await agent.record(session, turns))["stored"])
+    _note(f"{plural(count, 'turn')} are kept word for word; statements are made of them in the background.")
 
 
-async def _friday(agent: DemoAgent) -> None:
-    _head(f"Friday, in {FRIDAY}: another program, a new conversation")
+async def _page(agent: DemoAgent, client: HookedClient) -> None:
+    _head(f"Tuesday, in {LATER}: another program, a new conversation")
+    _note("The page about the user, in their own words, each with its id:")
+    for line in (await agent.call("read_persona"))["text"].splitlines():
+        if line.startswith("## "):
+            _say(line.removeprefix("## "), margin=_DEEP)
+        elif line.startswith("- "):
+            _say(line, margin=_DEEP, lines=3)
+    started = await client.start("tuesday")
+    tokens = token_counter(load_settings().tokenizer).count(started)
+    _note(f"The hook starts the conversation with {tokens} tokens:")
+    for line in started.splitlines():
+        if not line.startswith("<"):
+            _say(line, margin=_DEEP, lines=3)
+
+
+async def _promise(agent: DemoAgent, client: HookedClient) -> None:
+    """Ask what a promise waits for, in other words; have the agent close it, and ask again in another conversation."""
+    _head(f"Friday, in {LATER}")
     _say(f"“{QUESTION}”")
-    bundle = await agent.call("recall", query=QUESTION, budget_tokens=RECALL_TOKENS)
-    _note(f"Recall gives the agent {bundle['tokens']} tokens, among them:")
-    _items(bundle["dynamic"], _RECALLED)
+    shown = await _asked(client, "friday")
+    _note("The hook adds:")
+    for line in shown:
+        _say(line, margin=_DEEP)
+    if not shown:
+        _say("Nothing: a hook gives up after a second, for example on a busy machine.", margin=_DEEP)
+        return
+    (promise, *_) = cited("\n".join(shown))
+    done = await agent.call("remember", text=DONE, supersedes=[promise])
+    _note(f"The agent tells Tamsin, and calls remember, which closes {done['replaced'][0]['id']}: “{DONE}”")
+    again = await _asked(client, "friday-afternoon")
+    _note(f"Asked again in another conversation, the hook adds {plural(len(again), 'promise')}.")
+
+
+async def _asked(client: HookedClient, conversation: str) -> list[str]:
+    """Return the open promises that the hooks of a new conversation bring for the question."""
+    started = await client.start(conversation)
+    brought = await client.prompt(conversation, QUESTION)
+    return [line for line in f"{started}\n{brought}".splitlines() if line.startswith("Promise of ")]
 
 
 # --- short-term -------------------------------------------------------------------------------------
@@ -112,12 +158,6 @@ def _head(text: str) -> None:
 
 def _note(text: str) -> None:
     _say(f"-> {text}", dim=True)
-
-
-def _items(text: str, count: int) -> None:
-    """Print the first items of its lists."""
-    for line in [line for line in text.splitlines() if line.startswith("- ")][:count]:
-        _say(line, margin=_DEEP, lines=4)
 
 
 def _say(text: str, *, margin: str = "  ", lines: int = 2, **style: Any) -> None:

@@ -76,8 +76,12 @@ def label_chances(sentences: Sequence[SentenceInTurn]) -> list[dict[Label, float
 
 
 def _with_rule(chances: dict[Label, float], rule: float) -> dict[Label, float]:
-    """Return the chances with that of a rule as the model of standing rules has it, where that is sure of one."""
-    if rule < _SURE_RULE or rule <= chances["rule"]:
+    """Return the chances with that of a rule as the model of standing rules has it, where that is sure of one.
+
+    That model knows no promises, and takes an order for later ("next time …, tell me …") for a rule.
+    """
+    is_promise = max(chances, key=chances.__getitem__) == "promise"
+    if is_promise or rule < _SURE_RULE or rule <= chances["rule"]:
         return chances
     left = (1 - rule) / (1 - chances["rule"])
     return {label: rule if label == "rule" else chance * left for label, chance in chances.items()}

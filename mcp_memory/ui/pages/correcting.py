@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from mcp_memory.core.text import revealed
-from mcp_memory.core.types import Atom, Fact, Kind
+from mcp_memory.core.types import Atom, Fact, StatementKind
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
 from mcp_memory.ui.views import Page, View
@@ -18,12 +18,13 @@ __all__ = ["ask_value", "correct", "undo", "was_never_true", "without_repeated"]
 def correct(view: View, atom: Atom) -> Iterator[Element]:
     """Yield the form that corrects a statement, where the reader may."""
     value = _value(atom.fact, atom.fact.value) if atom.fact else None
-    form = _form(view, atom, text=atom.text, kind=atom.kind, when="never", day="", value=value)
+    kind = "promise" if atom.label == "promise" else atom.kind
+    form = _form(view, atom, text=atom.text, kind=kind, when="never", day="", value=value)
     if form:
         yield ui.section(t("item.correct"), el("p", t("item.correct_about")), form)
 
 
-def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: Kind, when: str, day: str) -> Page:
+def ask_value(view: View, atom: Atom, fact: Fact, *, text: str, kind: StatementKind, when: str, day: str) -> Page:
     """Return the form again, for a new text that no longer has the value of the statement's fact."""
     form = _form(view, atom, text=text, kind=kind, when=when, day=day, value=_value(fact, ""), has_asked=True)
     question = t("item.ask_value", fact=revealed(f"{fact.entity} · {fact.relation} · {fact.value}"))
@@ -37,7 +38,7 @@ def _form(
     atom: Atom,
     *,
     text: str,
-    kind: Kind,
+    kind: StatementKind,
     when: str,
     day: str,
     value: Element | None,
@@ -52,7 +53,7 @@ def _form(
         ui.hidden({"asked": 1} if has_asked else {}),
         ui.choice(t("item.when_wrong"), "when", [(one, t(f"item.when_{one}")) for one in ("never", "changed")], when),
         ui.field(t("item.changed_on"), "valid_from", day, kind="date"),
-        ui.choice(t("memory.kind"), "kind", [(one, t(f"memory.kind_{one}")) for one in get_args(Kind)], kind),
+        ui.choice(t("memory.kind"), "kind", [(one, t(f"memory.kind_{one}")) for one in get_args(StatementKind)], kind),
         el("button", t("item.correct_do"), class_="main"),
         needs="write",
         supersedes=atom.id,

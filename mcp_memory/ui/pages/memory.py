@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, revealed
-from mcp_memory.core.types import Kind, Scene, StatementPage
+from mcp_memory.core.types import Kind, Scene, StatementKind, StatementPage
 from mcp_memory.store.citations import cited
 from mcp_memory.ui import components as ui
 from mcp_memory.ui.elements import Element, el
@@ -152,11 +152,12 @@ def _filters(view: View) -> Element:
 
 def _tell(view: View) -> Iterator[Element]:
     """Yield the form that stores a statement; nothing if the reader lacks the right."""
+    kinds = [(kind, t(f"memory.kind_{kind}")) for kind in get_args(StatementKind)]
     form = ui.form(
         view,
         "remember",
         el("textarea", name="text", required=True, rows=3, aria_label=t("memory.tell_words"), dir="auto"),
-        ui.choice(t("memory.kind"), "kind", [(kind, t(f"memory.kind_{kind}")) for kind in KINDS], "persona"),
+        ui.choice(t("memory.kind"), "kind", kinds, "persona"),
         el("button", t("memory.tell_do"), class_="main"),
         needs="write",
         supersedes="",

@@ -1,3 +1,5 @@
+import pytest
+
 from mcp_memory.models.embed.sentence_labels import SentenceInTurn, label_chances
 
 
@@ -14,6 +16,17 @@ def test_each_kind_of_sentence_is_recognised_in_its_plainest_form() -> None:
     assert _likeliest("next Thursday the electrician is coming at nine") == "plan"
     assert _likeliest("yesterday the boiler broke down and flooded the cellar") == "event"
     assert _likeliest("next time I mention Lisbon, tell me that Bruno owes me 40 euros") == "promise"
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "Next time I mention Lisbon, tell me that Bruno owes me 40 euros.",
+        "Wenn ich das nächste Mal Lissabon erwähne, sag mir, dass Bruno mir 40 Euro schuldet.",
+    ],
+)
+def test_a_promise_is_not_taken_for_a_standing_rule(promise: str) -> None:
+    assert _likeliest(promise) == "promise"
 
 
 def test_requests_and_small_talk_state_nothing() -> None:
