@@ -2,8 +2,9 @@
 
 Twelve memories (`fixtures/rules/relevance`) each have 8 to 11 rules, some of them replaced or taken back later, and 12
 prompts, with the rules that govern them; rules about every answer govern all of them. Each message is recorded as a
-turn of a day of its own, and each prompt is recalled. Printed are, for the nearest rules (what recall showed before
-0.9: up to three for a question, up to six otherwise) and for the rules that recall shows,
+turn on a day of its own, the reader makes statements of its sentences, and each prompt is recalled. Printed are, for
+the statements of rules that an ordinary search finds first (up to three for a question, up to six otherwise) and for
+the rules that recall shows,
 
     shown       rules for a prompt
     precision   of these, the share that governs the prompt
@@ -11,8 +12,8 @@ turn of a day of its own, and each prompt is recalled. Printed are, for the near
     outdated    prompts for which a rule is shown that had ended, without the message that ended it
     none        of the prompts that no rule governs but those about every answer, the share that is shown no other
 
-A message that took a rule back counts as neither right nor wrong. Rules that are not recognised as rules
-(`bench.rules`) are missing from both; `recognised` is the recall among the others. The projection and the weights of
+A message that took a rule back counts as neither right nor wrong. Rules of which the reader makes no statement are
+missing from both; `recognised` is the recall among the others. The projection and the weights of
 `scripts/fit_rule_relevance.py` come from other sentences and from these prompts, so these figures are
 in-sample; the script prints those that leave each memory out in turn.
 """
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -33,10 +34,10 @@ from anyio import to_thread
 
 from bench.ours import until_indexed
 from mcp_memory.core.config import Settings
-from mcp_memory.core.types import NewTurn
+from mcp_memory.core.types import Atom, NewTurn
 from mcp_memory.longterm.recall.dynamic import RecallLimits
 from mcp_memory.longterm.recall.rules import rules_for
-from mcp_memory.longterm.standing_rules import standing_rules
+from mcp_memory.longterm.search.search import SearchContext, atom_turns
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Filters
 
@@ -118,6 +119,8 @@ class Shown:
     prompt: Prompt
     nearest: list[str]
     governing: list[str]
+    recognised: frozenset[str]
+    """The messages that the reader made a statement of a rule of."""
 
     @property
     def right(self) -> frozenset[str]:
@@ -135,6 +138,7 @@ async def shown_in(memory: RuleMemory) -> list[Shown]:
                 done = await opened.record_turns([turn], session=f"day-{day}")
                 names |= dict.fromkeys(done.stored, message.id)
             await until_indexed(opened)
+            recognised = frozenset(names[id] for id in await to_thread.run_sync(_stating, opened, names))
             found: list[Shown] = []
             for prompt in memory.prompts:
                 nearest, governing = await to_thread.run_sync(_shown, opened, prompt.text)
@@ -144,21 +148,41 @@ async def shown_in(memory: RuleMemory) -> list[Shown]:
                         prompt=prompt,
                         nearest=[names[id] for id in nearest],
                         governing=[names[id] for id in governing],
+                        recognised=recognised,
                     )
                 )
             return found
 
 
+def _stating(opened: Memory, turns: Iterable[str]) -> list[str]:
+    """Return those of the turns that the reader made a statement of a rule of, ended ones too."""
+    desk = _desk(opened)
+    return [id for id in turns if any(map(_is_rule, desk.store.atoms_based_on(desk.space, id)))]
+
+
 def _shown(opened: Memory, prompt: str) -> tuple[list[str], list[str]]:
-    """Return the ids of the nearest turns that state a rule, and of those that recall shows as rules."""
-    desk = opened._parts.scheduler.context().of_one_question()  # pyright: ignore[reportPrivateUsage]  no verb
-    filters = Filters(role="user", states_rule=True)
-    hits = desk.search(desk.space, "turn", prompt, embed=desk.of_query, filters=filters, limit=_LOOKED_AT, at=desk.now)
-    turns = desk.store.turns(desk.space, [hit.id for hit in hits])
-    stating = [turn.id for turn in turns if standing_rules(turn.content)]
+    """Return the ids of the turns whose rules are nearest to a prompt, and of those that recall shows."""
+    desk = _desk(opened)
+    hits = desk.hits("atom", prompt, filters=Filters(kind="instruction", unheld=True), limit=_LOOKED_AT)
+    nearest = [atom.id for atom in desk.store.atoms(desk.space, [hit.id for hit in hits]) if _is_rule(atom)]
     most = _FOR_QUESTION if "?" in prompt or "？" in prompt else _NEAREST
-    shown = rules_for(desk, prompt, (), RecallLimits(), "").lines
-    return stating[:most], [line.id for line in shown]
+    lines = rules_for(desk, prompt, (), RecallLimits(), "").lines
+    return _turns_of(desk, nearest)[:most], _turns_of(desk, [line.id for line in lines])
+
+
+def _desk(opened: Memory) -> SearchContext:
+    return opened._parts.scheduler.context().of_one_question()  # pyright: ignore[reportPrivateUsage]  no verb
+
+
+def _is_rule(atom: Atom) -> bool:
+    return atom.kind == "instruction" and atom.label != "promise"
+
+
+def _turns_of(desk: SearchContext, ids: Sequence[str]) -> list[str]:
+    """Return for each turn its id, for each statement the turn that states it last; each once."""
+    atoms = {atom.id: atom for atom in desk.store.atoms(desk.space, [id for id in ids if id[0] == "a"])}
+    latest = (max(atom_turns(atoms[id]), key=lambda turn: int(turn[1:])) if id in atoms else id for id in ids)
+    return list(dict.fromkeys(latest))
 
 
 def table(found: Sequence[Shown]) -> Iterator[str]:
@@ -179,7 +203,7 @@ def _row(title: str, found: Sequence[Shown], side: str) -> str:
         ids: list[str] = getattr(one, side)
         messages = {message.id: message for message in one.memory.said}
         rules = [id for id in ids if messages[id].is_rule]
-        known = {id for id in one.right if standing_rules(messages[id].text)}
+        known = one.right & one.recognised
         shown += len(ids)
         counted += len(ids) - sum(bool(messages[id].ends) and not messages[id].is_rule for id in ids)
         rightly += len(one.right.intersection(rules))

@@ -16,14 +16,15 @@ import pytest
 
 from mcp_memory.core import text as text_
 from mcp_memory.core.secrets import masking
-from mcp_memory.core.types import NewTurn
+from mcp_memory.core.types import NewTurn, Turn
 from mcp_memory.integrations.importers.agent_logs import is_stand_in, summary_of
 from mcp_memory.language import sentences, words
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.when.intervals import spans_in
-from mcp_memory.longterm import standing_rules, turns
+from mcp_memory.longterm import sentence_statements, standing_rules, turns
 from mcp_memory.longterm.attachments import typed_text
+from mcp_memory.models.embed.sentence_labels import label_chances
 from mcp_memory.shortterm import calls, chunks
 from mcp_memory.shortterm.canvas import flowchart
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
@@ -44,6 +45,14 @@ def marked(text: str) -> Any:
     return snippet(text, 200, matches(text, WANTED))
 
 
+def statements(text: str) -> object:
+    turn = Turn(
+        id="t1", session="s", position=0, role="user", name=None, content=text, said_at=NOW, learned_at=NOW, sha256=""
+    )
+    said = sentence_statements.sentences_of(turn, None)
+    return sentence_statements.statements_of(said, label_chances(sentence_statements.in_context(said)))
+
+
 ANALYSES: dict[str, Callable[[str], object]] = {
     "flags of a tool's text": lambda text: flags.flags(text, "tool", meaning=False),
     "messages of lines": messages_of,
@@ -62,6 +71,7 @@ ANALYSES: dict[str, Callable[[str], object]] = {
     "text as it looks": text_.plain,
     "text without hidden characters": text_.revealed,
     "standing rules": standing_rules.standing_rules,
+    "statements of sentences": statements,
     "negation": sentences.is_negative,
     "sentences": lambda text: list(sentences.sentences(text)),
     "terms": words.index_terms,

@@ -1,9 +1,9 @@
 """A cheap guess whether a sentence states a standing rule: a logistic regression on its words and cues, no encoder.
 
-The store marks turns with it, and `models.embed.classifiers.rule_scores` adds it to what the encoder says. Words are
-hashed into `SLOTS` weights; most are 0. `scripts/fit_rules.py` fits them and writes `data/rule_words.bin`: two little
-endian floats (the scale of the weights, the constant), a bit for each slot that has a weight, and the weights as signed
-bytes in the order of the slots.
+`language.sentences` chooses candidates with it, and `models.embed.classifiers.rule_scores` adds it to what the encoder
+says. Words are hashed into `SLOTS` weights; most are 0. `scripts/fit_rules.py` fits them and writes
+`data/rule_words.bin`: two little endian floats (the scale of the weights, the constant), a bit for each slot that has a
+weight, and the weights as signed bytes in the order of the slots.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Czech, are not recognised; of these languages only words are known.
 
 `rule_candidates` finds the sentences of a user's turn that may state a standing rule ("no ORM, ever", "siezen, nie
 duzen"), by their words and cues (`rule_words`) or because they are listed under a heading such as "rules:". It
-misses few rules and lets much else through, cheaply enough for the index of turns; `longterm.standing_rules` decides.
+misses few rules and lets much else through, without a model; `longterm.standing_rules` decides.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def rule_candidates(text: str, *, least: float = _POSSIBLE) -> Iterator[RuleCand
 
 
 def may_state_rule(text: str) -> bool:
-    """Tell whether a user's turn may state a standing rule: few that do are missed."""
+    """Tell whether a text of a user may state a standing rule: few that do are missed."""
     return next(rule_candidates(text), None) is not None
 
 

@@ -144,8 +144,6 @@ class Filters:
     """Of atoms, those of this class."""
     sentences: bool = True
     """Whether atoms that were extracted without a model pass."""
-    states_rule: bool = False
-    """Of turns, only those in which the user may state a standing rule (`may_state_rule`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,6 @@ FILTERS = [
     Filters(session="talk 3"),
     Filters(since=NOW - timedelta(days=9), until=NOW - timedelta(days=2)),
     Filters(upto=250),
-    Filters(states_rule=True),
 ]
 
 model = HashEmbedder(IDENTITY, dimensions=STATIC_DIMENSIONS + 32)  # so that its encoder is asked alone, too
@@ -65,7 +64,7 @@ def said(rng: random.Random) -> NewTurn:
     role, name = rng.choice(PEOPLE)
     words = [*rng.choices(THINGS, k=rng.randint(0, 3)), *rng.choices(MORE, k=rng.randint(1, 40))]
     rng.shuffle(words)
-    ending = rng.choice([".", "?", "？", "!", "\0", " From now on, always bring the lantern."])
+    ending = rng.choice([".", "?", "？", "!", "\0"])
     return NewTurn(role=role, name=name, content=" ".join(words) + ending)
 
 

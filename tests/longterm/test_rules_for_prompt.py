@@ -109,13 +109,13 @@ async def test_a_message_that_ended_a_rule_is_shown_in_its_place(
     home: Path, older: str, newer: str, prompt: str
 ) -> None:
     async with said(home, *dict.fromkeys([SQL, older]), newer) as memory:
-        found = await memory.rules(prompt)
         assert newer in await memory.shown(prompt)
         assert older not in await memory.shown(prompt)
-        assert found.replaced[memory.ids[older]].id == memory.ids[newer]
+        replaced = {(id, turn.id) for id, turn in (await memory.rules(prompt)).replaced.items()}
+        assert replaced <= {(memory.ids[older], memory.ids[newer])}  # none if the reader ended the older statement
         dynamic = (await memory.memory.recall(prompt)).dynamic
-        assert f"[{memory.ids[older]}" not in dynamic.partition("Rules the user stated")[2]
-        assert f"[{memory.ids[older]}" not in dynamic or f"changed 2026-01-03, see {memory.ids[newer]}" in dynamic
+        assert newer in dynamic.partition("Rules the user stated")[2]
+        assert older not in dynamic or f"changed 2026-01-03, see {memory.ids[newer]}" in dynamic
 
 
 async def test_a_message_that_only_may_have_ended_a_rule_comes_before_it_and_neither_is_marked(home: Path) -> None:
@@ -145,9 +145,9 @@ async def test_rules_are_found_among_many_other_messages(home: Path) -> None:
 
 async def test_a_message_of_change_about_something_else_ends_no_rule(home: Path) -> None:
     async with said(home, SQL, "From now on commit messages have to name the ticket, always.") as memory:
-        found = await memory.rules("Write the SQL query for the report")
-        assert SQL in await memory.shown("Write the SQL query for the report")
-        assert found.replaced == {}
+        prompt = "Write the SQL query for the report"
+        assert SQL in await memory.shown(prompt)
+        assert (await memory.rules(prompt)).replaced == {}
 
 
 def test_each_message_of_change_is_recognised_by_its_words() -> None:
@@ -182,10 +182,13 @@ def test_the_report_counts_right_outdated_and_unneeded_rules() -> None:
     ]  # fmt: skip
     prompts = [Prompt(text="Commit", rules=frozenset(["new"])), Prompt(text="Why?", rules=frozenset())]
     memory = RuleMemory(name="one", said=said, prompts=prompts)
+    recognised = frozenset(["old", "new", "all"])
     found = [
-        Shown(memory=memory, prompt=prompts[0], nearest=["old", "all"], governing=["new", "all"]),
-        Shown(memory=memory, prompt=prompts[1], nearest=["old"], governing=["all"]),
-    ]
+        Shown(memory=memory, prompt=prompt, nearest=nearest, governing=governing, recognised=recognised)
+        for prompt, nearest, governing in [
+            (prompts[0], ["old", "all"], ["new", "all"]), (prompts[1], ["old"], ["all"]),
+        ]
+    ]  # fmt: skip
     _, nearest, governed, by_memory = (line.split() for line in table(found))
     assert nearest == ["nearest", "2", "1.5", "33.3%", "33.3%", "33.3%", "100.0%", "0.0%"]
     assert governed == ["governing", "2", "1.5", "100.0%", "100.0%", "100.0%", "0.0%", "100.0%"]

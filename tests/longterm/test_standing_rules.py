@@ -46,7 +46,7 @@ def test_rules_by_an_author_whose_sentences_were_never_fitted_are_found() -> Non
     assert sum(found) >= 0.85 * sum(is_rule for _, is_rule in blind)
 
 
-def test_the_store_marks_nearly_all_rules_and_few_prompts() -> None:
+def test_nearly_all_rules_and_few_prompts_have_words_of_a_rule() -> None:
     rules = [text for text, is_rule in labelled("labelled.jsonl") if is_rule]
     prompts = (FIXTURES / "prompts/test.jsonl").read_text(encoding="utf-8").splitlines()
     assert sum(map(may_state_rule, rules)) >= 0.97 * len(rules)
@@ -103,7 +103,7 @@ def test_an_order_for_good_is_a_rule(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", lines(RULES))
-def test_the_store_marks_a_turn_that_may_state_a_rule(text: str) -> None:
+def test_a_rule_is_a_candidate_among_other_sentences(text: str) -> None:
     assert may_state_rule(f"Good morning. {text}")
 
 

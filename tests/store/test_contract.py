@@ -15,9 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.text import spoken
 from mcp_memory.core.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 from mcp_memory.language.words import index_terms
 from mcp_memory.store.protocol import EmbeddedStore, Store
+from mcp_memory.store.sql import word_index
 from mcp_memory.store.values import (
     Change,
     Conflict,
@@ -329,19 +331,27 @@ def test_filters_apply_before_ranking(store: Store) -> None:
         assert set(words(store, "apple", filters=filters)) == ids
 
 
-def test_turns_in_which_the_user_states_a_standing_rule_can_be_searched_alone(store: Store) -> None:
-    said = [
-        user("The kettle leaks"),
-        user("Never use the kettle in the office, please"),
-        assistant("From now on, always descale the kettle"),
-    ]
-    _, rule, _ = (turn.id for turn in store.append_turns("me", "s", said, now=NOW).stored)
-    stating = Filters(states_rule=True)
-    assert words(store, "kettle", filters=stating) == [rule]
-    tombstone = store.forget("me", [rule], reason="", now=NOW).id
-    assert words(store, "kettle", filters=stating) == []
-    store.undo_forget("me", tombstone, now=NOW)
-    assert words(store, "kettle", filters=stating) == [rule]
+def test_the_mark_of_rules_in_turns_that_an_earlier_version_indexed_changes_no_answer(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [user("Never use the kettle in the office"), user("A rule: \ue000rule"), assistant("The kettle leaks")]
+
+    def indexed(content: str, name: str | None) -> list[str]:
+        return [*index_terms(spoken(content, name)), "\ue000rule"]
+
+    append(store, *said, space="new")
+    monkeypatch.setattr(word_index, "terms_of_turn", indexed)
+    append(store, *said, space="old")
+    monkeypatch.undo()
+    gone = {space: store.forget(space, ["t1"], reason="", now=NOW).id for space in ("new", "old")}
+    store.undo_forget("old", gone["old"], now=NOW)
+    store.undo_forget("new", gone["new"], now=NOW)
+    for query in ("kettle", "rule", "\ue000rule", "\ue000"):
+        assert words(store, query, space="old") == words(store, query, space="new")
+    assert words(store, "\ue000rule", space="old") == ["t2"]
+    assert store.totals("old", "turn") == store.totals("new", "turn")
+    assert store.index_progress().stale_terms == 0
+    assert store.problems() == []
 
 
 def test_the_nearest_rows_come_first_within_filters(store: Store) -> None:

@@ -133,7 +133,7 @@ def forgettings(draw: st.DrawFn) -> Call:
 
 
 FILTERS = (ANY, *(Filters(session=name) for name in SESSIONS), Filters(role="user"), Filters(since=MIDDLE),
-           Filters(unheld=True), Filters(states_rule=True), *(Filters(entity=name) for name in NAMES))  # fmt: skip
+           Filters(unheld=True), *(Filters(entity=name) for name in NAMES))  # fmt: skip
 LAYERS: tuple[Layer, ...] = ("turn", "atom", "chunk")
 KEEPING: tuple[Keeping, ...] = ("turns", "results", "purge")
 

@@ -88,12 +88,11 @@ def test_turns_that_may_not_be_returned_are_there_and_do_not_pass(store: Store) 
         (Filters(until=NOW), [1, 3]),
         (Filters(session="b"), [3]),
         (Filters(session="nowhere"), []),
-        (Filters(states_rule=True), [3]),
     ],
 )
 def test_each_filter_says_which_turns_pass(store: Store, filters: Filters, passing: list[int]) -> None:
     append(store, user("old", said_at=NOW - timedelta(days=1)), user("new", said_at=NOW), session="a")
-    append(store, user("From now on, always answer in French.", said_at=NOW - timedelta(days=1)), session="b")
+    append(store, user("elsewhere", said_at=NOW - timedelta(days=1)), session="b")
     assert metadata(store, 1, 2, 3, filters=filters).passing([1, 2, 3]) == passing
 
 

@@ -85,10 +85,8 @@ def move(source: str, target: str, *, objects: str | None = None, check: bool = 
         origin = stack.enter_context(_opened(source, objects, to_read=True))
         goal = stack.enter_context(_opened(target, objects, to_read=check))
 
-        rules_are_indexed = origin.index_progress().stale_terms == 0
-
         def run(tx: moving.HomeTransaction) -> Moved:
-            one = moving.Move(origin, tx, goal, rules_are_indexed=rules_are_indexed)
+            one = moving.Move(origin, tx, goal)
             if origin.is_unfinished(tx):
                 raise moving.unfinished(origin.name)
             if check and goal.read_home(goal.is_unfinished):

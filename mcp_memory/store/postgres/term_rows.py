@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mcp_memory.store.postgres.terms import array_of, keys_in_blocks, newest, passing
+from mcp_memory.store.postgres.terms import array_of, keys_in_blocks, newest
 from mcp_memory.store.sql import postings
-from mcp_memory.store.sql.filters import is_plain
+from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.postings import COMMON, CommonTerms
 from mcp_memory.store.values import Filters, Layer, Posting
 
@@ -41,7 +41,7 @@ class _GinRows:
         self._tx = tx
         self._layer: Layer = layer
         self.plain = is_plain(layer, filters)
-        condition, self._values = passing(tx, layer, filters)
+        condition, self._values = where(tx, layer, filters)
         self._passing = f"AND EXISTS (SELECT 1 FROM {layer} r WHERE r.id = w.id AND {condition})"
 
     def rows(self, terms: Sequence[str], *, passing: bool = False) -> list[NDArray[np.int64]]:

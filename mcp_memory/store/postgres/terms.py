@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.language.words import TERMS_VERSION
 from mcp_memory.store.postgres.connection import Binary
-from mcp_memory.store.sql.filters import where
-from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value
-from mcp_memory.store.sql.word_index import INDEXED_COLUMNS, RULE, terms_of_row
-from mcp_memory.store.values import Filters, Layer
+from mcp_memory.store.sql.transaction import HomeTransaction, Transaction
+from mcp_memory.store.sql.word_index import INDEXED_COLUMNS, terms_of_row
+from mcp_memory.store.values import Layer
 
 if TYPE_CHECKING:
     from mcp_memory.store.postgres.transaction import PostgresTransaction
@@ -28,7 +27,6 @@ __all__ = [
     "keys_in_blocks",
     "newest",
     "outdated",
-    "passing",
     "put",
     "renew",
     "stale",
@@ -94,16 +92,6 @@ def with_all(tx: PostgresTransaction, layer: Layer, wanted: Sequence[str]) -> li
         ([array_of(keys) for keys in of_blocks],),
     ).fetchall()
     return sorted(id for id, space in rows if space == tx.space)
-
-
-def passing(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Value]]:
-    """Return the condition on the row `r` of a layer's table, and its values: `filters.where`, with `states_rule`."""
-    condition, values = where(tx, layer, filters)
-    if filters.states_rule:
-        keys = array_of(keys_in_blocks(tx.space, RULE, newest(tx, "turn")))
-        condition += " AND r.id IN (SELECT w.id FROM turn_terms w WHERE w.keys && ?::bigint[] AND w.space = :space)"
-        values = [*values, keys]
-    return condition, values
 
 
 def array_of(keys: Iterable[int]) -> str:

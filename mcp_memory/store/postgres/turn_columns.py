@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.lru import LRU
-from mcp_memory.store.postgres.terms import passing
+from mcp_memory.store.sql.filters import where
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Totals
 
@@ -126,7 +126,7 @@ def _lines(tx: PostgresTransaction, rows: NDArray[np.int64], filters: Filters, r
     """Return a line for each of these rows and for each turn around them, in any order, and perhaps a few more."""
     import numpy as np
 
-    condition, values = passing(tx, "turn", filters)
+    condition, values = where(tx, "turn", filters)
     packed = " || ".join(sql for sql, _ in _PACKED.values()).format(condition)
     met = "{" + ",".join(map(str, rows.tolist())) + "}"
     if reach:

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mcp_memory.store.postgres.connection import Binary, known_to
-from mcp_memory.store.postgres.terms import passing
 from mcp_memory.store.sql import queues
-from mcp_memory.store.sql.filters import is_plain
+from mcp_memory.store.sql.filters import is_plain, where
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, Value, number_of
 from mcp_memory.store.sql.word_index import INDEXED, index_queue
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS, cosines, normalised, other_dimensions, quantised, unit
@@ -160,7 +159,7 @@ def nearest(tx: PostgresTransaction, layer: Layer, query: Vectors, *, filters: F
         return []
     passes, values = "", list[Value]()  # the vectors of forgotten turns are deleted
     if not is_plain(layer, filters):
-        condition, values = passing(tx, layer, filters)
+        condition, values = where(tx, layer, filters)
         passes = f" AND EXISTS (SELECT 1 FROM {layer} r WHERE r.space = v.space AND r.id = v.id AND {condition})"
     approximate = known[0].own if not passes and limit + _MORE <= _EF_SEARCH else None
     tx.forbid_scans()

@@ -32,7 +32,7 @@ def is_plain(layer: Layer, filters: Filters) -> bool:
 
 
 def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Value]]:
-    """Return the condition on the row `r` of a layer's table, and its values. The engine adds `states_rule`."""
+    """Return the condition on the row `r` of a layer's table, and its values."""
     conditions = ["r.space = :space"] if layer == "chunk" else ["r.space = :space", "r.tombstone IS NULL"]
     values: list[Value] = []
 

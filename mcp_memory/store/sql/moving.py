@@ -22,13 +22,11 @@ from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
 from mcp_memory.core.errors import Refused, StoreUnavailable
-from mcp_memory.core.text import spoken
-from mcp_memory.language.words import index_terms
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sql import schema
 from mcp_memory.store.sql.schema import Table
 from mcp_memory.store.sql.transaction import Engine, HomeTransaction, Transaction, marks
-from mcp_memory.store.sql.word_index import RULE, forget_chunks, terms_of_row
+from mcp_memory.store.sql.word_index import forget_chunks, terms_of_row
 from mcp_memory.store.stored_vectors import EMBEDDED_LAYERS
 from mcp_memory.store.values import Layer
 
@@ -104,13 +102,10 @@ def tables() -> list[Table]:
 class Move:
     """A move within one read of its source; `source` is that snapshot of the store `origin`."""
 
-    def __init__(self, origin: Movable, source: HomeTransaction, target: Movable, *, rules_are_indexed: bool) -> None:
-        """`rules_are_indexed`: the source's index tells which turns state a rule."""
+    def __init__(self, origin: Movable, source: HomeTransaction, target: Movable) -> None:
         self._origin = origin
         self._source = source
         self._target = target
-        self._rules_are_indexed = rules_are_indexed
-        self._rules: dict[int, set[int] | None] = {}
 
     @cached_property
     def _names(self) -> dict[int, str]:
@@ -189,22 +184,13 @@ class Move:
                 self._index(here, there, table.name, fields)  # type: ignore[arg-type]
 
     def _index(self, here: Transaction, there: Transaction, layer: Layer, rows: Sequence[dict[str, Any]]) -> None:
-        stating = self._stating(here) if layer == "turn" else None
-        there.index.put_terms(layer, [(row["id"], _terms(layer, row, stating)) for row in rows])
+        there.index.put_terms(layer, [(row["id"], _terms(layer, row)) for row in rows])
         for identity in self._models:
             found = here.index.stored_vectors(layer, [row["id"] for row in rows], identity)
             if found:
                 import numpy as np
 
                 there.index.put_stored(layer, list(found), identity, np.stack(list(found.values())))
-
-    def _stating(self, here: Transaction) -> set[int] | None:
-        """Return the turns of a space that state a rule, which are slow to find again; None if the index is stale."""
-        if here.space not in self._rules:
-            self._rules = {
-                here.space: set(here.index.with_all_terms("turn", [RULE])) if self._rules_are_indexed else None
-            }
-        return self._rules[here.space]
 
     def _empty(self, table: Table) -> None:
         """Delete the rows of a table in the target, with all that was made of them."""
@@ -345,13 +331,10 @@ def _must_be_empty(tx: HomeTransaction, name: str) -> None:
             )
 
 
-def _terms(layer: Layer, row: dict[str, Any], stating: set[int] | None) -> Sequence[str] | None:
+def _terms(layer: Layer, row: dict[str, Any]) -> Sequence[str] | None:
     if row["tombstone"] is not None or row.get("role") == "note":
         return None
-    if layer == "atom" or stating is None:
-        return terms_of_row(layer, row["content" if layer == "turn" else "text"], row.get("name"), row.get("role"))
-    found = index_terms(spoken(row["content"], row["name"]))
-    return [*found, RULE] if row["id"] in stating else found
+    return terms_of_row(layer, row["content" if layer == "turn" else "text"], row.get("name"))
 
 
 def _copy_results(here: Transaction, there: Transaction, refs: Sequence[dict[str, Any]]) -> None:

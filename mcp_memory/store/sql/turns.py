@@ -63,7 +63,7 @@ class Given:
     def terms(self) -> list[str] | None:
         """The terms that it is found by; None for a note, which is found through its atom, which says the same."""
         turn = self.turn
-        return None if turn.role == "note" else word_index.terms_of_turn(turn.content, turn.name, turn.role)
+        return None if turn.role == "note" else word_index.terms_of_turn(turn.content, turn.name)
 
 
 _AHEAD = 10

@@ -1,6 +1,7 @@
 """What the word index has: the terms of turns and atoms, and chunks of tool results, which are runs of their lines.
 
-A projection: it can be rebuilt from the rows and refs. The terms of a user's turn include a mark if it states a rule.
+A projection: it can be rebuilt from the rows and refs. Turns that an earlier version indexed may
+have one more term, a mark of rules. It contains U+E000, which no term of a text does, so no search finds it.
 
 `ref.indexed` is the version of the terms of all chunks of a ref; 0 before the first; negative while only the chunks up
 to some byte are indexed, so that a kill in the middle of a large result costs one batch. Chunks of a ref are added in
@@ -13,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mcp_memory.core.text import spoken
-from mcp_memory.language.sentences import may_state_rule
 from mcp_memory.language.words import TERMS_VERSION, index_terms
 from mcp_memory.store.sql.transaction import HomeTransaction, Transaction, marks, numbers_of
 from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef, Vectors
@@ -21,7 +21,6 @@ from mcp_memory.store.values import INDEX, Chunk, Layer, NewChunk, UnindexedRef,
 __all__ = [
     "INDEXED",
     "INDEXED_COLUMNS",
-    "RULE",
     "chunks_by_id",
     "forget_chunks",
     "index_queue",
@@ -36,13 +35,10 @@ __all__ = [
     "unindexed_ref",
 ]
 
-RULE = "\ue000rule"
-"""A term that no text has: it marks turns in which the user may state a standing rule."""
-
 INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
 """The rows of a layer that the word index holds. A note is found through its atom."""
 
-INDEXED_COLUMNS = {"turn": "content, name, role", "atom": "text, NULL, NULL"}
+INDEXED_COLUMNS = {"turn": "content, name", "atom": "text, NULL"}
 """What the terms of a row are made from."""
 
 
@@ -66,20 +62,17 @@ def _needless(vectors: Vectors | None) -> str:
     return "" if vectors is None else index_queue(vectors.identity)
 
 
-def terms_of_row(layer: Layer, text: str, name: str | None, role: str | None) -> list[str]:
+def terms_of_row(layer: Layer, text: str, name: str | None) -> list[str]:
     """Return the terms of a row with these `INDEXED_COLUMNS`."""
-    return terms_of_atom(text) if layer == "atom" else terms_of_turn(text, name, role)
+    return terms_of_atom(text) if layer == "atom" else terms_of_turn(text, name)
 
 
 def terms_of_atom(text: str) -> list[str]:
     return index_terms(text)
 
 
-def terms_of_turn(content: str, name: str | None, role: str | None) -> list[str]:
-    """Return the terms of a turn, with a mark if it is the user's and may state a standing rule."""
-    text = spoken(content, name)
-    found = index_terms(text)
-    return [*found, RULE] if role == "user" and may_state_rule(text) else found
+def terms_of_turn(content: str, name: str | None) -> list[str]:
+    return index_terms(spoken(content, name))
 
 
 # --- chunks of tool results -------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.lru import LRU
 from mcp_memory.store.sql.transaction import Transaction, to_ms
-from mcp_memory.store.sqlite.index.terms import turns_with_rules
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
 from mcp_memory.store.turn_metadata import TurnMetadata
 from mcp_memory.store.values import Filters, Layer, Totals
@@ -241,9 +240,6 @@ def _passing(
     if filters.role is not None:
         those = [code for code, (role, _) in columns.who.items() if role == filters.role]
         passes &= np.isin(columns.speakers[places], those)
-    if filters.states_rule:
-        stating = tx.column(turns_with_rules(tx.space))
-        passes &= np.isin(columns.rows[places], np.array(stating, np.int64))
     return passes
 
 

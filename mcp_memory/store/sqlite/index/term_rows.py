@@ -17,7 +17,7 @@ from mcp_memory.store.sql.postings import COMMON, CommonTerms
 from mcp_memory.store.sql.transaction import Value
 from mcp_memory.store.sqlite.index.outlines import Outlines
 from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
-from mcp_memory.store.sqlite.index.terms import quoted, turns_with_rules
+from mcp_memory.store.sqlite.index.terms import quoted
 from mcp_memory.store.values import Filters, Layer, Posting
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ class _FtsRows:
             column = "rowid" if self._layer == "turn" else "+rowid"
             few = json.dumps([rowid(self._tx.space, id) for id in self._few])
             return f"AND {column} IN (SELECT value FROM json_each(?))", [few]
-        rule = f" AND r.id IN ({turns_with_rules(self._tx.space)})" if self._filters.states_rule else ""
-        of_row = f"r.id = {self._layer}_terms.rowid & {ID_MASK} AND {self._condition}{rule}"
+        of_row = f"r.id = {self._layer}_terms.rowid & {ID_MASK} AND {self._condition}"
         return f"AND EXISTS (SELECT 1 FROM {self._layer} r WHERE {of_row})", self._values
 
     def rows(self, terms: Sequence[str], *, passing: bool = False) -> list[NDArray[np.int64]]:

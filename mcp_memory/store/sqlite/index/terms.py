@@ -23,7 +23,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.language.words import TERMS_VERSION
-from mcp_memory.store.sql.word_index import INDEXED, INDEXED_COLUMNS, RULE, terms_of_row
+from mcp_memory.store.sql.word_index import INDEXED, INDEXED_COLUMNS, terms_of_row
 from mcp_memory.store.sqlite.index.rowids import ID_MASK, rowid, span
 from mcp_memory.store.values import Layer
 
@@ -42,19 +42,9 @@ __all__ = [
     "settle_segments",
     "stale_terms",
     "terms_of_batch",
-    "turns_with_rules",
     "unsettled_layers",
     "with_all",
 ]
-
-
-def turns_with_rules(space: int) -> str:
-    """Return the query of the ids of those turns of a space in which the user may state a standing rule."""
-    first, last = span(space)
-    return (
-        f"SELECT rowid & {ID_MASK} FROM turn_terms WHERE turn_terms MATCH '{quoted(RULE)}'"
-        f" AND rowid BETWEEN {first} AND {last}"
-    )
 
 
 def quoted(term: str) -> str:
@@ -168,7 +158,7 @@ class ReindexBatch:
     space: int
     first: int
     last: int
-    rows: Sequence[tuple[int, str, str | None, str | None]]
+    rows: Sequence[tuple[int, str, str | None]]
 
 
 def stale_terms(con: apsw.Connection) -> int:
@@ -188,14 +178,14 @@ def next_batch(con: apsw.Connection, *, limit: int) -> ReindexBatch | None:
     """Return the next rows to reindex; None if all have the terms of this version."""
     for layer in _LAYERS:
         for space, first, last in gaps(con, layer):
-            rows: list[tuple[int, str, str | None, str | None]] = []
+            rows: list[tuple[int, str, str | None]] = []
             size = 0
-            for number, text, name, role in con.execute(
+            for number, text, name in con.execute(
                 f"SELECT id, {INDEXED_COLUMNS[layer]} FROM {layer} WHERE space = ? AND id BETWEEN ? AND ?"
                 f" AND {INDEXED[layer]} ORDER BY id DESC LIMIT ?",
                 (space, first, last, limit),
             ):
-                rows.append((number, text, name, role))
+                rows.append((number, text, name))
                 size += len(text)
                 if size >= _CHARACTERS:
                     break
@@ -206,7 +196,7 @@ def next_batch(con: apsw.Connection, *, limit: int) -> ReindexBatch | None:
 
 def terms_of_batch(batch: ReindexBatch) -> list[list[str]]:
     """Return the terms of a batch's rows, in their order."""
-    return [terms_of_row(batch.layer, text, name, role) for _, text, name, role in batch.rows]
+    return [terms_of_row(batch.layer, text, name) for _, text, name in batch.rows]
 
 
 def commit_batch(con: apsw.Connection, batch: ReindexBatch, found: Sequence[Sequence[str]]) -> None:
