@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from mcp_memory.language import pattern_of
 from mcp_memory.language.when.ahead import DayAhead, days_ahead
 
-__all__ = ["ParsedPromise", "parse_promise"]
+__all__ = ["ParsedPromise", "has_trigger", "parse_promise"]
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/promises.txt")
 _WORD = re.compile(r"[\w'’]+")
@@ -58,6 +58,12 @@ def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
     everywhere = [*days, *days_ahead(_outside(text, trigger, say), said_at)]
     due = min((one.day for one in everywhere), default=None)
     return ParsedPromise(trigger=trigger, say=say, about=_about(trigger, days), due=due)
+
+
+def has_trigger(text: str, said_at: datetime) -> bool:
+    """Tell whether a sentence says when something is to be said or done: on an occasion or on a day."""
+    text = " ".join(text.split())
+    return (_cut(text, said_at) or _cut_at_date(text, said_at)) is not None
 
 
 def _outside(text: str, trigger: str, say: str) -> str:

@@ -53,7 +53,7 @@ def test_a_statement_is_the_sentence_with_its_span_as_evidence() -> None:
      ("decision", "episodic"), ("plan", "episodic"), ("event", "episodic")],
 )  # fmt: skip
 def test_each_label_has_its_kind(label: Label, kind: str) -> None:
-    assert [atom.kind for atom in made("The boat leaves the harbour.", label)] == [kind]
+    assert [atom.kind for atom in made("When the boat leaves the harbour, tell me.", label)] == [kind]
 
 
 def test_a_relative_date_stands_beside_the_words() -> None:
@@ -109,9 +109,11 @@ def test_a_sentence_below_the_limit_of_its_label_is_left_out() -> None:
     assert texts("The hospital rang about the eye.", {"trait": 0.4, "plan": 0.35}) != []
 
 
-def test_a_promise_has_to_be_sure() -> None:
-    assert made("Remind me of the cheese at the market.", {"promise": 0.6, "plan": 0.39}) == []
-    assert [atom.label for atom in made("Remind me of the cheese at the market.", {"promise": 0.95})] == ["promise"]
+def test_a_promise_has_to_be_sure_and_to_say_when_it_is_due() -> None:
+    lisbon = "Next time I mention Lisbon, tell me that Bruno owes me 40 euros."
+    assert [atom.label for atom in made(lisbon, {"promise": 0.6, "plan": 0.39})] == ["promise"]
+    assert [atom.label for atom in made(lisbon, {"promise": 0.4, "plan": 0.59})] == ["plan"]
+    assert made("Bruno owes me 40 euros.", {"promise": 0.95}) == []
 
 
 def test_a_person_who_is_introduced_is_an_entity_and_a_fact() -> None:

@@ -33,6 +33,7 @@ LABELS: tuple[Label, ...] = get_args(Label)
 
 _CONTEXT = 600  # characters
 _CLIP = 6.0  # standard deviations
+_LIKELY_PROMISE = 0.5
 _SURE_RULE = 0.75  # probability by the model of standing rules, as `longterm.standing_rules.STATES`
 _DATE_OR_TIME = re.compile(r"\d{1,2}[:.]\d\d|\d{4}")
 _QUESTION = re.compile(r"[?？؟]\W*$")
@@ -80,8 +81,7 @@ def _with_rule(chances: dict[Label, float], rule: float) -> dict[Label, float]:
 
     That model knows no promises, and takes an order for later ("next time …, tell me …") for a rule.
     """
-    is_promise = max(chances, key=chances.__getitem__) == "promise"
-    if is_promise or rule < _SURE_RULE or rule <= chances["rule"]:
+    if chances["promise"] >= _LIKELY_PROMISE or rule < _SURE_RULE or rule <= chances["rule"]:
         return chances
     left = (1 - rule) / (1 - chances["rule"])
     return {label: rule if label == "rule" else chance * left for label, chance in chances.items()}
