@@ -27,8 +27,9 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.sentences import sentences
 from mcp_memory.language.words import fold, languages_of, query_terms
-from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
+from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, is_person, names_in, names_table, with_told
+from mcp_memory.longterm.quotes import locate
 from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
