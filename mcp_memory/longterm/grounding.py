@@ -3,11 +3,12 @@
 A statement is kept if a new turn contains its quote, its priority reaches the minimum of its kind, and it is no order
 that somebody planted for a model. The evidence is the span in the turn, never the model's copy.
 
-A statement that quotes the user stays as the model wrote it. It is labelled if the user's words lack one of its numbers,
-dates or names (`verification.values`), or if it denies its quote. Where a whole clause has no word of the user, it is
-the assistant's word if that said it, and else gives way to the user's own words; so does the text of a rule with such a
-doubt. What rests on others alone is quarantined if it was not said. Quotations of others are not the user's words.
-Whether a statement follows from its words is left to the model: `why` shows both.
+A statement that quotes the user stays as the model wrote it. It is labelled if the user's words lack one of its
+numbers, dates or names (`verification.values`), or if it denies its quote; merging shows it to the model once more
+(`doubts`). With a clause that has no word of the user, it becomes the assistant's if the assistant said that, and
+otherwise the user's own words replace it. They also replace the text of a rule that has another value or drops a limit.
+A statement that quotes others alone is quarantined if nobody said it. Quotations of others are not the user's words.
+Whether a statement follows from its words is left to the model; `why` shows both.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
 _ANSWER = 200  # characters; a shorter turn may answer the turn before it; then its words count too
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
-_A_WISH: dict[str, Any] = {"kind": "episodic", "priority": 70, "fact": None, "ends": []}
+_A_WISH: dict[str, Any] = {"kind": "episodic", "priority": 70, "valid_from": None, "fact": None, "ends": []}
 """The user's words where a model made a rule of what may have been meant for once."""
 _SOME_MEANING = 0.38  # cosine of a clause to what says something like it
 _FEWEST = 3  # words of a clause; fewer may be said in other words
@@ -149,27 +150,35 @@ def grounded(
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
     ended = [shown[id] for id in atom.supersedes]  # it may say again what still holds of them
-    atom, doubts = (atom, ()) if is_verbatim else _checked(atom, text, words, batch, names, ended)
+    if not is_verbatim:
+        atom, doubts = _checked(atom, text, words, batch, names, ended, [*shown.values()])
+        told = [*told, *doubts]
     atom = quarantined(atom, _suspicions(statement, atom, words))
-    return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.notes, *doubts))
+    return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.notes))
 
 
 # --- checked against its words ----------------------------------------------------------------------
 
 
 def _checked(
-    atom: NewAtom, text: str, words: Sequence[Words], batch: TurnBatch, names: Names, ended: Sequence[str]
+    atom: NewAtom,
+    text: str,
+    words: Sequence[Words],
+    batch: TurnBatch,
+    names: Names,
+    ended: Sequence[str],
+    shown: Sequence[str],
 ) -> tuple[NewAtom, Sequence[str]]:
     """Return an atom as its words allow: labelled, given to the assistant, or quarantined; and a remark on that.
 
-    `ended` are the texts of the statements that it ends, which it may repeat.
+    `ended` are the texts of the statements that it ends, and `shown` of all that were shown: it may repeat them.
     """
     if atom.source == "quoted":
         return with_allowed_kind(atom), ()
     turns = [*batch.background, *batch.turns]
     near = [*_quotes(words), *map(_dated, _answered(turns, words)), *map(DatedText, ended)]
-    own = [*near, *map(_dated, filter(is_person, turns))]
-    everyone = [*near, *map(_dated, turns)]
+    own = [*near, *map(DatedText, shown), *map(_dated, filter(is_person, turns))]
+    everyone = [*own, *map(_dated, turns)]
     known = _known_names(names)
     strange = [*KnownValues(everyone, known).missing(text), *_strange_clauses(text, everyone, known)]
     if atom.source != "user":
@@ -181,7 +190,8 @@ def _checked(
         if not strange:
             return with_allowed_kind(replace(atom, source="assistant")), ()
         remark = f"{one_line(clauses[0], 80)!r} stands in nothing that was said; the user's words are kept instead"
-        return without_effects(replace(atom, text=_in_their_words(*words[0]))), [remark]
+        own_words = _in_their_words(*words[0])
+        return without_effects(replace(atom, text=own_words, valid_from=words[0][0].said_at, valid_to=None)), [remark]
     if other := _other_values(text, words, own, near, known):
         if not strange:
             return with_allowed_kind(replace(atom, source="assistant")), ()
@@ -402,7 +412,7 @@ def _as_rule(
     near = [*_quotes(own), *map(_dated, _answered(turns, own))]
     if is_rule and is_kept and not _other_values(text, own, near, near, _known_names(names)):
         return statement, text, ""
-    change: dict[str, Any] = {"fact": None} if is_rule else _A_WISH
+    change: dict[str, Any] = {"fact": None, "valid_from": None} if is_rule else _A_WISH
     remark = f"{one_line(text, 80)!r} goes beyond the user's words, which are kept instead"
     return statement.model_copy(update=change), _in_their_words(*own[0]), remark
 

@@ -390,14 +390,14 @@ def test_a_standing_instruction_keeps_its_mark_and_nothing_else_has_it(store: St
     assert [(draft.kind, draft.priority) for draft in drafts(store)] == [("instruction", -1), ("persona", 70)]
 
 
-def test_of_more_than_forty_the_weightiest_are_kept(store: Store) -> None:
-    say(store, "I like " + ", ".join(f"fruit{n}" for n in range(44)) + ". Always peel them.")
-    liked = [note("t1", f"fruit{n}", f"Likes fruit{n}.", priority=50 + n) for n in range(44)]
+def test_of_more_than_sixty_the_weightiest_are_kept(store: Store) -> None:
+    say(store, "I like " + ", ".join(f"fruit{n}" for n in range(64)) + ". Always peel them.")
+    liked = [note("t1", f"fruit{n}", f"Likes fruit{n}.", priority=min(100, 50 + n)) for n in range(64)]
     rule = note("t1", "Always peel them", "Peel them.", kind="instruction", priority=-1)
     done = answer(at(store), notes(*liked, rule))
-    assert texts(store) == [f"Likes fruit{n}." for n in range(5, 44)] + ["Peel them."]
+    assert texts(store) == [f"Likes fruit{n}." for n in range(5, 64)] + ["Peel them."]
     assert len(done.refused) == 5
-    assert done.refused[0] == "'Likes fruit4.' is not kept: a batch has at most 40 notes, and others weigh more."
+    assert done.refused[0] == "'Likes fruit4.' is not kept: a batch has at most 60 notes, and others weigh more."
 
 
 def test_what_is_said_twice_is_kept_once_with_both_its_words(store: Store) -> None:
