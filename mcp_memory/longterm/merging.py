@@ -230,8 +230,9 @@ def _terms(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4_096)
 def _phrases(text: str) -> frozenset[tuple[str, str]]:
     """Return the pairs of neighbouring words that both say something, of scripts with spaces between words."""
-    words = [(word, next(iter(_terms(word)), "")) for word in _SPACED_WORD.findall(text)]
-    return frozenset((one, other) for (_, one), (_, other) in pairwise(words) if one and other)
+    telling = _terms(text) - name_words("user")
+    words = [next(iter(_terms(word) & telling), "") for word in _SPACED_WORD.findall(text)]
+    return frozenset((one, other) for one, other in pairwise(words) if one and other)
 
 
 @cache

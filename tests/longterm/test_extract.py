@@ -268,6 +268,13 @@ def test_short_sessions_that_have_ended_are_read_in_the_same_question(store: Sto
     assert store.backlog("me") == []
 
 
+def test_sessions_of_an_import_have_ended_when_they_come(store: Store) -> None:
+    for session in ("first", "second"):
+        say(store, "I bake.", session=session, said=NOON - timedelta(days=30))
+    basis = planned(replace(at(store), now=NOON), "first")
+    assert [part.session for part in basis.parts] == ["first", "second"]
+
+
 def test_a_session_is_read_alone_where_others_still_go_on_do_not_fit_or_it_failed_before(store: Store) -> None:
     say(store, "I live in Porto.", session="first")
     say(store, "I bake.", "I row.", session="second")
