@@ -36,6 +36,13 @@ def missing(statement: str, said: str, *, names: tuple[str, ...] = (), day: date
         ("他3月10日告诉了我", "他2026年3月10日告诉了用户"),
         ("Bobath fehlt mir", "Der Nutzerin fehlt das Bobath-Zertifikat."),
         ("I like Anna's garden", "The user likes the garden of Anna."),
+        ("Wohne jetzt in Köln", "The user lives in Cologne."),
+        ("my daughters Ana and Eva", "The user has two daughters, Ana and Eva."),
+        ("the loan is 72k", "The loan is 72,000 euros."),
+        ("it's on the 3rd", "It is on 3 May 2026."),
+        ("the exam is in a fortnight", "The exam is on about 13 May 2026."),
+        ("I started in 2019", "The user has worked there for seven years."),
+        ("我下周三去北京", "用户2026年5月6日去北京。"),
         ("Jonah is four", "Jonah is four years old in April 2026."),
     ],
 )

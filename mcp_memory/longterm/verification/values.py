@@ -2,8 +2,8 @@
 
 The check is exact: a value is grounded if it was said, or follows from what was said and the day of the turn by the
 rules that a model is given: "tomorrow" is a date, "for 15 years" began some 15 years ago, 4 pm is 16:00. It knows no
-meanings: a false statement with true values passes. Names are compared within one script; of German, where every noun
-has a capital, only words that follow a title or that no dictionary has are compared.
+meanings: a false statement with true values passes. Names are compared within one language; of German, where every noun
+has a capital, only words after a title, and those that no dictionary has, are compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.when.intervals import back, spans_in
 from mcp_memory.language.when.vocabulary import LANGUAGES, lexicon
 from mcp_memory.language.words import fold, function_words, languages_of
-from mcp_memory.longterm.verification.comparison import dense, word_list
+from mcp_memory.longterm.change_values import values_in
+from mcp_memory.longterm.verification.comparison import differ, pattern, sentences_of, word_list
 
 __all__ = ["DatedText", "KnownValues", "numbers_in", "spelled_numbers"]
 
@@ -36,6 +37,7 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:;–—\"“„«(]\s*)$")
 _QUARTERS = (15, 30, 45)  # minutes that are said without a number: "half past eight"
 _MOST_DAYS = 31  # of a phrase whose single days count as said
 _NEAR_DAYS = 14  # around a day that was said, in which a weekday may be meant
+_AROUND = range(-31, 46)  # days around a turn in which a day without a month may be
 _LONGEST_SPAN = 3_000  # days
 _STEM, _ENDING = 4, 2  # letters of a name that are compared at least, and of an ending
 _APART = 3  # words between a number and its unit
@@ -87,12 +89,19 @@ class KnownValues:
 
     def _implies(self, value: float) -> bool:
         """Tell whether a number follows: an hour of the afternoon, the year of a duration or of the turn."""
-        if 12 < value <= 24 and value - 12 in self.numbers:
+        if (12 < value <= 24 and value - 12 in self.numbers) or value in self._counts:
             return True
         if not _YEAR.fullmatch(f"{value:.0f}"):
-            return False
+            return any(abs(day.year - value - number) <= 1 for day in self._days for number in self._years)
         began = {day.year - number for day in self._days for number in self.numbers}
         return self._has_year(int(value)) or any(abs(year - value) <= 1 for year in began)
+
+    @cached_property
+    def _counts(self) -> frozenset[float]:
+        """How many things the lists in the texts have: "my daughters Ana and Eva" are two."""
+        sentences = (sentence for one in self.texts for sentence in sentences_of(one.text))
+        lists = (len(pattern("CLAUSE").split(sentence)) for sentence in sentences)
+        return frozenset(float(count) for count in lists if count > 1)
 
     def _has_time(self, hour: int, minute: int) -> bool:
         hours = {hour, hour % 12, hour % 12 + 12, hour % 12 + 1}  # "halb neun" is 8:30
@@ -104,12 +113,19 @@ class KnownValues:
         days_match = one.day in self.numbers
         if days_match and one.month in self._months and (one.year is None or self._has_year(one.year)):
             return True
+        if days_match and any(one.includes(day + timedelta(days=more)) for day in self._days for more in _AROUND):
+            return True  # "on the 3rd"
         return any(one.includes(day) for day in (*self._derived, *self._next_weekdays))
 
     def _has_year(self, year: int) -> bool:
         """Tell whether a year was said, or is near to that of the turn and no other was said."""
-        said = {int(match[0]) for one in self.texts[:1] for match in _YEAR.finditer(one.text)}
-        return year in (said or {day.year + more for day in self._days for more in (-1, 0, 1)}) or year in self.numbers
+        near = {day.year + more for day in self._days for more in (-1, 0, 1)}
+        is_named = any(_YEAR.search(one.text) for one in self.texts[:1])
+        return year in self._years or (not is_named and year in near)
+
+    @cached_property
+    def _years(self) -> frozenset[int]:
+        return frozenset(int(number) for number in self.numbers if _YEAR.fullmatch(f"{number:.0f}"))
 
     @cached_property
     def _whole(self) -> str:
@@ -176,22 +192,24 @@ class KnownValues:
     def _strange_names(self, statement: str) -> Iterator[str]:
         """Yield the words with a capital that no text and no known name has."""
         german = "de" in languages_of(statement.split())
-        if any(dense(one.text) != dense(statement) for one in self.texts[:1]):
-            return  # they are written in other letters
+        if any(differ(one.text, statement) for one in self.texts[:1]):
+            return  # another language may write them in another way
         for match in _CAPITAL.finditer(statement):
             name = re.sub(r"['’]s?$", "", match[0])
             folded = name.casefold()
-            if len(name) < 2 or any(map(str.isdigit, name)) or folded in _no_names() or self._is_said(folded):
+            if len(name) < 2 or any(map(str.isdigit, name)) or folded in _no_names() | _TITLES or self._is_said(folded):
                 continue
             is_first = _SENTENCE_START.search(statement[: match.start()]) is not None
-            if (german or is_first) and not (_follows_a_title(statement, match.start()) or not is_word(name)):
+            if (german or is_first) and is_word(name) and not _follows_a_title(statement, match.start()):
                 continue
             yield name
 
 
+_TITLES = frozenset(("herr", "herrn", "frau", "dr", "prof", "familie"))
+
+
 def _follows_a_title(statement: str, start: int) -> bool:
-    before = _WORD.findall(statement[:start])[-1:]
-    return bool(before) and before[0].lower() in ("herr", "herrn", "frau", "dr", "familie")
+    return not _TITLES.isdisjoint(word.lower() for word in _WORD.findall(statement[:start])[-1:])
 
 
 @cache
@@ -208,12 +226,16 @@ def _no_names() -> frozenset[str]:
 def numbers_in(text: str) -> frozenset[float]:
     """Return the numbers that a text has in digits; a decimal fraction counts as its parts too."""
     found = {value for _, value in _written_numbers(text)}
-    return frozenset(found | {float(digits) for digits in re.findall(r"\d{1,18}", _GROUPED.sub(" ", text))})
+    found |= {float(digits) for digits in re.findall(r"\d{1,18}", _GROUPED.sub(" ", text))}
+    for value in values_in(text):  # 72k, 4 pm
+        if isinstance(value.reading, float):
+            found |= set(divmod(value.reading, 60)) if value.kind == "clock" else {value.reading}
+    return frozenset(found)
 
 
 def spelled_numbers(text: str) -> frozenset[float]:
     """Return the numbers that a text has in words."""
-    named = _named("WORD")
+    named = _named("WORD") | _named("NTH")
     return frozenset(float(named[word]) for word in _words(text) if word in named)
 
 
@@ -317,10 +339,13 @@ def _days_of_phrases(text: str, said_at: datetime) -> Iterator[date]:
 
 def _days_of_durations(text: str, said_at: datetime) -> Iterator[date]:
     """Yield days before and after a turn by the amounts of time in it: "for six months", "in three weeks"."""
+    amounts = _named("AMOUNT")
     units, spelled, words = _named("UNIT"), _named("WORD") | _named("ONE"), re.findall(r"\d+|[^\W\d_]+", text.lower())
     for place, word in enumerate(words):
         count = int(word) if word.isdigit() and len(word) < 4 else spelled.get(word)
         near = [units[one] for one in words[place + 1 : place + 1 + _APART] if one in units]
+        if word in amounts:
+            near, count = [amounts[word][0]], amounts[word][1]
         if not count or not near or near[0] in ("minute", "hour"):
             continue
         for amount in (count, -count):
