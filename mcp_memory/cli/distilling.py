@@ -126,7 +126,8 @@ def verify() -> None:
     """Check each claim down to the words that it is based on.
 
     It walks from the persona over scenes, statements and quotes to the turns and their hashes. It lists claims that no
-    longer hold, and lines of the persona and of scenes that name no evidence. Exit code 1 if something does not hold.
+    longer hold, statements whose words may say otherwise, and lines of the persona and of scenes that name no
+    evidence. Exit code 1 if something does not hold.
 
     \b
     mcp-memory verify
@@ -144,8 +145,13 @@ def _verified(found: Verified) -> Iterator[str]:
     )
     yield from (wrapped(f"does not hold: {problem}", "  ") for problem in found.problems)
     yield from (wrapped(f"names no evidence: {line}", "  ") for line in found.uncovered)
+    yield from (wrapped(f"check: {line}", "  ") for line in found.doubted)
     if not found.problems:
-        yield "All of it holds."
+        yield (
+            f"{plural(len(found.doubted), 'statement')} to check; the rest holds."
+            if found.doubted
+            else "All of it holds."
+        )
 
 
 # --- scenes -----------------------------------------------------------------------------------------

@@ -861,3 +861,5 @@ class Verified:
     """What no longer holds."""
     uncovered: list[str]
     """Lines of the persona and of scenes that name no evidence, each with where it stands."""
+    doubted: list[str] = field(default_factory=list[str])
+    """Current statements whose words may say otherwise, each with its doubts and the turn to compare it with."""

@@ -29,7 +29,7 @@ from mcp_memory.longterm.change_values import (
     values_in,
 )
 
-__all__ = ["CONTRADICTS", "announces_change", "replaces", "same_slot", "slot_score", "statements"]
+__all__ = ["CONTRADICTS", "announces_change", "calls_former", "replaces", "same_slot", "slot_score", "statements"]
 
 CONTRADICTS = 0.6
 """Slot scores from here on: another value in the same words. Below, the words differ too."""
@@ -464,6 +464,14 @@ def _is_former(text: str, value: StatedValue, *, changed: bool) -> bool:
     if _forms("former").are_in(before) and _former().search(before):
         return True
     return changed and bool(_from().search(before)) and bool(_to().match(after))
+
+
+def calls_former(text: str, words: str) -> bool:
+    """Tell whether a text has words only where it says that they held before: "Praxis Wallmann instead of Physio"."""
+    lower, wanted = text.lower(), words.lower()
+    places = [match.start() for match in re.finditer(re.escape(wanted), lower)] if wanted else []
+    before = [text[max(0, start - _FORMER_REACH) : start] for start in places]
+    return bool(before) and all(_forms("former").are_in(one) and _former().search(one) for one in before)
 
 
 def _blanked(text: str, places: Sequence[tuple[int, int]]) -> str:

@@ -16,7 +16,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from heapq import nlargest
 from typing import TypeAlias
 
@@ -27,8 +27,9 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Turn
 from mcp_memory.language.sentences import sentences
 from mcp_memory.language.words import fold, languages_of, query_terms
-from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
-from mcp_memory.longterm.names import MAX_NAME, USER, Names, is_person, names_in, names_table, with_told
+from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded
+from mcp_memory.longterm.names import MAX_NAME, USER, Names, entities_in, is_person, names_in, names_table, with_told
+from mcp_memory.longterm.quotes import locate
 from mcp_memory.longterm.search.known import judge
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.statements import Extracted, ExtractedStatement, NamedEntity, Triple, relation_name
@@ -41,7 +42,7 @@ from mcp_memory.store.values import UNJUDGED, Backlog, Extraction, Filters, Work
 
 __all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "ExtractionBasis", "SessionPart", "TurnBatch"]
 
-MAX_ATOMS = 40
+MAX_ATOMS = 60
 _REPLY_TOKENS = 6_000
 
 
@@ -75,8 +76,7 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> Extractio
         batches += _short_sessions(desk, first, waiting.values(), most - len(batches[0].turns), batches[0].characters)
     batches.sort(key=lambda batch: (batch.turns[0].said_at if batch.turns else desk.now, batch.parts[0].session))
     parts = [part for batch in batches for part in batch.parts if part.stop > part.start]
-    turns = [turn for batch in batches for turn in batch.turns]
-    return ExtractionBasis(parts=parts, held=_near_statements(desk, turns)) if parts else None
+    return ExtractionBasis(parts=parts, held=_near_statements(desk, parts)) if parts else None
 
 
 def _next_batch(desk: SearchContext, waits: Backlog, most: int) -> TurnBatch:
@@ -87,39 +87,77 @@ def _next_batch(desk: SearchContext, waits: Backlog, most: int) -> TurnBatch:
 def _short_sessions(
     desk: SearchContext, first: Backlog, others: Iterable[Backlog], room: int, characters: int
 ) -> Iterator[TurnBatch]:
-    """Yield whole sessions that have ended and fit into the question too, those nearest in time first."""
+    """Yield whole sessions that have ended and fit into the question too, those that were said nearest first.
+
+    A session has ended some time after its last turn was said: those of an import have when they come.
+    """
     ended = desk.now - timedelta(seconds=desk.settings.idle_seconds)
-    for waits in sorted(others, key=lambda one: (abs(one.last - first.last), one.session)):
-        if waits.turns > room or (waits.last > ended and waits.flush <= waits.start):
+    short = sorted((one for one in others if one.turns <= room), key=lambda one: abs(one.last - first.last))
+    start = _begins(desk, first)
+    for waits in sorted(short[:_SHORT_SESSIONS], key=lambda one: (abs(_begins(desk, one) - start), one.session)):
+        if waits.turns > room:
             continue
         batch = _next_batch(desk, waits, room)
-        if characters + batch.characters <= MAX_CHARS:
+        last = max((turn.said_at for turn in batch.turns), default=waits.last)
+        if characters + batch.characters <= MAX_CHARS and (last <= ended or waits.flush > waits.start):
             room, characters = room - len(batch.turns), characters + batch.characters
             yield batch
 
 
-_HELD = 16  # statements shown beside the turns
+_SHORT_SESSIONS = 40  # looked at for one question
+
+
+def _begins(desk: SearchContext, waits: Backlog) -> datetime:
+    """Return when the first unread turn of a session was said."""
+    turns = desk.store.session_turns(desk.space, waits.session, start=waits.start, limit=1)
+    return turns[0].said_at if turns else waits.last
+
+
+_HELD = 24  # statements shown beside the turns
 _HELD_FOR_ONE = 3  # of their sentences
 _HELD_CHARS = 200
 
 
-def _near_statements(desk: SearchContext, turns: Sequence[Turn]) -> list[str]:
-    """Return the ids of the current atoms that turns may repeat or end: all of a small memory, else the most
-    probable ones for each of the sentences. A turn may speak of three things, and of a medicine in four words.
+def _near_statements(desk: SearchContext, parts: Sequence[SessionPart]) -> list[str]:
+    """Return the ids of the current atoms that turns may repeat or end.
+
+    These are all of a small memory, else the most probable ones for each of the sentences, alone and after the one
+    before: a turn may speak of three things, or say "only two of them" of what was named before. Then come those of
+    the entities that the sessions have named.
     """
     current = Filters(unheld=True)
     few = desk.store.list_atoms(desk.space, filters=current, limit=_HELD + 1)
     if len(few) <= _HELD:
         return sorted((atom.id for atom in few), key=_number)
-    said = [own_words(turn.content)[:BACKGROUND_CHARS] for turn in turns if is_person(turn)]
     chances: dict[str, float] = {}
     desk = desk.of_one_question()
-    for sentence in filter(query_terms, dict.fromkeys(text[slice(*span)] for text in said for span in sentences(text))):
-        hits = desk.hits("atom", sentence, filters=current, limit=_HELD_FOR_ONE)
-        judged = judge(desk.store, desk.space, sentence, (), hits, embed=desk.of_query, at=desk.now)
+    batches = [read_batch(desk.store, desk.space, [part], background=desk.settings.background_turns) for part in parts]
+    for text in dict.fromkeys(text for batch in batches for text in _sentences_with_context(batch)):
+        hits = desk.hits("atom", text, filters=current, limit=_HELD_FOR_ONE)
+        judged = judge(desk.store, desk.space, text, (), hits, embed=desk.of_query, at=desk.now)
         for id, chance in judged.rows.items():
             chances[id] = max(chances.get(id, 0.0), chance)
+    named = "\n".join(turn.content for batch in batches for turn in (*batch.background, *batch.turns))
+    for entity in entities_in(desk.store, desk.space, named)[:_HELD]:
+        if fold(entity) != USER:
+            about = desk.store.list_atoms(desk.space, filters=Filters(entity=entity, unheld=True), limit=_HELD_FOR_ONE)
+            chances = {atom.id: 0.0 for atom in about} | chances
     return sorted(nlargest(_HELD, chances, key=lambda id: (chances[id], _number(id))), key=_number)
+
+
+def _sentences_with_context(batch: TurnBatch) -> Iterator[str]:
+    """Yield the new sentences of people that say something, each alone and after the one before, whoever said that."""
+    before = ""
+    new = {turn.id for turn in batch.turns}
+    for turn in (*batch.background, *batch.turns):
+        text = own_words(turn.content)[:BACKGROUND_CHARS]
+        for start, end in sentences(text):
+            sentence = text[start:end]
+            if turn.id in new and is_person(turn) and query_terms(sentence):
+                yield sentence
+                if before:
+                    yield f"{before} {sentence}"
+            before = sentence
 
 
 def _number(id: str) -> int:

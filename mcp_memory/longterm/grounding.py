@@ -3,45 +3,45 @@
 A statement is kept if a new turn contains its quote, its priority reaches the minimum of its kind, and it is no order
 that somebody planted for a model. The evidence is the span in the turn, never the model's copy.
 
-`verification.support` checks each part: of a rule that the user's words do not state, these words are kept, as said on
-that day; a part that only the assistant's words
-support is attributed to the assistant; anything else without support is quarantined. Quotations of others are not the
-user's words. Whether a statement follows from its words is left to the model.
-
-`locate` finds a quote in a turn: exactly, then without case, width, white space, quotation marks, dashes and Markdown,
-then without its outer punctuation and with marked omissions.
+A statement that quotes the user stays as the model wrote it. It is labelled if the user's words lack one of its
+numbers, dates or names (`verification.values`), or if it denies its quote; merging shows it to the model once more
+(`doubts`). With a clause that has no word of the user, it becomes the assistant's if the assistant said that, and
+otherwise the user's own words replace it. They also replace the text of a rule that has another value or drops a limit.
+A statement that quotes others alone is quarantined if nobody said it. Quotations of others are not the user's words.
+Whether a statement follows from its words is left to the model; `why` shows both.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Evidence, Kind, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part, sentences
-from mcp_memory.language.words import base_terms, query_terms
+from mcp_memory.language.sentences import FILL, is_negative, own_part, sentences
+from mcp_memory.language.words import base_terms, function_words_of, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import USER, Names, is_person, name_words
-from mcp_memory.longterm.standing_rules import possible_rules
+from mcp_memory.longterm.quotes import locate
+from mcp_memory.longterm.standing_rules import may_be_order
 from mcp_memory.longterm.statements import ExtractedStatement, Quoted, relation_name
-from mcp_memory.longterm.times import holds, with_its_date
+from mcp_memory.longterm.times import holds, with_its_date, without_dates
 from mcp_memory.longterm.turns import own_words
-from mcp_memory.longterm.verification.own_words import question_of
-from mcp_memory.longterm.verification.support import (
-    accepted_offer,
-    relates,
-    supports_rule,
-    swaps_a_value,
-    unstated,
-    unsupported,
+from mcp_memory.longterm.verification.comparison import (
+    known_terms,
+    nearest,
+    pattern,
+    pieces_of,
+    share_of,
+    terms_of,
+    words_in,
 )
+from mcp_memory.longterm.verification.frame import is_joke
+from mcp_memory.longterm.verification.support import accepted_offer
 from mcp_memory.longterm.verification.trust import (
     fact_states_rule,
     most_trusted,
@@ -50,6 +50,7 @@ from mcp_memory.longterm.verification.trust import (
     with_allowed_kind,
     without_effects,
 )
+from mcp_memory.longterm.verification.values import DatedText, KnownValues
 from mcp_memory.store.values import NewAtom
 from mcp_memory.suspicion.flags import flags, worded
 from mcp_memory.suspicion.injected_instructions import drops
@@ -57,7 +58,7 @@ from mcp_memory.suspicion.injected_instructions import drops
 if TYPE_CHECKING:
     from mcp_memory.longterm.extraction import TurnBatch
 
-__all__ = ["STATED", "GroundedAtom", "Refusal", "grounded", "locate"]
+__all__ = ["STATED", "GroundedAtom", "Refusal", "grounded"]
 
 NOTHING_SHOWN: Mapping[str, str] = MappingProxyType({})
 LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}
@@ -67,8 +68,15 @@ _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
 _ANSWER = 200  # characters; a shorter turn may answer the turn before it; then its words count too
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
-_A_WISH: dict[str, Any] = {"kind": "episodic", "priority": 70, "fact": None, "ends": []}
+_A_WISH: dict[str, Any] = {"kind": "episodic", "priority": 70, "valid_from": None, "fact": None, "ends": []}
 """The user's words where a model made a rule of what may have been meant for once."""
+_SOME_MEANING = 0.38  # cosine of a clause to what says something like it
+_FEWEST = 3  # words of a clause; fewer may be said in other words
+_STEM = 5  # letters
+_LIMIT_MEANING = 0.45  # cosine of a limit to a piece of the rule
+_SAME_WORDS = 0.5  # share of the words of a clause and a statement in each other
+_RELATION, _RELATION_WORD = 0.6, 0.65  # cosine of a fact's relation with its value, and of each word of it
+_WORDS_READ = 200
 _OF_A_FACT = 0.5  # share of the value's words that the statement or its evidence must have
 _ALWAYS_NAMED = {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
 """Relations that follow from other words: who moved to a place lives there. What somebody is to the user is named."""
@@ -111,14 +119,13 @@ def grounded(
     if refusal is not None:
         return Refusal(reason=refusal)
     turn = words[0][0]
-    is_verbatim = statement.kind == "instruction" and not _is_rule(text, words, batch, names)
-    if is_verbatim:
-        own = [(one, span) for one, span in words if _is_the_users(one, span, names)]
-        if not own:
-            return Refusal(reason=f"a rule has to stand in the user's own words, and {one_line(text, 80)!r} does not")
-        told = [*told, f"{one_line(text, 80)!r} goes beyond the user's words, which are kept instead"]
-        text = _in_their_words(*own[0])
-        statement = statement.model_copy(update={"fact": None} if _states_a_rule(*own[0]) else _A_WISH)
+    is_verbatim = False
+    if statement.kind == "instruction":
+        statement, text, remark = _as_rule(statement, text, words, batch, names)
+        if not text:
+            return Refusal(reason=remark)
+        is_verbatim = bool(remark)
+        told = [*told, remark] if remark else told
     said_at = max(one.said_at for one, _ in words) if statement.valid_from else turn.said_at
     times = holds(statement.valid_from, statement.valid_to, said_at, lasting=statement.kind != "episodic")
     said = " ".join([text, *(one.content for one, _ in words)])
@@ -143,99 +150,140 @@ def grounded(
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
     ended = [shown[id] for id in atom.supersedes]  # it may say again what still holds of them
-    atom, untold = (atom, ()) if is_verbatim else _supported(atom, text, words, batch, names, ended)
+    if not is_verbatim:
+        atom, doubts = _checked(atom, text, words, batch, names, ended, [*shown.values()])
+        told = [*told, *doubts]
     atom = quarantined(atom, _suspicions(statement, atom, words))
-    return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.notes, *untold))
+    return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.notes))
 
 
-def _supported(
-    atom: NewAtom, text: str, words: Sequence[Words], batch: TurnBatch, names: Names, ended: Sequence[str]
+# --- checked against its words ----------------------------------------------------------------------
+
+
+def _checked(
+    atom: NewAtom,
+    text: str,
+    words: Sequence[Words],
+    batch: TurnBatch,
+    names: Names,
+    ended: Sequence[str],
+    shown: Sequence[str],
 ) -> tuple[NewAtom, Sequence[str]]:
-    """Return an atom as far as the turns and the statements that it ends support it, and a remark on the rest.
+    """Return an atom as its words allow: labelled, given to the assistant, or quarantined; and a remark on that.
 
-    The words of people count, the question that a short answer answers, and what is quoted of the assistant beside
-    them. Statements supported by the assistant's words alone are the assistant's.
+    `ended` are the texts of the statements that it ends, and `shown` of all that were shown: it may repeat them.
     """
     if atom.source == "quoted":
         return with_allowed_kind(atom), ()
     turns = [*batch.background, *batch.turns]
+    near = [*_quotes(words), *map(_dated, _answered(turns, words)), *map(DatedText, ended)]
+    own = [*near, *map(DatedText, shown), *map(_dated, filter(is_person, turns))]
+    everyone = [*own, *map(_dated, turns)]
     known = _known_names(names)
-    said = [turn.content for turn in turns]
-    if all(
-        swaps_a_value(text, turn.content[slice(*span)], [*said, *ended], names=[*known, *names.everyone])
-        for turn, span in words
-    ):
-        remark = f"{one_line(text, 80)!r} has another number or name than the words that it quotes"
-        return _verbatim(atom, remark, words, turns, names) or _doubted(atom, "other_value", remark)
-    may_deny = _may_deny(turns, words)
-
-    def missing_of(pool: Sequence[str]) -> str | None:
-        own, beside = [one for one in pool if one in may_deny], [one for one in pool if one not in may_deny]
-        return unsupported(
-            text, own, beside=[*beside, *ended], names=known, heard=names.everyone, user=_names_of_user(names)
-        )
-
-    if missing_of(_said_by_people(turns, words)) is None:
-        return atom, ()
-    missing = missing_of(said)
-    if missing is None:
-        return (with_allowed_kind(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
-    if unstated(text, said, beside=ended, names=known, heard=names.everyone) is None:
-        return _doubted(atom, "contradicted", f"{one_line(missing, 80)!r} seems to contradict what was said")
-    remark = f"{one_line(missing, 80)!r} stands in nothing that was said"
-    unsupported_atom = quarantined(atom, ["unsupported"]), [f"{remark}; it waits for review"]
-    return _verbatim(atom, remark, words, turns, names) or unsupported_atom
+    strange = [*KnownValues(everyone, known).missing(text), *_strange_clauses(text, everyone, known)]
+    if atom.source != "user":
+        if not strange:
+            return atom, ()
+        remark = f"{one_line(strange[0], 80)!r} stands in nothing that was said; it waits for review"
+        return quarantined(atom, ["unsupported"]), [remark]
+    if clauses := _strange_clauses(text, own, known):
+        if not strange:
+            return with_allowed_kind(replace(atom, source="assistant")), ()
+        remark = f"{one_line(clauses[0], 80)!r} stands in nothing that was said; the user's words are kept instead"
+        own_words = _in_their_words(*words[0])
+        return without_effects(replace(atom, text=own_words, valid_from=words[0][0].said_at, valid_to=None)), [remark]
+    if other := _other_values(text, words, own, near, known):
+        if not strange:
+            return with_allowed_kind(replace(atom, source="assistant")), ()
+        return quarantined(atom, ["other_value"]), [f"check {other[0]!r} in {one_line(text, 80)!r}: its quote lacks it"]
+    if _is_denied(text, words):
+        return quarantined(atom, ["contradicted"]), [
+            f"check {one_line(text, 80)!r}: its quote seems to say the opposite"
+        ]
+    return atom, ()
 
 
-def _verbatim(
-    atom: NewAtom, remark: str, words: Sequence[Words], turns: Sequence[Turn], names: Names
-) -> tuple[NewAtom, Sequence[str]] | None:
-    """Return an atom with the user's own words as its text, None if it quotes none."""
-    own = next(((turn, span) for turn, span in words if _is_the_users(turn, span, names)), None)
-    if own is None:
-        return None
-    text = with_its_date(_in_their_words(*own, asked=_asked_before(own[0], turns)), own[0].said_at)
-    return without_effects(replace(atom, text=text)), [f"{remark}; the user's words are kept instead"]
+def _other_values(
+    text: str, words: Sequence[Words], own: Sequence[DatedText], near: Sequence[DatedText], known: Sequence[str]
+) -> list[str]:
+    """Return the numbers, dates and names of a statement that the user's words do not hold.
 
-
-def _doubted(atom: NewAtom, doubt: str, remark: str) -> tuple[NewAtom, Sequence[str]]:
-    """Return an atom that a check doubts: labelled if it quotes the user's own words, else quarantined."""
-    if atom.source == "user":
-        return quarantined(atom, [doubt]), [f"{remark}; it is kept with a mark"]
-    return quarantined(atom, ["unsupported"]), [f"{remark}; it waits for review"]
-
-
-def _may_deny(turns: Sequence[Turn], words: Sequence[Words]) -> set[str]:
-    """Return the turns that may contradict a statement: of whoever it quotes, and of people if that is a model.
-
-    That one speaker has no dog says nothing against the dog of another.
+    These are the quotes with their turns, and what is near to them. Where a statement repeats all numbers of its
+    quotes, a further one may come from any of their `own` texts.
     """
-    quoted = {(turn.role, turn.name) for turn, _ in words}
-    by_people = all(is_person(turn) for turn, _ in words)
-    return {
-        turn.content for turn in turns if (turn.role, turn.name) in quoted or (not by_people and is_person(turn))
-    } | {turn.content[slice(*span)] for turn, span in words}
+    values = KnownValues([*near, *(_dated(turn) for turn, _ in words if is_person(turn))], known)
+    strange = values.missing(text)
+    if not strange or any(values.lacks_number_of(one.text, text) for one in _quotes(words)):
+        return strange
+    return KnownValues(own, known).missing(text)
 
 
-def _said_by_people(turns: Sequence[Turn], words: Sequence[Words]) -> list[str]:
-    named = {turn.id for turn, _ in words}
-    answered = [
-        before.content
+def _strange_clauses(text: str, said: Sequence[DatedText], known: Sequence[str]) -> list[str]:
+    """Return the clauses of which no text has a word, besides known names, or the meaning."""
+    heard, named = known_terms(*(one.text for one in said)), known_terms(*known)
+    found: list[str] = []
+    for clause in filter(None, pattern("CUT").split(without_dates(text))):
+        terms = terms_of(clause) - named
+        if len(terms) >= _FEWEST and terms.isdisjoint(heard) and _is_far(clause, said):
+            found.append(clause.strip())
+    return found
+
+
+def _is_far(clause: str, said: Sequence[DatedText]) -> bool:
+    return all(nearest(clause, pieces_of(one.text)) < _SOME_MEANING for one in said)
+
+
+def _quotes(words: Sequence[Words]) -> list[DatedText]:
+    return [DatedText(turn.content[slice(*span)], turn.said_at) for turn, span in words]
+
+
+def _dated(turn: Turn) -> DatedText:
+    return DatedText(turn.content, turn.said_at)
+
+
+def _answered(turns: Sequence[Turn], words: Sequence[Words]) -> list[Turn]:
+    """Return the assistant's turns before the short turns of the user that a statement quotes."""
+    quoted = {turn.id for turn, _ in words}
+    return [
+        before
         for before, turn in pairwise(turns)
-        if turn.id in named and turn.role == "user" and len(turn.content) <= _ANSWER and before.role == "assistant"
+        if turn.id in quoted and turn.role == "user" and len(turn.content) <= _ANSWER and before.role == "assistant"
     ]
-    people = sorted(filter(is_person, turns), key=lambda turn: turn.id not in named)  # the likeliest first
-    taken_up = [turn.content[slice(*span)] for turn, span in words[1:] if is_person(words[0][0])]
-    return [*(turn.content for turn in people), *answered, *taken_up]
 
 
-def _names_of_user(names: Names) -> list[str]:
-    return [*filter(None, [names.user]), *names.introduced]
+def _is_denied(text: str, words: Sequence[Words]) -> bool:
+    """Tell whether a statement says the same as a clause that it quotes, but only one of them is negative."""
+    pieces = [piece for turn, span in words for piece in _quoted_clauses(turn, span)]
+    known, negative = known_terms(text), is_negative(text)
+    return all(is_negative(piece) != negative for piece in pieces) and any(
+        share_of(text, known_terms(piece)) >= _SAME_WORDS and share_of(piece, known) >= _SAME_WORDS for piece in pieces
+    )
+
+
+def _is_opposite(text: str, pieces: Sequence[str]) -> bool:
+    """Tell whether of all pieces with most words of a text the text or the piece alone is negative."""
+    shares = [share_of(text, known_terms(piece)) for piece in pieces]
+    near = [piece for piece, share in zip(pieces, shares, strict=True) if share == max(shares)]
+    negative = is_negative(text)
+    return all(is_negative(piece) != negative for piece in near)
+
+
+def _quoted_clauses(turn: Turn, span: tuple[int, int]) -> list[str]:
+    """Return the clauses that a quote is of, and all of them together."""
+    found: list[tuple[int, int]] = []
+    for start, end in _sentences_around(turn, span):
+        cuts = [match.span() for match in pattern("CLAUSE").finditer(turn.content, start, end)]
+        edges = [(start, start), *cuts, (end, end)]
+        clauses = [(one[1], other[0]) for one, other in pairwise(edges)]
+        found += [(first, last) for first, last in clauses if first < span[1] and last > span[0]]
+    whole = [turn.content[found[0][0] : found[-1][1]]] if found else []
+    return [*dict.fromkeys([*(turn.content[first:last] for first, last in found), *whole])]
 
 
 def _known_names(names: Names) -> list[str]:
     aliases = [name for entity in names.known for name in (entity.name, *entity.aliases)]
-    return [*_names_of_user(names), *names.others, *aliases, *names.relations.values()]
+    user = [*filter(None, [names.user]), *names.introduced]
+    return [*user, *names.others, *aliases, *names.relations.values(), *names.everyone]
 
 
 def _voice(turn: Turn, span: tuple[int, int]) -> Source:
@@ -337,41 +385,50 @@ def _sentences_around(turn: Turn, span: tuple[int, int]) -> list[tuple[int, int]
     return [(start, end) for start, end in sentences(turn.content) if start < span[1] and end > span[0]] or [span]
 
 
-def _in_their_words(turn: Turn, span: tuple[int, int], *, asked: str = "") -> str:
-    """Return the sentences around a span as a statement; after the question that they answer, if there is one."""
+def _in_their_words(turn: Turn, span: tuple[int, int]) -> str:
+    """Return the sentences around a span as a statement."""
     around = _sentences_around(turn, span)
-    words = one_line(turn.content[around[0][0] : around[-1][1]], MAX_TEXT // 2)
-    return f'{turn.name or USER}: "{f"{one_line(asked, MAX_TEXT // 3)} – {words}" if asked else words}"'
+    return f'{turn.name or USER}: "{one_line(turn.content[around[0][0] : around[-1][1]], MAX_TEXT // 2)}"'
 
 
-def _asked_before(turn: Turn, turns: Sequence[Turn]) -> str:
-    """Return the assistant's question that a short turn answers; empty if there is none."""
-    before = next((one for one, after in pairwise(turns) if after.id == turn.id and one.role == "assistant"), None)
-    return question_of(before.content) if before and len(turn.content) <= _ANSWER else ""
+def _as_rule(
+    statement: ExtractedStatement, text: str, words: Sequence[Words], batch: TurnBatch, names: Names
+) -> tuple[ExtractedStatement, str, str]:
+    """Return a rule with its text, or the user's own words in place of that, and why these; no text if they have none.
+
+    A sentence of the user that may be an order suffices, or an offer that they accept. Its text is the model's where
+    the sentence has its values, its negation and its limits.
+    """
+    own = [(turn, span) for turn, span in words if _is_the_users(turn, span, names)]
+    if not own:
+        return statement, "", f"a rule has to stand in the user's own words, and {one_line(text, 80)!r} does not"
+    turns = [*batch.background, *batch.turns]
+    offers = [offer for before, turn in pairwise(turns) if turn.id in {one.id for one, _ in own}
+              and before.role == "assistant" and (offer := accepted_offer(before.content, turn.content))]  # fmt: skip
+    sentences = [turn.content[start:end] for turn, span in own for start, end in _sentences_around(turn, span)]
+    is_rule = bool(offers) or (any(map(may_be_order, sentences)) and not any(is_joke(turn.content) for turn, _ in own))
+    clauses = [clause for turn, span in own for clause in _quoted_clauses(turn, span)]
+    is_kept = bool(offers) or not (_is_opposite(text, clauses) or _drops_limit(text, sentences))
+    near = [*_quotes(own), *map(_dated, _answered(turns, own))]
+    if is_rule and is_kept and not _other_values(text, own, near, near, _known_names(names)):
+        return statement, text, ""
+    change: dict[str, Any] = {"fact": None, "valid_from": None} if is_rule else _A_WISH
+    remark = f"{one_line(text, 80)!r} goes beyond the user's words, which are kept instead"
+    return statement.model_copy(update=change), _in_their_words(*own[0]), remark
 
 
-def _states_a_rule(turn: Turn, span: tuple[int, int]) -> bool:
-    """Tell whether the sentences that contain a span may state a rule."""
-    rules = possible_rules(turn.content)
-    return any(rule.start < end and start < rule.end for start, end in _sentences_around(turn, span) for rule in rules)
+def _drops_limit(rule: str, sentences: Sequence[str]) -> bool:
+    """Tell whether a rule has no word of what limits the sentences that it quotes: "in project X"."""
+    stems = {term[:_STEM] for term in known_terms(rule)}
 
+    def is_dropped(limit: str) -> bool:
+        terms = terms_of(limit)
+        if not terms or pattern("FOR_GOOD").search(limit):  # "in future" limits nothing
+            return False
+        return stems.isdisjoint(term[:_STEM] for term in terms) and nearest(limit, pieces_of(rule)) < _LIMIT_MEANING
 
-def _is_rule(text: str, words: Sequence[Words], batch: TurnBatch, names: Names) -> bool:
-    own = _ordered(words, batch, names)
-    return supports_rule(text, own, names=_known_names(names), heard=[*names.everyone, names.said])
-
-
-def _ordered(words: Sequence[Words], batch: TurnBatch, names: Names) -> list[str]:
-    """Return what the user says in the turns of these words that may state a rule, with the offers they accept."""
-    own = [turn for turn, span in words if _is_the_users(turn, span, names)]
-    theirs = {turn.id for turn in own}
-    pairs = pairwise([*batch.background, *batch.turns])
-    offers = [
-        accepted_offer(one.content, turn.content)
-        for one, turn in pairs
-        if turn.id in theirs and one.role == "assistant"
-    ]
-    return [*(turn.content for turn in own), *filter(None, offers)]
+    limits = [[found[0].strip(" ,:;") for found in pattern("SCOPE").finditer(one)] for one in sentences]
+    return bool(limits) and all(any(map(is_dropped, each)) for each in limits)
 
 
 def _suspicions(statement: ExtractedStatement, atom: NewAtom, words: Sequence[Words]) -> list[str]:
@@ -412,144 +469,22 @@ def _fact(statement: ExtractedStatement, names: Names, said: str) -> tuple[str, 
     value = one_line(statement.fact.value, 200)
     if not entity or not value or fact_states_rule(relation, value):
         return None
-    is_told = relation in name_words("single-valued") - _ALWAYS_NAMED or relates(
+    is_told = relation in name_words("single-valued") - _ALWAYS_NAMED or _relates(
         relation.replace("_", " "), value, said
     )
     return (entity, relation, value) if is_told else None
 
 
-_READ = 200_000  # characters at either end of a content in which words that changed are looked for
-_ELIDED = 1_000  # characters at most from the first to the last word of a quote with an omission
-
-
-def locate(quote: str, content: str) -> tuple[int, int] | None:
-    """Return where the quote stands in the content, None where it does not.
-
-    Of several places the first where it is not part of a longer word.
-    """
-    if not quote.strip():
-        return None
-    return _exactly(quote, content) or _exactly(quote.strip(), content) or _nearly(quote, content)
-
-
-def _exactly(quote: str, content: str) -> tuple[int, int] | None:
-    first = at = content.find(quote)
-    while at >= 0:
-        if not _cuts_a_word(content, at, at + len(quote)):
-            return at, at + len(quote)
-        at = content.find(quote, at + 1)
-    return None if first < 0 else (first, first + len(quote))
-
-
-def _nearly(quote: str, content: str) -> tuple[int, int] | None:
-    wanted = _Plain(quote).text
-    for start in dict.fromkeys((0, max(0, len(content) - _READ))):
-        held = _plain(content[start : start + _READ])
-        found = held.find(wanted) or held.find(wanted.strip(_PUNCTUATION)) or _with_omissions(quote, held)
-        if found is not None:
-            return found[0] + start, found[1] + start
-    return None
-
-
-def _with_omissions(quote: str, held: _Plain) -> tuple[int, int] | None:
-    """Return the span from the first part of a quote to the last, where they follow each other soon enough."""
-    parts = [_Plain(part).text.strip(_PUNCTUATION) for part in _OMISSION.split(quote)]
-    parts = [part for part in parts if part]
-    spans: list[tuple[int, int]] = []
-    for part in parts if len(parts) > 1 else ():
-        found = held.find(part, spans[-1][1] if spans else 0)
-        if found is None:
-            return None
-        spans.append(found)
-    return (spans[0][0], spans[-1][1]) if spans and spans[-1][1] - spans[0][0] <= _ELIDED else None
-
-
-def _cuts_a_word(text: str, start: int, end: int) -> bool:
-    before, after = text[max(0, start - 1) : start + 1], text[end - 1 : end + 1]
-    return any(len(edge) == 2 and all(c.isalnum() and c < _NO_SPACES for c in edge) for edge in (before, after))
-
-
-# --- text made comparable ---------------------------------------------------------------------------
-
-_NO_SPACES = "\u0e00"  # from Thai on scripts have no spaces between words, or words are short
-_PUNCTUATION = " .,;:!?'-。、…"
-_OMISSION = re.compile(r"\s*[\[(（]?\s*(?:\.{3,}|…+)\s*[\])）]?\s*")
-_DASHES = frozenset("-‐‑‒–—―−﹘﹣－")
-_SPELLED = {"。": ".", "｡": ".", "、": ",", "､": ","}
-# Quotation marks of all scripts, Markdown's marks, invisible characters: joiners, soft hyphens, variation selectors.
-_DROPPED = frozenset(
-    "\"'´‘’‚‛“”„‟«»‹›「」『』《》〈〉〝〞〟＂＇｢｣`*_~\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"
-)
-
-
-class _Plain:
-    """A text as it is compared, and for each character of that where it comes from."""
-
-    def __init__(self, original: str) -> None:
-        pieces = list(_tidied(original))
-        self.text = "".join(character for character, _ in pieces)
-        self._spans = [span for _, span in pieces]
-
-    def find(self, wanted: str, after: int = 0) -> tuple[int, int] | None:
-        """Return the span in the original of text that is plain already, beginning at `after` or later."""
-        places: list[tuple[int, int]] = []
-        at = self.text.find(wanted) if wanted else -1
-        while at >= 0:
-            end = at + len(wanted)
-            if self._spans[at][0] >= after and self._is_whole(at, end):
-                span = self._spans[at][0], self._spans[end - 1][1]
-                if not _cuts_a_word(self.text, at, end):
-                    return span
-                places.append(span)
-            at = self.text.find(wanted, at + 1)
-        return places[0] if places else None
-
-    def _is_whole(self, start: int, end: int) -> bool:
-        """Tell whether no character of the original, with the marks on it, is cut in two."""
-        if start and self._spans[start] == self._spans[start - 1]:
-            return False
-        if end == len(self.text):
-            return True
-        return self._spans[end] != self._spans[end - 1] and not unicodedata.combining(self.text[end])
-
-
-@lru_cache(maxsize=32)
-def _plain(content: str) -> _Plain:
-    return _Plain(content)
-
-
-@lru_cache(maxsize=8192)
-def _simple(character: str) -> str:
-    if character in _DROPPED:
-        return ""
-    if character in _DASHES:
-        return "-"
-    if character.isspace():
-        return " "
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
-    return "".join(" " if c.isspace() else _SPELLED.get(c, c) for c in folded if c not in _DROPPED)
-
-
-def _tidied(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the characters as they are compared, each with its span in the text.
-
-    Between words of scripts that have spaces stands one space, and no other; dashes stand singly.
-    """
-    last, space = "", None
-    for at, original in enumerate(text):
-        for character in _simple(original):
-            span = at, at + 1
-            if character == " ":
-                space = space or span
-            elif not (character == last == "-"):
-                if space and last and not _joins(last) and not _joins(character):
-                    yield " ", space
-                yield character, span
-                last, space = character, None
-
-
-def _joins(character: str) -> bool:
-    return character >= "\u2e80" or not (character.isalnum() or unicodedata.combining(character))
+def _relates(relation: str, value: str, said: str) -> bool:
+    """Tell whether a text names a fact's relation: by its words, or by a meaning that is near to it."""
+    terms, words = terms_of(relation), words_in(relation)
+    if terms and terms <= known_terms(said):
+        return True
+    theirs = list(dict.fromkeys(words_in(said)))[:_WORDS_READ]
+    telling = [word for word in words if word.lower() not in function_words_of(words)]
+    if min((nearest(word, theirs) for word in telling), default=0.0) >= _RELATION_WORD:
+        return True
+    return nearest(f"{relation} {value}", pieces_of(said)) >= _RELATION
 
 
 def _is_single_valued(relation: str) -> bool:

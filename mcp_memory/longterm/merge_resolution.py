@@ -27,6 +27,8 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator
 from mcp_memory.core.text import iso, one_line, well_formed
 from mcp_memory.core.types import SAID_BY, Atom, Evidence, Kind, Source
 from mcp_memory.language.words import fold, index_terms, query_terms
+from mcp_memory.longterm.changes import calls_former
+from mcp_memory.longterm.doubts import with_corrections
 from mcp_memory.longterm.grounding import STATED
 from mcp_memory.longterm.verification.trust import (
     is_less_trusted,
@@ -341,14 +343,17 @@ def _fact(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[s
 def _goes_on(fate: Resolution, text: str, kind: Kind) -> list[Atom]:
     """Return the old statements whose facts may go on.
 
-    Of those that are replaced, where the text still names the value as it stands: "submitted her screenplay" ends the
-    goal "submit her screenplay". What happened states no fact that lasts.
+    Of those that are replaced, where the text names the value as it stands, and not as a former one: "submitted her
+    screenplay" ends the goal "submit her screenplay", "X instead of Y" ends Y. What happened states no fact that lasts.
     """
     old = [held.atom for held in fate.onto]
     if fate.action == "merge":
         return old
     words = fold(text)
-    return [one for one in old if one.fact and fold(one.fact.value) in words and kind in (one.kind, "persona")]
+    lasting = [one for one in old if one.fact and kind in (one.kind, "persona")]
+    return [
+        one for one in lasting if one.fact and fold(one.fact.value) in words and not calls_former(text, one.fact.value)
+    ]
 
 
 def _names(parts: Sequence[NewAtom | Atom]) -> tuple[str, ...]:
@@ -384,6 +389,9 @@ def same_statement(shown: MergeContext, draft: str) -> str | None:
 
 def resolve_merge(shown: MergeContext, decisions: Iterable[Decision]) -> tuple[list[Merging], Applied]:
     """Return the rows to commit and a report of the accepted and refused decisions."""
+    decisions = list(decisions)
+    texts = {decision.draft: decision.text for decision in reversed(decisions)}
+    shown = replace(shown, drafts=with_corrections(shown.drafts, texts, shown.said_at))
     settling = _Resolver(shown)
     settling.take(decisions)
     merged: list[Merging] = []

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel
@@ -29,6 +30,7 @@ from mcp_memory.core.types import Atom, Evidence, Turn
 from mcp_memory.language.words import fold, query_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.contradiction import pair_features, pair_model
+from mcp_memory.longterm.doubts import doubt_of, is_doubted
 from mcp_memory.longterm.extraction import ExtractionBasis
 from mcp_memory.longterm.merge_resolution import (
     Decision,
@@ -67,6 +69,8 @@ _NEAR = 0.6
 _NEAR_UNSEEN = 0.9
 """The same where the extraction was shown the nearest atoms and could have said that it repeats or ends them."""
 _SAME_RELATION = 2.0
+_SAME_PHRASE = 0.9
+"""Of two that share two neighbouring words that few others have."""
 _MOST_MEANING = 0.5
 _UNKNOWN_MEANING = 0.35  # of what has no vector yet: a quarter of the words suffices then
 _HINT = 0.15  # a name that few mention, a relation that may have several values
@@ -76,6 +80,7 @@ _WEIGHT = 10  # assumed statements in every space: the first few say little abou
 _USUAL_COSINE = 0.35  # of those
 _BACKGROUND = 1_000  # statements from which the usual similarity is computed
 _LOOKED_AT = 30
+_SPACED_WORD = re.compile(r"[^\W\d_\u0e00-\uffff]+")
 _NO_MATTER = re.compile(r"\d|^s$|^[\u2e80-\U0003ffff]$")  # numbers, the s of "Ann's", single Chinese characters
 
 
@@ -83,6 +88,8 @@ class _ComparedStatement(NamedTuple):
     """The terms and names of a statement, held or new, and the relation that it states."""
 
     terms: frozenset[str]
+    phrases: frozenset[tuple[str, str]]
+    """Neighbouring words, such as "raised beds"."""
     names: frozenset[str]
     relation: tuple[str, str] | None
     single: bool = False
@@ -161,6 +168,7 @@ class _Background:
         texts = [*(atom.text for atom in held), *(draft.atom.text for draft in drafts)]
         self._total = len(texts) + _WEIGHT
         self._with = Counter(term for text in texts for term in _terms(text))
+        self._phrases = Counter(phrase for text in texts for phrase in _phrases(text))
         self._named = Counter(fold(name) for atom in held for name in atom.entities)
 
     def similarity(self, one: _ComparedStatement, other: _ComparedStatement, meaning: float) -> float:
@@ -171,6 +179,8 @@ class _Background:
         shared = sum(rarity(self._with[term], self._total) for term in one.terms & other.terms)
         both = sum(rarity(self._with[term], self._total) for statement in (one, other) for term in statement.terms)
         rare = min(_FEW, self._total / 4)
+        if any(self._phrases[phrase] <= rare for phrase in one.phrases & other.phrases):
+            return max(_SAME_PHRASE, meaning)
         hinted = same_relation or any(self._named[name] <= rare for name in one.names & other.names)
         return meaning + (2 * shared / both if both else 0.0) + (_HINT if hinted else 0.0)
 
@@ -203,17 +213,26 @@ def _of_relation(store: Store, space: str, entity: str | None, relation: str | N
 
 def _of_draft(atom: NewAtom) -> _ComparedStatement:
     relation = (fold(atom.entity), atom.relation) if atom.entity and atom.relation else None
-    return _ComparedStatement(_terms(atom.text), frozenset(map(fold, atom.entities)), relation, atom.single_valued)
+    names = frozenset(map(fold, atom.entities))
+    return _ComparedStatement(_terms(atom.text), _phrases(atom.text), names, relation, atom.single_valued)
 
 
 def _of_atom(atom: Atom) -> _ComparedStatement:
     relation = (fold(atom.fact.entity), atom.fact.relation) if atom.fact else None
-    return _ComparedStatement(_terms(atom.text), frozenset(map(fold, atom.entities)), relation)
+    return _ComparedStatement(_terms(atom.text), _phrases(atom.text), frozenset(map(fold, atom.entities)), relation)
 
 
 @lru_cache(maxsize=4_096)  # plans are computed often, from the same statements
 def _terms(text: str) -> frozenset[str]:
     return frozenset(term for term in query_terms(text) if not _NO_MATTER.search(term)) - _months()
+
+
+@lru_cache(maxsize=4_096)
+def _phrases(text: str) -> frozenset[tuple[str, str]]:
+    """Return the pairs of neighbouring words that both say something, of scripts with spaces between words."""
+    telling = _terms(text) - name_words("user")
+    words = [next(iter(_terms(word) & telling), "") for word in _SPACED_WORD.findall(text)]
+    return frozenset((one, other) for one, other in pairwise(words) if one and other)
 
 
 @cache
@@ -376,8 +395,13 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> MergeBasi
 
 
 def _is_clear(shown: MergeContext, draft: str) -> bool:
-    """Tell whether no one has to be asked about a draft: it resembles nothing, or something clear in every word."""
+    """Tell whether no one has to be asked about a draft: it resembles nothing, or something clear in every word.
+
+    One that a check doubts is asked about.
+    """
     same = same_statement(shown, draft)
+    if is_doubted(shown.drafts[draft].atom):
+        return False
     if same is None:
         return not _to_compare(shown, draft)
     return same in shown.held or _is_clear(shown, same)
@@ -482,7 +506,8 @@ def _held_line(held: MergeTarget) -> str:
 def _draft_line(shown: MergeContext, id: str) -> str:
     near_statements = _to_compare(shown, id)
     compare = f" -> compare with {', '.join(near_statements)}" if near_statements else ""
-    return _line(id, shown.drafts[id].atom) + compare
+    doubt = doubt_of(shown.drafts[id].atom, shown.said_at)
+    return _line(id, shown.drafts[id].atom) + compare + (f" -> {fenced(doubt, 'held', 'new')}" if doubt else "")
 
 
 def _line(id: str, atom: Atom | NewAtom, told: str = "") -> str:

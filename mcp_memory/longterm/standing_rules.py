@@ -14,10 +14,10 @@ from functools import lru_cache
 
 from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language.rule_words import word_score
-from mcp_memory.language.sentences import RuleCandidate, rule_candidates
-from mcp_memory.models.embed.classifiers import rule_probability, rule_scores
+from mcp_memory.language.sentences import RuleCandidate, is_question, is_reported, rule_candidates
+from mcp_memory.models.embed.classifiers import probability, rule_probability, rule_scores
 
-__all__ = ["STATES", "SUPPORTS", "Rule", "judged", "possible_rules", "standing_rules"]
+__all__ = ["STATES", "SUPPORTS", "Rule", "judged", "may_be_order", "possible_rules", "standing_rules"]
 
 STATES = 0.75
 """Probability from which a sentence is called a standing rule: a precision of 92 % among near misses, of 95 % in a
@@ -25,6 +25,8 @@ natural mixture (`fixtures/rules/left_out.json`: all authors, and `labelled`).""
 SUPPORTS = 0.3
 """Probability from which a sentence of the user may support a remembered rule."""
 
+_NO_ORDER = 0.06
+"""Probability below which a sentence is clearly no order: facts, and requests of the moment."""
 _LONG = 1_200  # characters from which a text is likely to be pasted, so that only clear wording counts
 _SURELY = 0.95
 _LISTED = STATES  # strength of a plain statement under a heading such as "rules:"
@@ -59,6 +61,21 @@ def judged(text: str) -> tuple[Rule, ...]:
         Rule(candidate.start, candidate.end, max(strength, _LISTED) if _is_stated(candidate) else strength)
         for candidate, strength in zip(candidates, strengths, strict=True)
     )
+
+
+def may_be_order(sentence: str) -> bool:
+    """Tell whether a sentence of the user may state a rule for whoever else takes it for one.
+
+    Questions, what others say, and orders for once are none.
+    """
+    lower = sentence.lower().strip()
+    if is_question(lower) or is_reported(lower):
+        return False
+    try:
+        (score,) = rule_scores([sentence])
+    except EmbeddingFailed:
+        score = word_score(sentence)
+    return probability(score) >= _NO_ORDER
 
 
 def _is_stated(candidate: RuleCandidate) -> bool:

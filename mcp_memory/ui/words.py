@@ -470,6 +470,7 @@ WORDS: dict[str, str] = {
     "health.takes": "It reads the whole memory, which takes a while when there is much.",
     "health.verified": "Walked from the persona down to the words:",
     "health.problems": "These claims do not hold:",
+    "health.doubted": "The words of these statements may say otherwise:",
     "health.uncovered": "These lines name no evidence:",
     "health.files": "These rows or files are damaged, missing, or differ:",
     "health.behind": "These pages are renewed at the next write:",

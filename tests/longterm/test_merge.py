@@ -928,3 +928,64 @@ def test_statements_of_one_question_are_not_compared_with_each_other(table: Tabl
     table.apply(MergeBasis(drafts=[first]), None)
     assert table.question() is None
     assert len(table.current()) == 2
+
+
+# --- statements with a doubt ------------------------------------------------------------------------
+
+
+def doubted(table: Table) -> str:
+    (draft,) = table.drafts("I have two sons.", text="The user has three sons.", held=("other_value",))
+    return draft
+
+
+@pytest.mark.parametrize(
+    ("text", "stored", "doubts"),
+    [
+        ("The user has two sons.", "The user has two sons.", ()),
+        ("", "The user has three sons.", ("other_value",)),
+        ("The user has four sons.", "The user has three sons.", ("other_value",)),
+        ("The user has two sons and 7 nephews.", "The user has three sons.", ("other_value",)),
+    ],
+)
+def test_a_labelled_statement_is_shown_once_with_its_quote_and_may_be_corrected(
+    table: Table, text: str, stored: str, doubts: tuple[str, ...]
+) -> None:
+    draft = doubted(table)
+    question = table.question()
+    assert question is not None
+    assert "-> check three against: “I have two sons.” was said" in question.messages[-1].text
+    table.answer({"draft": draft, "action": "add", "text": text})
+    assert [(atom.text, atom.doubts) for atom in table.current()] == [(stored, doubts)]
+    assert table.question() is None
+
+
+def test_a_labelled_statement_without_a_decision_keeps_its_label(table: Table) -> None:
+    doubted(table)
+    table.answer()
+    assert [atom.doubts for atom in table.current()] == [("other_value",)]
+
+
+# --- what is compared -------------------------------------------------------------------------------
+
+
+def test_statements_with_a_rare_phrase_in_common_are_compared_even_if_the_extraction_showed_others(
+    table: Table,
+) -> None:
+    other = table.hold("The user likes tea.")
+    beds = table.hold("Three raised beds of 45 cm are planned beside the wall for next spring.")
+    (draft,) = table.drafts("Karel will build only two of the raised beds, of larch.", seen=[other.id])
+    question = table.question()
+    assert question is not None
+    assert f"{draft} " in question.messages[-1].text
+    assert f"compare with {beds.id}" in question.messages[-1].text
+
+
+def test_a_value_that_a_new_statement_calls_former_is_not_carried_on(table: Table) -> None:
+    old = table.hold(
+        "The practice is called Physio am Turm.", entity="practice", relation="name", value="Physio am Turm"
+    )
+    draft = table.draft("The practice is called Praxis Wallmann instead of Physio am Turm.", supersedes=(old.id,))
+    table.apply(MergeBasis(drafts=[draft], near={draft: [old.id]}), None)
+    assert [(atom.text, atom.fact) for atom in table.current()] == [
+        ("The practice is called Praxis Wallmann instead of Physio am Turm.", None)
+    ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.longterm.grounding import locate
+from mcp_memory.longterm.quotes import locate
 
 TURN = "I said: “We moved to **Porto** last May” – all of us… really.\nMy son's name is yes-Hugo.  yes, soon"
 ZH = "我在《何以笙箫默》里，读到：你好！ Porto 很美。"

@@ -33,6 +33,7 @@ from mcp_memory.longterm import persona as l3_page
 from mcp_memory.longterm import scenes as l2_page
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.search import atom_turns
+from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.store.citations import NamedResult, address, cited, links, named, uncovered
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store
@@ -66,6 +67,7 @@ def verify(store: Store, space: str, tell: Tell = untold) -> Verified:
             store, space, f"The scene {scene.slug}", scene.body, l2_page.ended_since(store, space, scene)
         )
         bare += [f"scene {scene.slug}: {one_line(line, _LINE)}" for line in uncovered(scene.body)]
+    doubted: list[str] = []
     atoms = quotes = 0
     walked: set[str] = set()
     """Turns; each is hashed once."""
@@ -77,6 +79,9 @@ def verify(store: Store, space: str, tell: Tell = untold) -> Verified:
             if not evidence[atom.id]:
                 problems.append(f"{atom.id} rests on no words at all.")
             problems += [text for one in evidence[atom.id] if (text := _quote_problem(atom, one, turns.get(one.turn)))]
+            if atom.doubts and atom.valid_to is None:
+                why = ", ".join(REASONS.get(doubt, doubt) for doubt in atom.doubts)
+                doubted.append(f"{atom.id} {one_line(atom.text, _LINE)!r}: {why}; compare it with {atom.evidence}.")
         problems += [
             f"{turn.id} does not match its hash: its words were changed outside this program."
             for turn in turns.values()
@@ -94,6 +99,7 @@ def verify(store: Store, space: str, tell: Tell = untold) -> Verified:
         turns=len(walked),
         problems=problems,
         uncovered=bare,
+        doubted=doubted,
     )
 
 

@@ -3,10 +3,10 @@
 A rule for the agent and a trait of the user need the user's own statement; a statement from a less trusted source is
 stored as an episode. Text that reads like an attack (`suspicion`) is quarantined: it is stored and found by searches,
 but not recalled until a person has reviewed it. What an agent says of the user is kept in the words of the user that
-it restates (`own_words`), and quarantined where there are none; it ends another statement only if the user said just
-that (`support`, `traits`), and states a fact only if they said nothing more (`stated_facts`). Any other statement that
-no turn of the user supports is the agent's word and marked so. What a person types at a command line or into a form is
-their own word.
+it restates (`own_words`), and quarantined where there are none; it ends another statement only if these words are as
+negative and as sure as it is, and about nobody else, and states a fact only if the user said nothing more
+(`stated_facts`). Any other statement that no turn of the user supports is the agent's word and marked so. What a person
+types at a command line or into a form is their own word.
 
 Whether words occur somewhere is measured by the share of a statement's terms that occur close together. Tool outputs
 that were neither recorded nor offloaded are not known here.
@@ -23,7 +23,7 @@ from typing import get_args
 
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, NewTurn, Role, Source, Turn
-from mcp_memory.language.sentences import FILL, own_part, sentences
+from mcp_memory.language.sentences import FILL, is_negative, own_part, people, sentences
 from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
@@ -31,11 +31,10 @@ from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in,
 from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.validity import states_end
 from mcp_memory.longterm.verification.comparison import known_terms, share_of, word_list, words_in
-from mcp_memory.longterm.verification.frame import is_taken_back
+from mcp_memory.longterm.verification.frame import changes_frame, is_taken_back
 from mcp_memory.longterm.verification.own_words import Said, is_near, own_words, probable_words
 from mcp_memory.longterm.verification.stated_facts import states_fact
-from mcp_memory.longterm.verification.support import repeats, supports_rule
-from mcp_memory.longterm.verification.traits import supports_trait
+from mcp_memory.longterm.verification.support import repeats
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import UNJUDGED, Filters, Layer, NewAtom, Vectors
@@ -242,9 +241,9 @@ def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> 
         words = own_words(claim, near.said, rule=False)
         rules = [rule for rule in rules if rule != atom.text] if words else rules
     kept = "\n".join(map(str, words))
-    is_exact = bool(words) and _is_exact(atom, rules, words, near.name)
+    is_exact = bool(words) and _is_exact(atom, words)
     # Of other matters an agent may know more than the user said: only what has every word of it takes its place.
-    is_whole = is_exact and share_of(atom.text, known_terms(kept)) == 1
+    is_whole = bool(words) and share_of(atom.text, known_terms(kept)) == 1
     if words and (is_whole or rules or _is_about_the_user(atom)):
         return _Basis(flags(f"{kept}\n{text}" if is_exact else kept, "user"), words, is_exact)
     hidden = flags(text, "user")
@@ -301,15 +300,21 @@ def _probable(words: Said, *, rule: bool) -> _Basis:
     return _Basis(flags(str(words), "user"), [words], is_probable=not rule)
 
 
-def _is_exact(atom: NewAtom, rules: Sequence[str], words: Sequence[Said], name: str | None) -> bool:
-    """Tell whether words of the user say just what a statement and its fact say; `name` is the user's."""
-    if rules:
-        is_said = all(supports_rule(rule, [one.text for one in words]) for rule in rules)
-    else:
-        is_said = supports_trait(_about_the_user(atom.text, name), words, names=[name or USER_NOUN])
-    if not (is_said and atom.entity and atom.relation and atom.value):
-        return is_said
-    return states_fact(words, entity=atom.entity, relation=atom.relation, value=atom.value)
+def _is_exact(atom: NewAtom, words: Sequence[Said]) -> bool:
+    """Tell whether words of the user may state a statement's fact, or end others as it says.
+
+    For a fact they have to say just that. Else they have the same negation, time and mood as the statement, and
+    speak of nobody whom it does not mention.
+    """
+    if atom.entity and atom.relation and atom.value:
+        return states_fact(words, entity=atom.entity, relation=atom.relation, value=atom.value)
+    said = "\n".join(map(str, words))
+    is_same = is_negative(said) == is_negative(atom.text) and not changes_frame(said, atom.text)
+    return is_same and _people_in(said) <= _people_in(atom.text)
+
+
+def _people_in(text: str) -> set[str]:
+    return {match[1] for match in people().finditer(text.lower())}
 
 
 def _about_the_user(text: str, name: str | None) -> str:
@@ -339,9 +344,13 @@ def _rules_of(atom: NewAtom) -> list[str]:
 
 
 def fact_states_rule(relation: str, value: str) -> bool:
-    """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask"."""
+    """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask".
+
+    A relation that has one value, such as `name`, is no part of an order.
+    """
     named = relation.replace("_", " ")
-    return any(map(possible_rules, (value, f"{named} {value}", f"{named}: {value}")))
+    worded = (f"{named} {value}", f"{named}: {value}") if relation not in name_words("single-valued") else ()
+    return any(map(possible_rules, (value, *worded)))
 
 
 @dataclass(frozen=True, slots=True)

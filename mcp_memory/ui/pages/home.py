@@ -110,6 +110,7 @@ async def _found(view: View) -> list[Element]:
     lines = [el("p", t("health.verified"), " ", " · ".join(counts))]
     lines += _list(verified.problems, t("health.problems"), kind="bad")
     lines += _list(verified.uncovered, t("health.uncovered"), kind="warn")
+    lines += _list(verified.doubted, t("health.doubted"), kind="warn")
     problems, behind = [], []
     if view.is_owner:
         agreed = await view.memory.agreement()
@@ -119,7 +120,8 @@ async def _found(view: View) -> list[Element]:
             lines.append(ui.note(t("health.unproven"), " ", el("code", "mcp-memory doctor --repair"), kind="warn"))
     lines += _list(list(dict.fromkeys(problems)), t("health.files"), kind="bad")
     lines += _list(behind, t("health.behind"), kind="warn")
-    return [*lines, *([] if verified.problems or problems else [ui.note(t("health.well"), kind="ok")])]
+    is_well = not (verified.problems or verified.doubted or problems)
+    return [*lines, *([ui.note(t("health.well"), kind="ok")] if is_well else [])]
 
 
 def _list(lines: Sequence[str], title: str, *, kind: str) -> list[Element]:

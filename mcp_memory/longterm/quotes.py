@@ -1,0 +1,145 @@
+"""Finds a quote in a text: exactly, then without case, width, white space, quotation marks, dashes and Markdown, then
+without its outer punctuation and with marked omissions.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+__all__ = ["locate"]
+
+_READ = 200_000  # characters at either end of a content in which words that changed are looked for
+_ELIDED = 1_000  # characters at most from the first to the last word of a quote with an omission
+
+
+def locate(quote: str, content: str) -> tuple[int, int] | None:
+    """Return where the quote stands in the content, None where it does not.
+
+    Of several places the first where it is not part of a longer word.
+    """
+    if not quote.strip():
+        return None
+    return _exactly(quote, content) or _exactly(quote.strip(), content) or _nearly(quote, content)
+
+
+def _exactly(quote: str, content: str) -> tuple[int, int] | None:
+    first = at = content.find(quote)
+    while at >= 0:
+        if not _cuts_a_word(content, at, at + len(quote)):
+            return at, at + len(quote)
+        at = content.find(quote, at + 1)
+    return None if first < 0 else (first, first + len(quote))
+
+
+def _nearly(quote: str, content: str) -> tuple[int, int] | None:
+    wanted = _Plain(quote).text
+    for start in dict.fromkeys((0, max(0, len(content) - _READ))):
+        held = _plain(content[start : start + _READ])
+        found = held.find(wanted) or held.find(wanted.strip(_PUNCTUATION)) or _with_omissions(quote, held)
+        if found is not None:
+            return found[0] + start, found[1] + start
+    return None
+
+
+def _with_omissions(quote: str, held: _Plain) -> tuple[int, int] | None:
+    """Return the span from the first part of a quote to the last, where they follow each other soon enough."""
+    parts = [_Plain(part).text.strip(_PUNCTUATION) for part in _OMISSION.split(quote)]
+    parts = [part for part in parts if part]
+    spans: list[tuple[int, int]] = []
+    for part in parts if len(parts) > 1 else ():
+        found = held.find(part, spans[-1][1] if spans else 0)
+        if found is None:
+            return None
+        spans.append(found)
+    return (spans[0][0], spans[-1][1]) if spans and spans[-1][1] - spans[0][0] <= _ELIDED else None
+
+
+def _cuts_a_word(text: str, start: int, end: int) -> bool:
+    before, after = text[max(0, start - 1) : start + 1], text[end - 1 : end + 1]
+    return any(len(edge) == 2 and all(c.isalnum() and c < _NO_SPACES for c in edge) for edge in (before, after))
+
+
+# --- text made comparable ---------------------------------------------------------------------------
+
+_NO_SPACES = "\u0e00"  # from Thai on scripts have no spaces between words, or words are short
+_PUNCTUATION = " .,;:!?'-。、…"
+_OMISSION = re.compile(r"\s*[\[(（]?\s*(?:\.{3,}|…+)\s*[\])）]?\s*")
+_DASHES = frozenset("-‐‑‒–—―−﹘﹣－")
+_SPELLED = {"。": ".", "｡": ".", "、": ",", "､": ","}
+# Quotation marks of all scripts, Markdown's marks, invisible characters: joiners, soft hyphens, variation selectors.
+_DROPPED = frozenset(
+    "\"'´‘’‚‛“”„‟«»‹›「」『』《》〈〉〝〞〟＂＇｢｣`*_~\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"
+)
+
+
+class _Plain:
+    """A text as it is compared, and for each character of that where it comes from."""
+
+    def __init__(self, original: str) -> None:
+        pieces = list(_tidied(original))
+        self.text = "".join(character for character, _ in pieces)
+        self._spans = [span for _, span in pieces]
+
+    def find(self, wanted: str, after: int = 0) -> tuple[int, int] | None:
+        """Return the span in the original of text that is plain already, beginning at `after` or later."""
+        places: list[tuple[int, int]] = []
+        at = self.text.find(wanted) if wanted else -1
+        while at >= 0:
+            end = at + len(wanted)
+            if self._spans[at][0] >= after and self._is_whole(at, end):
+                span = self._spans[at][0], self._spans[end - 1][1]
+                if not _cuts_a_word(self.text, at, end):
+                    return span
+                places.append(span)
+            at = self.text.find(wanted, at + 1)
+        return places[0] if places else None
+
+    def _is_whole(self, start: int, end: int) -> bool:
+        """Tell whether no character of the original, with the marks on it, is cut in two."""
+        if start and self._spans[start] == self._spans[start - 1]:
+            return False
+        if end == len(self.text):
+            return True
+        return self._spans[end] != self._spans[end - 1] and not unicodedata.combining(self.text[end])
+
+
+@lru_cache(maxsize=32)
+def _plain(content: str) -> _Plain:
+    return _Plain(content)
+
+
+@lru_cache(maxsize=8192)
+def _simple(character: str) -> str:
+    if character in _DROPPED:
+        return ""
+    if character in _DASHES:
+        return "-"
+    if character.isspace():
+        return " "
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
+    return "".join(" " if c.isspace() else _SPELLED.get(c, c) for c in folded if c not in _DROPPED)
+
+
+def _tidied(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the characters as they are compared, each with its span in the text.
+
+    Between words of scripts that have spaces stands one space, and no other; dashes stand singly.
+    """
+    last, space = "", None
+    for at, original in enumerate(text):
+        for character in _simple(original):
+            span = at, at + 1
+            if character == " ":
+                space = space or span
+            elif not (character == last == "-"):
+                if space and last and not _joins(last) and not _joins(character):
+                    yield " ", space
+                yield character, span
+                last, space = character, None
+
+
+def _joins(character: str) -> bool:
+    return character >= "\u2e80" or not (character.isalnum() or unicodedata.combining(character))

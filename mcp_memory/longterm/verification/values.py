@@ -1,0 +1,370 @@
+"""Checks that the numbers, dates and names of a statement stand in the words that it rests on.
+
+The check is exact: a value is grounded if it was said, or follows from what was said and the day of the turn by the
+rules that a model is given: "tomorrow" is a date, "for 15 years" began some 15 years ago, 4 pm is 16:00. It knows no
+meanings: a false statement with true values passes. Names are compared within one language; of German, where every noun
+has a capital, only words after a title, and those that no dictionary has, are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+from mcp_memory.core.secrets.values import is_word
+from mcp_memory.language.when.annotate import with_dates
+from mcp_memory.language.when.intervals import back, spans_in
+from mcp_memory.language.when.vocabulary import LANGUAGES, lexicon
+from mcp_memory.language.words import fold, function_words, languages_of
+from mcp_memory.longterm.change_values import values_in
+from mcp_memory.longterm.verification.comparison import differ, pattern, sentences_of, word_list
+
+__all__ = ["DatedText", "KnownValues", "numbers_in", "spelled_numbers"]
+
+_NUMBER = re.compile(r"\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?!\d)|\d{1,18}(?:[.,]\d{1,9})?(?!\d)")
+_GROUPED = re.compile(r"\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+")
+_ISO_DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
+_CLOCK = re.compile(r"(?<![\d:.])([01]?\d|2[0-4])[:.h]([0-5]\d)(?![\d:])")
+_YEAR = re.compile(r"(?<!\d)(?:1[6-9]|20|21)\d\d(?!\d)")
+_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_CAPITAL = re.compile(r"(?<![\w'’-])[^\W\d_a-zа-яё\u0e00-\uffff][^\W_]*(?:[-'’][^\W_]+)*")
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b(?:/[\w.-]+)*")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:;–—\"“„«(]\s*)$")
+_QUARTERS = (15, 30, 45)  # minutes that are said without a number: "half past eight"
+_MOST_DAYS = 31  # of a phrase whose single days count as said
+_NEAR_DAYS = 14  # around a day that was said, in which a weekday may be meant
+_AROUND = range(-31, 46)  # days around a turn in which a day without a month may be
+_LONGEST_SPAN = 3_000  # days
+_STEM, _ENDING = 4, 2  # letters of a name that are compared at least, and of an ending
+_APART = 3  # words between a number and its unit
+_SPELLED_FROM = 2  # "one" and its like need not be a number
+
+
+class DatedText(NamedTuple):
+    """A text, and when it was said; `said_at` is None where that is not known."""
+
+    text: str
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class KnownValues:
+    """The values that some texts say or imply. `names` are further names that are known."""
+
+    texts: Sequence[DatedText]
+    names: Collection[str] = ()
+
+    def missing(self, statement: str) -> list[str]:
+        """Return the addresses, numbers, dates and names of a statement that are not known, as they are written."""
+        dates = list(_dates_in(statement))
+        rest = _blanked(statement, [one.at for one in dates])
+        missing = [one for one in _ADDRESS.findall(statement) if one.casefold() not in self._whole]
+        missing += [statement[slice(*one.at)] for one in dates if not self._has_date(one)]
+        missing += [match[0] for match in _CLOCK.finditer(rest) if not self._has_time(int(match[1]), int(match[2]))]
+        rest = _CLOCK.sub(" ", rest)
+        missing += [word for word, month in _months_in(rest) if month not in self._months]
+        missing += [word for word, day in _weekdays_in(rest) if day not in self._weekdays]
+        missing += [
+            written
+            for written, value in (*_written_numbers(rest), *_spelled(rest))
+            if value not in self.numbers and not self._implies(value)
+        ]
+        return [*dict.fromkeys([*missing, *self._strange_names(rest)])]
+
+    def lacks_number_of(self, quote: str, statement: str) -> bool:
+        """Tell whether a statement lacks a number that a quote has in digits."""
+        said = {value for _, value in _written_numbers(quote)}
+        return bool(said - numbers_in(statement) - spelled_numbers(statement))
+
+    @cached_property
+    def numbers(self) -> frozenset[float]:
+        """All numbers in the texts, in digits and in words."""
+        found = frozenset[float]().union(*(numbers_in(one.text) | spelled_numbers(one.text) for one in self.texts))
+        dated = (number for one in self._annotated for number in numbers_in(one))
+        return found | frozenset(dated)
+
+    def _implies(self, value: float) -> bool:
+        """Tell whether a number follows: an hour of the afternoon, the year of a duration or of the turn."""
+        if (12 < value <= 24 and value - 12 in self.numbers) or value in self._counts:
+            return True
+        if not _YEAR.fullmatch(f"{value:.0f}"):
+            return any(abs(day.year - value - number) <= 1 for day in self._days for number in self._years)
+        began = {day.year - number for day in self._days for number in self.numbers}
+        return self._has_year(int(value)) or any(abs(year - value) <= 1 for year in began)
+
+    @cached_property
+    def _counts(self) -> frozenset[float]:
+        """How many things the lists in the texts have: "my daughters Ana and Eva" are two."""
+        sentences = (sentence for one in self.texts for sentence in sentences_of(one.text))
+        lists = (len(pattern("CLAUSE").split(sentence)) for sentence in sentences)
+        return frozenset(float(count) for count in lists if count > 1)
+
+    def _has_time(self, hour: int, minute: int) -> bool:
+        hours = {hour, hour % 12, hour % 12 + 12, hour % 12 + 1}  # "halb neun" is 8:30
+        if not hours & self.numbers:
+            return False
+        return minute == 0 or minute in self.numbers or minute in _QUARTERS
+
+    def _has_date(self, one: _Date) -> bool:
+        days_match = one.day in self.numbers
+        if days_match and one.month in self._months and (one.year is None or self._has_year(one.year)):
+            return True
+        if days_match and any(one.includes(day + timedelta(days=more)) for day in self._days for more in _AROUND):
+            return True  # "on the 3rd"
+        return any(one.includes(day) for day in (*self._derived, *self._next_weekdays))
+
+    def _has_year(self, year: int) -> bool:
+        """Tell whether a year was said, or is near to that of the turn and no other was said."""
+        near = {day.year + more for day in self._days for more in (-1, 0, 1)}
+        is_named = any(_YEAR.search(one.text) for one in self.texts[:1])
+        return year in self._years or (not is_named and year in near)
+
+    @cached_property
+    def _years(self) -> frozenset[int]:
+        return frozenset(int(number) for number in self.numbers if _YEAR.fullmatch(f"{number:.0f}"))
+
+    @cached_property
+    def _whole(self) -> str:
+        return "\n".join((*(one.text for one in self.texts), *self.names)).casefold()
+
+    @cached_property
+    def _annotated(self) -> list[str]:
+        return [with_dates(one.text, one.said_at) for one in self.texts if one.said_at]
+
+    @cached_property
+    def _days(self) -> list[date]:
+        """The days of the turns."""
+        return [one.said_at.date() for one in self.texts if one.said_at]
+
+    @cached_property
+    def _derived(self) -> frozenset[date]:
+        """The days of the turns, and those that their phrases of time denote."""
+        found = {*self._days}
+        for one in self.texts:
+            if one.said_at:
+                found.update(_days_of_phrases(one.text, one.said_at))
+                found.update(_days_of_durations(one.text, one.said_at))
+        for text in self._annotated:
+            found.update(day for match in _ISO_DAY.finditer(text) if (day := _day(*map(int, match.groups()))))
+        return frozenset(found)
+
+    @cached_property
+    def _next_weekdays(self) -> list[date]:
+        """The days of the weekdays that were said, in the two weeks after a day that was said."""
+        written = [one for text in self.texts for one in _dates_in(text.text)]
+        years = {day.year + more for day in self._days for more in (-1, 0, 1)}
+        dates = [_day(year, one.month, one.day) for one in written for year in ({one.year} if one.year else years)]
+        said = {day for one in self.texts for _, day in _weekdays_in(one.text)}
+        anchors = [*self._days, *filter(None, dates)]
+        around = (day + timedelta(days=more) for day in anchors for more in range(-_NEAR_DAYS, _NEAR_DAYS + 1))
+        return [day for day in around if day.weekday() in said]
+
+    @cached_property
+    def _months(self) -> frozenset[int]:
+        """The months that were said; where the first text says none, those of the days that are implied."""
+        said = {month for one in self.texts for _, month in _months_in(one.text)}
+        said |= {one.month for text in self.texts for one in _dates_in(text.text)}
+        is_named = any(True for one in self.texts[:1] for _ in _months_in(one.text))
+        return frozenset(said if is_named else said | {day.month for day in self._derived})
+
+    @cached_property
+    def _weekdays(self) -> frozenset[int]:
+        """The same of weekdays."""
+        said = {day for one in self.texts for _, day in _weekdays_in(one.text)}
+        is_named = any(True for one in self.texts[:1] for _ in _weekdays_in(one.text))
+        return frozenset(said if is_named else said | {day.weekday() for day in self._derived})
+
+    def _is_said(self, name: str) -> bool:
+        """Tell whether a folded name was said: with another ending at most, or one word of a compound."""
+        stem = name[: max(_STEM, len(name) - _ENDING)] if len(name) > _STEM else name
+        if stem in self._whole or fold(stem) in fold(self._whole):
+            return True
+        return any(len(word) >= _STEM and (name.startswith(word) or name.endswith(word)) for word in self._words)
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(_words(self._whole))
+
+    def _strange_names(self, statement: str) -> Iterator[str]:
+        """Yield the words with a capital that no text and no known name has."""
+        german = "de" in languages_of(statement.split())
+        if any(differ(one.text, statement) for one in self.texts[:1]):
+            return  # another language may write them in another way
+        for match in _CAPITAL.finditer(statement):
+            name = re.sub(r"['’]s?$", "", match[0])
+            folded = name.casefold()
+            if len(name) < 2 or any(map(str.isdigit, name)) or folded in _no_names() | _TITLES or self._is_said(folded):
+                continue
+            is_first = _SENTENCE_START.search(statement[: match.start()]) is not None
+            if (german or is_first) and is_word(name) and not _follows_a_title(statement, match.start()):
+                continue
+            yield name
+
+
+_TITLES = frozenset(("herr", "herrn", "frau", "dr", "prof", "familie"))
+
+
+def _follows_a_title(statement: str, start: int) -> bool:
+    return not _TITLES.isdisjoint(word.lower() for word in _WORD.findall(statement[:start])[-1:])
+
+
+@cache
+def _no_names() -> frozenset[str]:
+    """Return words that are no names though they have a capital, in lower case."""
+    calendars = {name for what in ("MONTH", "MON", "WEEKDAY", "WDAY", "SEASON", "FEAST") for name in _named(what)}
+    users = word_list("users") | word_list("calendar") | word_list("polite")
+    return users | function_words(("en", "de", "fr", "es", "it", "pt", "nl", "ru")) | calendars
+
+
+# --- numbers ----------------------------------------------------------------------------------------
+
+
+def numbers_in(text: str) -> frozenset[float]:
+    """Return the numbers that a text has in digits; a decimal fraction counts as its parts too."""
+    found = {value for _, value in _written_numbers(text)}
+    found |= {float(digits) for digits in re.findall(r"\d{1,18}", _GROUPED.sub(" ", text))}
+    for value in values_in(text):  # 72k, 4 pm
+        if isinstance(value.reading, float):
+            found |= set(divmod(value.reading, 60)) if value.kind == "clock" else {value.reading}
+    return frozenset(found)
+
+
+def spelled_numbers(text: str) -> frozenset[float]:
+    """Return the numbers that a text has in words."""
+    named = _named("WORD") | _named("NTH")
+    return frozenset(float(named[word]) for word in _words(text) if word in named)
+
+
+def _written_numbers(text: str) -> Iterator[tuple[str, float]]:
+    for match in _NUMBER.finditer(text):
+        is_grouped = _GROUPED.fullmatch(match[0])
+        digits = re.sub(r"\D", "", match[0]) if is_grouped else match[0].replace(",", ".")
+        yield match[0], float(digits)
+
+
+def _spelled(text: str) -> Iterator[tuple[str, float]]:
+    named = _named("WORD", languages_of(text.split()))
+    yield from ((word, float(named[word])) for word in _words(text) if named.get(word, 0) >= _SPELLED_FROM)
+
+
+def _words(text: str) -> list[str]:
+    return [part for word in _WORD.findall(text.lower()) for part in (word, *word.split("-"))]
+
+
+@cache
+def _named(what: str, languages: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the words of a class of the calendars with their values, of all languages where none is given."""
+    chosen = [language for language in LANGUAGES if not languages or language in languages]
+    return {name: value for language in chosen for name, value in lexicon(language).words.get(what, {}).items()}
+
+
+# --- dates ------------------------------------------------------------------------------------------
+
+
+class _Date(NamedTuple):
+    """A day of a month as a statement writes it, and where."""
+
+    at: tuple[int, int]
+    year: int | None
+    month: int
+    day: int
+
+    def includes(self, day: date) -> bool:
+        return (day.month, day.day) == (self.month, self.day) and self.year in (None, day.year)
+
+
+@cache
+def _written_day() -> re.Pattern[str]:
+    names = "|".join(sorted(map(re.escape, (*_named("MONTH"), *_named("MON"), *_named("MAY"))), key=len, reverse=True))
+    year = r"(?:,?\s(?:de\s|del\s)?(?P<y{0}>\d{{4}})(?!\d))?"
+    return re.compile(
+        rf"(?<![\d-])(?P<iso>\d{{4}})-(?P<m1>\d\d)-(?P<d1>\d\d)(?!\d)"
+        rf"|(?P<cjk>\d{{4}})?年?(?P<m2>\d{{1,2}})[月월]\s?(?P<d2>\d{{1,2}})[日号號일]"
+        rf"|(?<!\d)(?P<d3>[0-3]?\d)(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?(?P<m3>{names})\b\.?{year.format(3)}"
+        rf"|\b(?P<m4>{names})\b\.?\s(?:the\s)?(?P<d4>[0-3]?\d)(?:st|nd|rd|th)?(?!\d|[.:,]\d){year.format(4)}"
+        rf"|(?<![\d.])(?P<d5>[0-3]?\d)\.(?P<m5>[01]?\d)\.(?P<y5>\d{{4}})?(?!\d)",
+        re.IGNORECASE,
+    )
+
+
+def _dates_in(text: str) -> Iterator[_Date]:
+    for match in _written_day().finditer(text):
+        found = {name[0]: value for name, value in match.groupdict().items() if value and name not in ("iso", "cjk")}
+        year = match["iso"] or match["cjk"] or found.get("y")
+        name = found["m"].lower()
+        month = int(name) if name.isdigit() else _month_names()[name]
+        if 1 <= month <= 12 and 1 <= int(found["d"]) <= _MOST_DAYS:
+            yield _Date(match.span(), int(year) if year else None, month, int(found["d"]))
+
+
+@cache
+def _month_names() -> dict[str, int]:
+    return _named("MONTH") | _named("MON") | _named("MAY")
+
+
+def _months_in(text: str) -> Iterator[tuple[str, int]]:
+    names = _named("MONTH") | {"May": 5}  # "may" is a verb too
+    for word in _WORD.findall(text):
+        month = names.get(word) or _named("MONTH").get(word.lower())
+        if month and (word[0].isupper() or word > "\u0e00" or len(word) > _STEM):
+            yield word, month
+
+
+def _weekdays_in(text: str) -> Iterator[tuple[str, int]]:
+    names = _named("WEEKDAY")
+    for word in _WORD.findall(text):
+        day = names.get(word.lower(), names.get(word.lower().removesuffix("s")))
+        if day is not None:
+            yield word, day
+
+
+def _days_of_phrases(text: str, said_at: datetime) -> Iterator[date]:
+    """Yield the days that phrases such as "last week" denote, also of the weeks and years beside."""
+    for span in spans_in(text, said_at):
+        length = span.end - span.start
+        if length > timedelta(days=_LONGEST_SPAN):
+            continue
+        first = span.start.date()
+        for shift in (0, 7, -7, 364, 365, 366):
+            try:
+                start = first + timedelta(days=shift)
+                yield from (start + timedelta(days=day) for day in range(min(max(1, length.days), _MOST_DAYS)))
+            except OverflowError:
+                continue
+
+
+def _days_of_durations(text: str, said_at: datetime) -> Iterator[date]:
+    """Yield days before and after a turn by the amounts of time in it: "for six months", "in three weeks"."""
+    amounts = _named("AMOUNT")
+    units, spelled, words = _named("UNIT"), _named("WORD") | _named("ONE"), re.findall(r"\d+|[^\W\d_]+", text.lower())
+    for place, word in enumerate(words):
+        count = int(word) if word.isdigit() and len(word) < 4 else spelled.get(word)
+        near = [units[one] for one in words[place + 1 : place + 1 + _APART] if one in units]
+        if word in amounts:
+            near, count = [amounts[word][0]], amounts[word][1]
+        if not count or not near or near[0] in ("minute", "hour"):
+            continue
+        for amount in (count, -count):
+            try:
+                around = back(said_at, str(near[0]), amount).date()
+                slack = {"day": 1, "week": 3, "month": 15}.get(str(near[0]), 31)
+                yield from (around + timedelta(days=day) for day in range(-slack, slack + 1))
+            except (ValueError, OverflowError):
+                continue
+
+
+def _day(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
+    for start, end in places:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
