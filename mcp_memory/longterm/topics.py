@@ -1,8 +1,8 @@
 """Groups the current statements of a space by entity and by topic, without a model.
 
-An entity with three or more statements is a topic. The other statements are clustered by their vectors: the statement
-with the most neighbours forms a topic with them, again and again. Each topic is titled by its entity, or by the words
-that are frequent in it and rare in the rest of the memory, as the user wrote them.
+An entity with three or more statements is a topic. The other statements are clustered by their vectors: the one with
+the most neighbours forms a topic with those that share a word, and so on with the rest. A topic is titled by its entity
+or by the words that are frequent in it and rare in the rest of the memory, as the user wrote them.
 
 The topics depend on the statements and their vectors alone: the same ones always give the same topics, in the same
 order. Statements without a vector yet are in the topics of their entities only.
@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Atom
 from mcp_memory.language.when.annotate import ADDITION
-from mcp_memory.language.words import base_terms, fold, function_words, languages_of
+from mcp_memory.language.words import base_terms, base_terms_of_word, fold, function_words, languages_of
 from mcp_memory.longterm.introductions import inner_names
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.salience import content_terms, number_of
@@ -35,8 +37,8 @@ __all__ = ["Topic", "topics"]
 _READ = 4_000  # the newest statements
 _FEWEST = 3  # statements of a topic
 _MOST = 15  # topics, as many as `max_scenes` allows by default
-_NEAR = 0.2  # least cosine between the central statement of a topic and the others, the mean of all subtracted
-_TITLE_WORDS, _CANDIDATES = 3, 24
+_NEAR = 0.15  # least cosine between the central statement of a topic and the others, the mean of all subtracted
+_TITLE_WORDS = 3
 _UNSPACED = "\u0e00"  # from here on, scripts without spaces
 _CHUNK = 512  # rows of the similarity matrix at a time
 
@@ -60,9 +62,8 @@ def topics(store: Store, space: str) -> list[Topic]:
     placed = {atom.id for topic in found for atom in topic.atoms}
     said_in = Counter(term for atom in atoms for term in content_terms(atom))
     found += (
-        Topic(title=title, atoms=tuple(group), entities=_entities(group, names))
-        for group in _clusters(store, space, [atom for atom in atoms if atom.id not in placed])
-        if (title := _title(group, said_in))
+        Topic(title=_title(group, said_in), atoms=tuple(group), entities=_entities(group, names))
+        for group in islice(_clusters(store, space, atoms, placed), _MOST)
     )
     return sorted(found, key=lambda topic: (-len(topic.atoms), number_of(topic.atoms[0]), topic.title))[:_MOST]
 
@@ -135,27 +136,29 @@ def _entities(atoms: Sequence[Atom], names: Mapping[str, Sequence[str]]) -> tupl
 # --- clusters ---------------------------------------------------------------------------------------
 
 
-def _clusters(store: Store, space: str, atoms: Sequence[Atom]) -> Iterator[list[Atom]]:
-    """Yield clusters of similar statements, the largest first."""
+def _clusters(store: Store, space: str, atoms: Sequence[Atom], placed: Collection[str]) -> Iterator[list[Atom]]:
+    """Yield clusters of similar statements, without those that are `placed`, the largest first."""
     import numpy as np
 
     from mcp_memory.models.embed.bundled import IDENTITY
 
     vectors = store.vectors_of(space, "atom", [atom.id for atom in atoms], IDENTITY)
     atoms = [atom for atom in atoms if atom.id in vectors]
-    if len(atoms) < _FEWEST:
+    if not atoms:
         return
-    near = _neighbours(_centered(np.stack([vectors[atom.id] for atom in atoms])))
+    data = _centered(np.stack([vectors[atom.id] for atom in atoms]))
+    free = [place for place, atom in enumerate(atoms) if atom.id not in placed]
+    atoms, near = [atoms[place] for place in free], _neighbours(data[free])
     counts = near.sum(axis=1)
-    for _ in range(_MOST):
+    while counts.max(initial=0) >= _FEWEST:
         center = int(np.argmax(counts))
-        if counts[center] < _FEWEST:
-            return
         members = np.flatnonzero(near[center])
-        yield [atoms[place] for place in members]
+        group = _related([atoms[place] for place in members])
+        if len(group) >= _FEWEST:
+            yield group
+        counts -= near[:, members].sum(axis=1)
         near[:, members] = False
-        near[members] = False
-        counts = near.sum(axis=1)
+        counts[members] = 0
 
 
 def _centered(data: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -177,26 +180,46 @@ def _neighbours(data: NDArray[np.float32]) -> NDArray[np.bool_]:
     return near
 
 
-# --- titles -----------------------------------------------------------------------------------------
+# --- words ------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _SHORTEST = 2  # characters of a term that tells what a topic is
 
 
-def _title(atoms: Sequence[Atom], said_in: Counter[str]) -> str:
-    """Return up to three words that two or more of the statements share and that the others seldom have.
+def _terms_of(atoms: Sequence[Atom]) -> list[frozenset[str]]:
+    """Return the content terms of each statement, without numbers and the function words of all their languages."""
+    spoken = dict.fromkeys(language for atom in atoms for language in languages_of(_WORD.findall(_said(atom))))
+    idle = _function_terms(tuple(sorted(spoken)))
+    return [
+        frozenset(term for term in content_terms(atom) - idle if len(term) >= _SHORTEST and not term.isdecimal())
+        for atom in atoms
+    ]
 
-    They are shown as the user wrote them. Empty if there is no such word: the statements share only their tone.
+
+@lru_cache(maxsize=64)
+def _function_terms(languages: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(base_terms(" ".join(function_words(languages))))
+
+
+def _related(atoms: Sequence[Atom]) -> list[Atom]:
+    """Return the statements that share a content word with another one: the others have only a similar tone."""
+    terms = _terms_of(atoms)
+    counts = Counter(chain.from_iterable(terms))
+    return [atom for atom, own in zip(atoms, terms, strict=True) if any(counts[term] > 1 for term in own)]
+
+
+def _title(atoms: Sequence[Atom], said_in: Counter[str]) -> str:
+    """Return the words that two or more of the statements share and that the rest of the memory seldom has.
+
+    At most three, as the user wrote them.
     """
-    words = [_WORD.findall(_said(atom)) for atom in atoms]
-    idle = function_words(tuple(dict.fromkeys(language for some in words for language in languages_of(some))))
-    counts = Counter(term for atom in atoms for term in content_terms(atom) if len(term) >= _SHORTEST)
+    counts = Counter(chain.from_iterable(_terms_of(atoms)))
     weight = {term: count * count / said_in[term] for term, count in counts.items() if count > 1}
+    words = [_WORD.findall(_said(atom)) for atom in atoms]
     chosen: dict[str, str] = {}
-    for term in sorted(weight, key=lambda term: (-weight[term], term))[:_CANDIDATES]:
+    for term in sorted(weight, key=lambda term: (-weight[term], term)):
         word = _as_written(term, words)
-        if word and word.lower() not in idle and not word.isdecimal():
-            chosen.setdefault(fold(word), word)
+        chosen.setdefault(fold(word), word)
         if len(chosen) == _TITLE_WORDS:
             break
     return ", ".join(chosen.values())
@@ -204,6 +227,6 @@ def _title(atoms: Sequence[Atom], said_in: Counter[str]) -> str:
 
 def _as_written(term: str, texts: Sequence[Sequence[str]]) -> str:
     """Return the most frequent word with a term; in scripts without spaces, the characters of the term itself."""
-    written = Counter(word for words in texts for word in words if term in base_terms(word))
-    word = next((word for word, _ in written.most_common(1)), "")
+    written = Counter(word for words in texts for word in words if term in base_terms_of_word(word))
+    word = next((word for word, _ in written.most_common(1)), term)
     return term if term >= _UNSPACED and term in word else word
