@@ -42,7 +42,7 @@ class KeptValues(Generic[T]):
     ) -> T:
         """Return the kept value; without a valid one, that of `compute`, with the moment from which it is outdated.
 
-        `at`: the moment of reading, for a value that depends on it.
+        `at` is the time of the call, for a value that depends on it.
         """
         at = at or datetime.min.replace(tzinfo=UTC)
         spaces = self._stores.setdefault(store, LRU(_SPACES))

@@ -74,9 +74,10 @@ _HEADINGS: tuple[tuple[Kind, str], ...] = (
 
 
 def whole(store: Store, space: str, *, at: datetime | None = None) -> str:
-    """Return the page as it stands, with the scenes under it; see `body`.
+    """Return the current page followed by the list of scenes; see `body`.
 
-    The file of the page, which has no moment, lists stored scenes only: it is written after each batch of turns.
+    Without a moment, as in the file of the page, only stored scenes are listed: the file is written after each batch
+    of turns, and computed scenes would change it each time.
     """
     scenes = stored_scenes(store, space) if at is None else readable_scenes(store, space)
     return "\n".join(part for part in (body(store, space, at=at), navigation(scenes)) if part)

@@ -1,11 +1,11 @@
 """Groups the current statements of a space by entity and by topic, without a model.
 
-An entity with three or more statements is a topic. The other statements are clustered by their vectors: the one with
-the most neighbours forms a topic with those that share a word, and so on with the rest. A topic is titled by its entity
-or by the words that are frequent in it and rare in the rest of the memory, as the user wrote them.
+An entity with three or more statements is a topic. The other statements are clustered by their vectors: a topic is the
+statement with the most neighbours and those neighbours, without any that share no word with the others. A topic is
+titled by its entity, or by the words that are frequent in it and rare in the rest of the memory, as the user wrote them.
 
-The topics depend on the statements and their vectors alone: the same ones always give the same topics, in the same
-order. Statements without a vector yet are in the topics of their entities only.
+The result depends only on the statements and their vectors, and is the same in every process. Statements without a
+vector yet are in the topics of their entities only.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CHUNK = 512  # rows of the similarity matrix at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """Statements of one topic by date. `entities`: whom and what they are about, the most frequent first."""
+    """Statements of one topic, by date, and the entities that they mention, the most frequent first."""
 
     title: str
     atoms: tuple[Atom, ...]
@@ -88,10 +88,10 @@ def _said(atom: Atom) -> str:
 
 
 def _names_of(store: Store, space: str, atoms: Sequence[Atom]) -> dict[str, list[str]]:
-    """Return for each statement the names of whom and what it is about: its entities, and names of one word.
+    """Return the names that each statement mentions, without the user's: its entities, and names of one word.
 
-    A word of three or more statements that always has a capital, at least once inside a sentence, is a name; if it is
-    part of the name of one entity, it means that one. The user is left out.
+    A word is a name if three or more statements have it, always with a capital, and at least once inside a sentence.
+    If exactly one entity has it in its name, it refers to that entity.
     """
     own = {fold(name) for name in (USER, *store.names(space, [USER]).get(USER, ()))}
     words = {atom.id: dict.fromkeys(_WORD.findall(_said(atom))) for atom in atoms}
@@ -162,7 +162,7 @@ def _clusters(store: Store, space: str, atoms: Sequence[Atom], placed: Collectio
 
 
 def _centered(data: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return unit vectors without what all statements of one person share, which hides what they are about."""
+    """Subtract the mean, which all statements of one person share, and return unit vectors."""
     import numpy as np
 
     data = data - data.mean(axis=0)
@@ -183,7 +183,7 @@ def _neighbours(data: NDArray[np.float32]) -> NDArray[np.bool_]:
 # --- words ------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
-_SHORTEST = 2  # characters of a term that tells what a topic is
+_SHORTEST = 2  # characters of a term in a title
 
 
 def _terms_of(atoms: Sequence[Atom]) -> list[frozenset[str]]:
@@ -202,7 +202,7 @@ def _function_terms(languages: tuple[str, ...]) -> frozenset[str]:
 
 
 def _related(atoms: Sequence[Atom]) -> list[Atom]:
-    """Return the statements that share a content word with another one: the others have only a similar tone."""
+    """Return the statements that share a content word with another one; the rest are similar only in tone."""
     terms = _terms_of(atoms)
     counts = Counter(chain.from_iterable(terms))
     return [atom for atom, own in zip(atoms, terms, strict=True) if any(counts[term] > 1 for term in own)]
