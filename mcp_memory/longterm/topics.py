@@ -45,7 +45,7 @@ _CHUNK = 512  # rows of the similarity matrix at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """Statements of one topic, by date, and the entities that they mention, the most frequent first."""
+    """A title, statements by date, and the entities that these mention, the most frequent first."""
 
     title: str
     atoms: tuple[Atom, ...]
@@ -88,7 +88,7 @@ def _said(atom: Atom) -> str:
 
 
 def _names_of(store: Store, space: str, atoms: Sequence[Atom]) -> dict[str, list[str]]:
-    """Return the names that each statement mentions, without the user's: its entities, and names of one word.
+    """Map the id of each statement to the names in it except the user's: its entities and single-word names.
 
     A word is a name if three or more statements have it, always with a capital, and at least once inside a sentence.
     If exactly one entity has it in its name, it refers to that entity.
@@ -162,7 +162,7 @@ def _clusters(store: Store, space: str, atoms: Sequence[Atom], placed: Collectio
 
 
 def _centered(data: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Subtract the mean, which all statements of one person share, and return unit vectors."""
+    """Subtract the mean from the vectors and normalise them: without this, all statements of a person look similar."""
     import numpy as np
 
     data = data - data.mean(axis=0)
