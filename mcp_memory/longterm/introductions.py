@@ -16,12 +16,13 @@ from mcp_memory.language.sentences import is_person
 from mcp_memory.language.words import function_words, languages_of
 from mcp_memory.longterm.turns import phrases_of
 
-__all__ = ["Introduced", "full_names", "introduced"]
+__all__ = ["Introduced", "full_names", "inner_names", "introduced"]
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")
 _NATIONAL = re.compile(r"(?:ish|an|ian|ese|ic)$")  # "I'm Irish"
 _UNCASED = "\u2e80"  # from here on, scripts have no capitals
 _WORD = re.compile(r"[^\W\d_]+")
+_INNER = re.compile(r"(?<=[^\W\d_] |[,;] )[^\W\d_]{2,}(?:-[^\W\d_]{2,})*")
 _NOUN_CAPITALS = frozenset(("de",))
 _CALENDAR = re.compile(
     r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|(?:Jan|Febr)uary|March|April|May|June|July|August|(?:Septem|Octo"
@@ -62,6 +63,16 @@ def full_names(sentence: str, *, language_of: str = "") -> list[str]:
         if " " in name and is_sure and _is_like_a_name(name):
             found[name] = None
     return list(found)
+
+
+def inner_names(sentence: str) -> list[str]:
+    """Return the words with a capital inside a sentence, mostly names: no days and months, no abbreviations.
+
+    None where every noun has a capital.
+    """
+    if _nouns_have_capitals(sentence):
+        return []
+    return [word for word in _INNER.findall(sentence) if word.istitle() and not _CALENDAR.fullmatch(word)]
 
 
 def _is_like_a_name(name: str) -> bool:

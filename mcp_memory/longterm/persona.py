@@ -34,6 +34,7 @@ from mcp_memory.longterm.scenes import (
     read_to,
     readable_scenes,
     slug_of,
+    stored_scenes,
 )
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
@@ -73,8 +74,13 @@ _HEADINGS: tuple[tuple[Kind, str], ...] = (
 
 
 def whole(store: Store, space: str, *, at: datetime | None = None) -> str:
-    """Return the page as it stands, with the scenes under it; see `body`."""
-    return "\n".join(part for part in (body(store, space, at=at), navigation(readable_scenes(store, space))) if part)
+    """Return the current page followed by the list of scenes; see `body`.
+
+    Without a moment, as in the file of the page, only stored scenes are listed: the file is written after each batch
+    of turns, and computed scenes would change it each time.
+    """
+    scenes = stored_scenes(store, space) if at is None else readable_scenes(store, space)
+    return "\n".join(part for part in (body(store, space, at=at), navigation(scenes)) if part)
 
 
 def due(store: Store, space: str) -> str | None:

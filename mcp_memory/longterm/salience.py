@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
-from weakref import WeakKeyDictionary
 
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.types import Atom, Kind, Label
 from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.language.words import base_terms, fold, function_words_of
 from mcp_memory.longterm.changes import announces_change
+from mcp_memory.longterm.kept import KeptValues
 from mcp_memory.longterm.page_lines import SAID
 from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.validity import end_of, is_past, planned_day, time_note
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Candidate", "Section", "candidates", "is_of_the_user", "number_of", "ranked", "salience"]
+__all__ = [
+    "Candidate", "Section", "candidates", "content_terms", "is_of_the_user", "number_of", "ranked", "salience",
+]  # fmt: skip
 
 Section = Literal["rules", "user", "people", "decisions", "plans", "promises", "changed", "events"]
 _SECTION_OF: dict[Label, Section] = {
@@ -188,7 +190,7 @@ class _Context:
 
     @classmethod
     def of(cls, atoms: Sequence[Atom], recalled: Mapping[str, int]) -> _Context:
-        said = Counter(term for atom in atoms for term in _content_terms(ADDITION.sub("", atom.text)))
+        said = Counter(term for atom in atoms for term in content_terms(atom))
         return cls({atom.id: place for place, atom in enumerate(atoms)}, said, recalled)
 
 
@@ -201,7 +203,7 @@ def salience(atom: Atom, section: Section, context: _Context) -> float:
     statements of six people, a logistic regression on the same features ranks no better on a person left out.
     """
     text = ADDITION.sub("", atom.text)
-    terms = _content_terms(text)
+    terms = content_terms(atom)
     specific = min(1.0, len(terms) / _TERMS)
     specific += _NAMED * bool(_NAME.search(text)) + _NUMBER * bool(_DIGIT.search(text))
     changed = _CHANGED * announces_change(text)
@@ -210,6 +212,11 @@ def salience(atom: Atom, section: Section, context: _Context) -> float:
     recalled = min(1, context.recalled.get(atom.id, 0))
     explicit = _EXPLICIT if not atom.is_sentence else 0.0
     return _KIND[section] + explicit + specific + changed + _SMALL * (repeated + recent + recalled)
+
+
+def content_terms(atom: Atom) -> frozenset[str]:
+    """Return the base terms of a statement, without function words and added dates."""
+    return _content_terms(ADDITION.sub("", atom.text))
 
 
 @lru_cache(maxsize=4096)
@@ -227,15 +234,16 @@ def ranked(store: Store, space: str, *, at: datetime | None = None) -> Sequence[
     """
     if at is None:
         return tuple(_ranked(store, space, at))
-    spaces = _kept.setdefault(store, LRU(_SPACES))
-    kept, change = spaces.get(space), store.last_change(space)
-    if kept is not None and kept.at <= at < kept.until and not _is_changed(store, space, kept.change, change):
-        spaces.put(space, kept._replace(change=change))
-        return kept.found
-    found = tuple(_ranked(store, space, at))
-    moments = (_next_midnight(at), *(moment for one in found for moment in _turning_points(one.atom)))
-    spaces.put(space, _Kept(change, at, min((moment for moment in moments if moment > at), default=at), found))
-    return found
+
+    def compute() -> tuple[Sequence[Candidate], datetime]:
+        found = tuple(_ranked(store, space, at))
+        moments = (_next_midnight(at), *(moment for one in found for moment in _turning_points(one.atom)))
+        return found, min((moment for moment in moments if moment > at), default=at)
+
+    return _kept.get(store, space, compute, at=at)
+
+
+_kept = KeptValues[Sequence[Candidate]]()
 
 
 def _next_midnight(at: datetime) -> datetime:
@@ -243,23 +251,6 @@ def _next_midnight(at: datetime) -> datetime:
         return _midnight(at) + timedelta(days=1)
     except OverflowError:  # the last day of the calendar
         return datetime.max.replace(tzinfo=UTC)
-
-
-class _Kept(NamedTuple):
-    """An answer of `ranked`: right from `at` to before `until`, unless statements have changed since `change`."""
-
-    change: int
-    at: datetime
-    until: datetime
-    found: Sequence[Candidate]
-
-
-_SPACES = 64
-_kept: WeakKeyDictionary[Store, LRU[str, _Kept]] = WeakKeyDictionary()
-
-
-def _is_changed(store: Store, space: str, since: int, now: int) -> bool:
-    return now != since and any(change.topic.startswith("atom:") for change in store.changes(space, since))
 
 
 def _turning_points(atom: Atom) -> Iterator[datetime]:

@@ -25,9 +25,9 @@ from mcp_memory.longterm.scenes import (
     is_joined,
     is_stale,
     read_to,
-    readable_scenes,
     slug_of,
     stale,
+    stored_scenes,
 )
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.verification.trust import fit_for_pages, speakers_of
@@ -82,7 +82,7 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> SceneBasi
 
 
 def _standing(store: Store, space: str) -> dict[str, Scene]:
-    return {scene.slug: scene for scene in readable_scenes(store, space)}
+    return {scene.slug: scene for scene in stored_scenes(store, space)}
 
 
 # --- the question -----------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Scenes as they are read: forgotten lines left out, statements that ended marked, links to related scenes added.
 
-A page is a projection; all of this is computed at reading time, and nothing is stored here.
+A page is a projection; all of this is computed at reading time, and nothing is stored here. Until a model has written
+scenes, readers see scenes that are computed from the current statements (`readable_scenes`). The stages of a model,
+recall and exports use the stored ones only.
 """
 
 from __future__ import annotations
@@ -16,14 +18,17 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import normalize, one_line, safe_name
 from mcp_memory.core.types import Atom, Scene, Stage
 from mcp_memory.language.words import fold
+from mcp_memory.longterm.digest import statement_text
+from mcp_memory.longterm.kept import ALWAYS, KeptValues
+from mcp_memory.longterm.topics import Topic, topics
 from mcp_memory.store.citations import cited, left_of, links
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import SceneEdit
 
 __all__ = [
-    "MERGED_INTO", "USER", "ended_atoms", "ended_since", "entity_called", "find_scene", "forgotten", "free_slug",
-    "is_joined", "is_stale", "read_to", "readable_scenes", "related", "rendered_page", "resolve", "restored", "slug_of",
-    "stale", "versions", "without_ended", "without_forgotten",
+    "MERGED_INTO", "USER", "computed_scenes", "ended_atoms", "ended_since", "entity_called", "find_scene", "forgotten",
+    "free_slug", "is_joined", "is_stale", "listed_scenes", "read_to", "readable_scenes", "related", "rendered_page",
+    "resolve", "restored", "slug_of", "stale", "stored_scenes", "versions", "without_ended", "without_forgotten",
 ]  # fmt: skip
 
 USER = "user"
@@ -68,7 +73,17 @@ def _endings(ended: Iterable[tuple[Atom, Atom | None]]) -> list[str]:
 
 
 def readable_scenes(store: Store, space: str) -> list[Scene]:
-    """Return the scenes with content, the hottest first, without content based on forgotten rows."""
+    """Return the scenes for readers, the hottest first: the stored ones; if there are none, the computed ones."""
+    return stored_scenes(store, space) if store.scenes(space) else computed_scenes(store, space)
+
+
+def listed_scenes(store: Store, space: str) -> list[Scene]:
+    """Return the scenes as `readable_scenes` does, but as they are stored, also those of which no content is left."""
+    return store.scenes(space) or computed_scenes(store, space)
+
+
+def stored_scenes(store: Store, space: str) -> list[Scene]:
+    """Return the stored scenes with content, the hottest first, without content based on forgotten rows."""
     scenes = store.scenes(space)
     named = {id for scene in scenes for id in (*scene.atoms, *cited(scene.body))}
     gone = named - store.standing(space, named).keys()
@@ -123,6 +138,55 @@ def stale(store: Store, space: str) -> Iterator[Scene]:
 
 def is_stale(store: Store, space: str) -> bool:
     return next(stale(store, space), None) is not None
+
+
+# --- computed scenes --------------------------------------------------------------------------------
+
+COMPUTED = "computed from statements, without a model"
+"""The reason of a computed scene."""
+_SENTENCE = 300  # characters of a line
+_SHOWN = 100  # lines of a page
+
+
+def computed_scenes(store: Store, space: str) -> list[Scene]:
+    """Return a scene for each topic of the current statements, the hottest first; kept until a statement changes.
+
+    The same statements give the same scenes. Empty if no statement was extracted without a model.
+    """
+    return list(_computed.get(store, space, lambda: (tuple(_of_topics(topics(store, space))), ALWAYS)))
+
+
+_computed = KeptValues[Sequence[Scene]]()
+
+
+def _of_topics(found: Iterable[Topic]) -> Iterator[Scene]:
+    taken: set[str] = set()
+    for topic in found:
+        slug = free_slug(topic.title, taken)
+        taken.add(slug)
+        first, last = topic.atoms[0], topic.atoms[-1]
+        yield Scene(
+            slug=slug,
+            title=topic.title,
+            summary=f"{len(topic.atoms)} statements, {first.valid_from:%Y-%m-%d} to {last.valid_from:%Y-%m-%d}",
+            body=_body(topic.atoms, slug),
+            heat=len(topic.atoms),
+            atoms=tuple(atom.id for atom in topic.atoms),
+            entities=topic.entities,
+            version=1,
+            action="create",
+            reason=COMPUTED,
+            created=min(atom.learned_at for atom in topic.atoms),
+            updated=max(atom.learned_at for atom in topic.atoms),
+        )
+
+
+def _body(atoms: Sequence[Atom], slug: str) -> str:
+    """Return the newest statements, oldest first, each on a line with its date and id."""
+    lines = [f"- {atom.valid_from:%Y-%m-%d}: {statement_text(atom, _SENTENCE)} ({atom.id})" for atom in atoms[-_SHOWN:]]
+    if earlier := len(atoms) - len(lines):
+        lines.insert(0, f"- … {earlier} earlier ones: memory_search with scene={slug} lists them")
+    return "\n".join(lines) + "\n"
 
 
 # --- links ------------------------------------------------------------------------------------------

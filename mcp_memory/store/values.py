@@ -121,7 +121,8 @@ class Filters:
 
     `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from. `as_of`:
     atoms valid at that moment; None means now. `session`, `role`: turns only; `kind`, `entity` (they mention it, by
-    any of its names, compared without case), `scene` (its page cites them): atoms only. `upto`: rows that existed when
+    any of its names, compared without case), `scene` (its page cites them; of a scene that is not stored, those of
+    `scene_atoms`): atoms only. `upto`: rows that existed when
     `Store.newest` returned this value, so that later pages of a question see the same rows.
     """
 
@@ -130,6 +131,7 @@ class Filters:
     kind: Kind | None = None
     entity: str | None = None
     scene: str | None = None
+    scene_atoms: tuple[str, ...] | None = field(default=None, repr=False)  # not part of what a cursor identifies
     since: datetime | None = None
     until: datetime | None = None
     as_of: datetime | None = None

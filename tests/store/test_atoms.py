@@ -436,6 +436,14 @@ def test_atoms_of_a_scene_are_those_its_newest_version_rests_on(store: Store) ->
     assert store.list_atoms("me", filters=Filters(scene="nowhere")) == []
 
 
+def test_atoms_of_a_scene_that_is_not_stored_are_those_given(store: Store) -> None:
+    for text in ("A", "B", "C"):
+        tell(store, text)
+    filters = Filters(scene="computed", scene_atoms=("a1", "a3"))
+    assert [one.id for one in store.list_atoms("me", filters=filters)] == ["a1", "a3"]
+    assert store.list_atoms("me", filters=Filters(scene="computed", scene_atoms=())) == []
+
+
 # --- drafts -----------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene, SceneHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
-from mcp_memory.longterm.scenes import readable_scenes, without_ended
+from mcp_memory.longterm.scenes import computed_scenes, readable_scenes, stored_scenes, without_ended
 from mcp_memory.longterm.search.changed import COMPARED, changed_turns, newer_first
 from mcp_memory.longterm.search.entity_names import find_entity
 from mcp_memory.longterm.search.known import judge
@@ -461,8 +461,8 @@ _OF_THE_BEST = 0.4  # the share of the best one's score that is worth showing
 
 
 def current(store: Store, space: str) -> list[Scene]:
-    """Return the scenes, the hottest first, without what has ended since they were written."""
-    return without_ended(store, space, readable_scenes(store, space))
+    """Return the stored scenes, the hottest first, without what has ended since they were written."""
+    return without_ended(store, space, stored_scenes(store, space))
 
 
 def resolved(store: Store, space: str, filters: Filters) -> tuple[Filters, str | None]:
@@ -482,7 +482,8 @@ def _with_slug(store: Store, space: str, filters: Filters, name: str) -> Filters
     scenes = readable_scenes(store, space)
     for scene in scenes:
         if wanted in (fold(scene.slug), fold(scene.title)):
-            return replace(filters, scene=scene.slug)
+            is_stored = any(scene.slug == stored.slug for stored in store.scenes(space))
+            return replace(filters, scene=scene.slug, scene_atoms=None if is_stored else scene.atoms)
     slugs = {fold(scene.slug): scene.slug for scene in scenes}
     near = [slugs[one] for one in get_close_matches(wanted, slugs, n=3, cutoff=0.5)]
     if not scenes:
@@ -499,11 +500,13 @@ def matching(
 ) -> list[SceneHit]:
     """Return the scenes that a memory search shows, best first; `atoms` are those that it found.
 
-    With filters on kind or times there are none: a scene mixes kinds and describes the present.
+    With filters on kind or times there are none: a scene mixes kinds and describes the present. A computed scene is
+    shown only if it is asked for: the statements found are its lines.
     """
     if any((filters.kind, filters.since, filters.until, filters.as_of)):
         return []
-    scenes = [scene for scene in current(store, space) if filters.scene in (None, scene.slug)]
+    scenes = computed_scenes(store, space) if filters.scene_atoms is not None else current(store, space)
+    scenes = [scene for scene in scenes if filters.scene in (None, scene.slug)]
     if filters.entity is not None:
         names = names_of(store, space, filters.entity)
         scenes = [scene for scene in scenes if names.intersection(map(fold, scene.entities))]

@@ -199,7 +199,7 @@ def _newer(store: Store, space: str, atom: Atom) -> list[Atom]:
 def mentions(store: Store, space: str, id: str) -> list[Mention]:
     """Return the lines of the persona, then of the scenes, that name an atom as their evidence."""
     pages = [(None, "Persona", l3_page.body(store, space))]
-    pages += [(one.slug, one.title, one.body) for one in l2_page.readable_scenes(store, space)]
+    pages += [(one.slug, one.title, one.body) for one in l2_page.stored_scenes(store, space)]
     return [
         Mention(slug=slug, title=title, line=line.strip())
         for slug, title, text in pages

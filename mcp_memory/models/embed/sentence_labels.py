@@ -97,8 +97,8 @@ def sentence_features(sentences: Sequence[SentenceInTurn]) -> NDArray[np.float32
 
     encoder = shared_encoder()
     texts = [sentence.text for sentence in sentences] + [sentence.context for sentence in sentences]
-    unique = list(dict.fromkeys(texts))  # the only sentence of a turn is its own context
-    features = encoder.features(unique)[[unique.index(text) for text in texts]]
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # an only sentence is its own context
+    features = encoder.features(list(places))[[places[text] for text in texts]]
     cues = np.array([cues_of(text) for text in texts], np.float32)
     rules = np.array(rule_scores_of(texts, features, cues), np.float32)
     count = len(sentences)

@@ -139,17 +139,20 @@ class PyramidVerbs(EvidenceVerbs):
         from mcp_memory.longterm import scenes
 
         store = self._parts.store
-        found = next((scene for scene in store.scenes(self.space) if scene.slug == slug), None)
+        found = next((scene for scene in scenes.listed_scenes(store, self.space) if scene.slug == slug), None)
         if found is None:
             raise NotFound(self._no_scene(slug))
         return scenes.rendered_page(store, self.space, found)
 
     @in_thread
     def scene_history(self, slug: str) -> list[Scene]:
-        """Return all versions of a scene, the newest first, deleted ones too."""
+        """Return all versions of a scene, the newest first, deleted ones too; of a computed scene the only one."""
         from mcp_memory.longterm import scenes
 
-        versions = scenes.versions(self._parts.store, self.space, slug)
+        store = self._parts.store
+        versions = scenes.versions(store, self.space, slug)
+        if not versions:
+            versions = [scene for scene in scenes.listed_scenes(store, self.space) if scene.slug == slug]
         if not versions:
             raise NotFound(self._no_scene(slug))
         return versions
@@ -166,7 +169,9 @@ class PyramidVerbs(EvidenceVerbs):
         return parts.store.scene_versions(self.space, slug)[0]
 
     def _no_scene(self, slug: str) -> str:
-        known = ", ".join(scene.slug for scene in self._parts.store.scenes(self.space))
+        from mcp_memory.longterm import scenes
+
+        known = ", ".join(scene.slug for scene in scenes.listed_scenes(self._parts.store, self.space))
         return f"There is no scene {one_line(slug, 40)!r}. " + (
             f"Scenes: {known}." if known else "None has been written yet: a model or the tool `distill` writes them."
         )

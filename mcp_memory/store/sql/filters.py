@@ -67,7 +67,8 @@ def where(tx: Transaction, layer: Layer, filters: Filters) -> tuple[str, list[Va
         if filters.entity is not None:
             add(_MENTIONS, key(filters.entity))
         if filters.scene is not None:
-            atoms = _atoms_of_scene(tx, filters.scene)
+            given = filters.scene_atoms
+            atoms = _atoms_of_scene(tx, filters.scene) if given is None else numbers_of(given, "a")
             add(f"r.id IN ({marks(atoms)})", *atoms)
         if filters.unheld:
             add(review.PASSES)
