@@ -288,6 +288,25 @@ def test_a_statement_of_a_model_in_the_words_of_a_sentence_replaces_it(store: St
     assert {one.turn for one in store.evidence("me", statement.id)} == {first[0].id, again[0].id}
 
 
+@pytest.mark.parametrize("is_read_first", [True, False])
+def test_a_sentence_and_a_statement_in_the_same_words_are_one_whatever_their_kind_and_fact(
+    store: Store, is_read_first: bool
+) -> None:
+    (turn,) = say(store, "My sister Ines keeps bees near Porto.")
+    event = sentence(turn, label="event", kind="episodic", entity="user", relation="sister", value="Ines")
+    fact = {"entity": "Ines", "relation": "keeps", "value": "bees near Porto"}
+    told = NewAtom(
+        kind="persona", text=turn.content, priority=80, confidence=1.0, session="talk", valid_from=NOON, **fact
+    )  # fmt: skip
+    if is_read_first:
+        read(store, event)
+    store.add_atom("me", told, now=NOON)
+    if not is_read_first:
+        read(store, event)
+    assert current(store) == [turn.content]
+    assert problems(store) == []
+
+
 def test_a_sentence_that_is_told_explicitly_too_does_not_give_way_to_nothing(store: Store) -> None:
     (turn,) = say(store, "Next time, remind me of the 40 euros.")
     (atom,) = read(store, sentence(turn, label="promise"))

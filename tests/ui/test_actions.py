@@ -130,6 +130,15 @@ async def test_a_rule_that_a_person_types_here_is_their_word(home: Path) -> None
         assert (await browser.memory.atom("a1")).held
 
 
+async def test_a_promise_that_a_person_types_is_one_and_its_correction_too(home: Path) -> None:
+    async with browsing(home) as browser:
+        text = "When I talk about Lisbon, tell me that Bruno owes me 40 euros."
+        assert await gone(browser, "remember", text=text, kind="promise") == "/a1"
+        assert '<option value="promise" selected' in (await browser.open("/a1")).text
+        await gone(browser, "remember", text=text.replace("40", "50"), supersedes="a1", kind="promise")
+        assert (await browser.memory.atom("a2")).label == "promise"
+
+
 async def test_forgetting_goes_to_its_tombstone_and_undoing_back(home: Path) -> None:
     async with browsing(home) as browser:
         for text in ("Tamsin lives in Bergen.", "Tamsin swims.", "Tamsin drinks tea."):

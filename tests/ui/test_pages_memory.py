@@ -147,7 +147,7 @@ async def test_without_a_model_the_persona_is_a_list(new: Memory) -> None:
     assert "Nothing is known of the user yet." in text(await at(new, "/persona"))
     await new.remember("Maya plays the cello.", typed=True)
     page = await at(new, "/persona")
-    assert "A list of what the user stated" in text(page)
+    assert "no model wrote it" in text(page)
     assert "/a1" in links(page)
 
 

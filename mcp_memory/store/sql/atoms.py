@@ -132,8 +132,9 @@ def _must_be_open(tx: Transaction, ids: Iterable[str]) -> None:
 
 
 def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
-    """Return the atom with the same text and the same fact, or None.
+    """Return the atom with the same text, kind and fact, or None.
 
+    A sentence matches by its text alone: its kind and fact are guesses of the reader.
     It must be open or, for an extracted statement, valid from the same time: reading an ended statement again does not
     make it true again. Values of one fact follow each other, so there only the same time counts as the same statement.
     """
@@ -142,13 +143,20 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
         in_time = atom.single_valued and atom.entity is not None
         then = "valid_from = ?" if in_time else "(valid_to IS NULL OR valid_from = ?)"
         moment = [to_ms(atom.valid_from)]
+    is_sentence = atom.reader is not None
+    kinds, kind = ("", []) if is_sentence else (" AND (kind = ? OR reader IS NOT NULL)", [atom.kind])
     numbers = tx.column(
-        "SELECT id FROM atom WHERE space = :space AND folded = ? AND kind = ? AND tombstone IS NULL"
+        f"SELECT id FROM atom WHERE space = :space AND folded = ?{kinds} AND tombstone IS NULL"
         f" AND {then} ORDER BY valid_to IS NOT NULL, id",
-        *(folded, atom.kind, *moment),
+        *(folded, *kind, *moment),
     )
     for known in by_ids(tx, [f"a{number}" for number in numbers]):
-        if not atom.entity or (known.fact and _content(known.fact) == _content(atom)):
+        if (
+            is_sentence
+            or known.is_sentence
+            or not atom.entity
+            or (known.fact and _content(known.fact) == _content(atom))
+        ):
             return known
     return None
 
