@@ -7,7 +7,8 @@ needed: in languages that it does not know well, words of change alone closed un
 with another value of the same kind is not enough: it is about somebody else's appointment as often as about the same
 one. Each statement is compared with the two nearest.
 
-Of the 877 pairs of `fixtures/changes` and `fixtures/hints`, of which 364 are changes, 144 are closed, 143 of them rightly.
+Of the 877 pairs of `fixtures/changes` and `fixtures/hints`, of which 364 are changes, 144 are closed, 143 of them
+rightly.
 """
 
 from __future__ import annotations
