@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from mcp_memory.language import pattern_of
-from mcp_memory.language.sentences import is_person
+from mcp_memory.language.sentences import is_negative, is_person
 from mcp_memory.language.words import fold, function_words, languages_of
 from mcp_memory.longterm.change_values import (
     Forms,
@@ -83,7 +83,7 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
     """
     near = _UNKNOWN if cosine is None else cosine
     said = _first(newer)
-    changes = [new for new in said if (new.changed or new.former) and new.is_stated]
+    changes = [new for new in said if (new.changed or new.former) and new.is_stated and not _is_denied(new)]
     if not changes or newer == older:
         return False
     told = _first(older)
@@ -93,6 +93,11 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
         for old in (*told, *answered)
         if old.is_stated
     )
+
+
+def _is_denied(clause: ValueClause) -> bool:
+    """Tell whether a clause says that its value does not hold: "is not moved to 19 June", but not "not 14 but 19"."""
+    return bool(clause.values) and not clause.former and is_negative(clause.text)
 
 
 def _answered(answer: tuple[ValueClause, ...], asked: str) -> Iterator[ValueClause]:

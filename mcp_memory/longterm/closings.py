@@ -1,13 +1,14 @@
 """Decides which older sentence of the user a newer one replaces: "the eye is moved to 9 June" ends "… on 19 May".
 
 Only statements that were extracted without a model are compared, and only sure changes count: the newer one has a word
-of change, both are about one thing by the encoder, and it gives another value for the same (`changes.replaces`), or
-another value of the same kind in a very similar sentence. A wrong closing hides what is true; a missed one leaves
-two dated statements side by side. The encoder's cosine is needed: in languages that it does not know well, words of
-change alone closed unrelated sentences.
+of change and gives another value for the same thing (`changes.replaces`), and both are about one matter by the encoder.
+A wrong closing hides what is true; a missed one leaves two dated statements side by side. The encoder's cosine is
+needed: in languages that it does not know well, words of change alone closed unrelated sentences. A similar sentence
+with another value of the same kind is not enough: it is about somebody else's appointment as often as about the same
+one. Each statement is compared with the two nearest.
 
-Each is compared with the two nearest. Among 328 statements in six memories with 30 changes that gave 7 closings, all of
-them right, and in the conversations of `fixtures/sentences` 1, right too.
+Of the 877 pairs of `fixtures/changes` and `fixtures/hints`, of which 364 are changes, 144 are closed, 143 of them
+rightly.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.core.types import Atom
-from mcp_memory.longterm.changes import announces_change, replaces, same_slot
+from mcp_memory.longterm.changes import announces_change, replaces
 from mcp_memory.longterm.contradiction import pair_features
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.protocol import Store
@@ -31,7 +32,7 @@ __all__ = ["Embedded", "replaced_by", "replaced_in_store"]
 _NEAREST = 2
 _SEARCHED = 16  # statements, of which some are not sentences
 _LEAST_COSINE = 0.4
-_ONE_MATTER, _SAME_MATTER = 0.4, 0.55  # cosines by the encoder
+_ONE_MATTER = 0.4  # cosine by the encoder
 
 
 class Embedded(NamedTuple):
@@ -78,9 +79,7 @@ def replaced_by(new: Embedded, older: Sequence[Embedded]) -> bool:
 
 
 def _is_replaced(newer: str, older: str, cosine: float, vectors: Mapping[str, NDArray[np.float32]]) -> bool:
-    (pair,) = pair_features(newer, [older], vectors)
-    if pair.meaning < _ONE_MATTER:
+    if not replaces(newer, older, cosine=cosine):
         return False
-    if replaces(newer, older, cosine=cosine):
-        return True
-    return pair.values > 0 and pair.meaning >= _SAME_MATTER and same_slot(newer, older, cosine=cosine)
+    (pair,) = pair_features(newer, [older], vectors)
+    return pair.meaning >= _ONE_MATTER

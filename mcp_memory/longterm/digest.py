@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from mcp_memory.core.secrets.masking import mask
 from mcp_memory.core.text import day_in_words, one_line, without_bullet
 from mcp_memory.core.types import ATTRIBUTION, Atom
 from mcp_memory.language.when.annotate import ADDITION
@@ -19,7 +20,7 @@ from mcp_memory.longterm.verification.trust import doubt_mark
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store
 
-__all__ = ["MAX_CHARS", "clause", "line", "page", "statement_text"]
+__all__ = ["MAX_CHARS", "clause", "line", "page", "shown_text", "statement_text"]
 
 MAX_CHARS = 2_000
 """Of a page about the user, whoever wrote it."""
@@ -34,6 +35,7 @@ HEADINGS: dict[Section, str] = {
     "changed": "Changed lately",
     "events": "What happened",
 }
+_READ = 1_000  # characters of a text, of which the first hundred are shown
 _LINE = 100  # characters of a statement
 _FORMER = 60  # of one that has ended
 _RULES = 320  # characters of that section: a session starts with all rules that fit, see `recall.opening`
@@ -69,9 +71,14 @@ def line(candidate: Candidate) -> str:
 
 def statement_text(atom: Atom, limit: int) -> str:
     """Return a statement on one line of at most `limit` characters, marked unless the user is sure to have said it."""
-    text = clause(one_line(plain(without_bullet(atom.text)), 4 * limit), limit)
+    text = shown_text(atom.text, limit)
     marks = ", ".join(filter(None, (ATTRIBUTION[atom.source], doubt_mark(atom))))
     return f"{marks}: {text}" if marks else text
+
+
+def shown_text(text: str, limit: int) -> str:
+    """Return words on one line of at most `limit` characters, without bullets, citations, links and secrets."""
+    return clause(one_line(plain(without_bullet(mask(text[:_READ]))), 4 * limit), limit)
 
 
 _CLAUSE_END = re.compile(r"[,;:.!?–—](?=\s)|[、，。；！？]")

@@ -16,18 +16,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.types import Atom, Kind, Label
 from mcp_memory.language.when.annotate import ADDITION
+from mcp_memory.language.when.intervals import Span
 from mcp_memory.language.words import base_terms, fold, function_words_of
 from mcp_memory.longterm.changes import announces_change
 from mcp_memory.longterm.kept import KeptValues
 from mcp_memory.longterm.page_lines import SAID
 from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.validity import end_of, is_past, planned_day, time_note
-from mcp_memory.longterm.verification.trust import fit_for_pages
+from mcp_memory.longterm.verification.trust import fit_for_pages, is_less_trusted
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.values import Filters
 from mcp_memory.suspicion.flags import flags
@@ -77,34 +79,32 @@ class Candidate:
 # --- candidates -------------------------------------------------------------------------------------
 
 
-def candidates(store: Store, space: str, *, at: datetime | None = None) -> list[Candidate]:
-    """Return what a page may list, the most salient first, duplicates and replaced statements included.
+def candidates(store: Store, space: str, *, at: datetime | None = None) -> Iterator[Candidate]:
+    """Yield what a page may list, the most salient first, duplicates and replaced statements included.
 
-    Empty if no statement was extracted without a model.
+    Nothing if no statement was extracted without a model. Dates are read one by one as they are asked for: reading
+    them takes most of the time, and a page has room for few of the statements.
     """
     stored = _stored(store, space)
     if not any(atom.is_sentence for atom in stored):
-        return []
+        return
     at = at or max(atom.learned_at for atom in stored)
-    former = {atom.superseded_by: atom for atom in stored if atom.superseded_by and atom.valid_to is not None}
+    former = {atom.superseded_by: atom for atom in stored if _is_former(atom)}
     current = [atom for atom in stored if _is_fit(atom) and not is_past(atom, at)]
-    sections: dict[str, Section] = {
-        atom.id: section for atom in current if (section := _section(atom, former.get(atom.id), at))
-    }
-    kept = [atom for atom in current if atom.id in sections]
-    context = _Context.of(kept, _recalled(store, space, before=_midnight(at)))
-    found = [
-        Candidate(
-            atom=atom,
-            section=sections[atom.id],
-            salience=salience(atom, sections[atom.id], context),
-            former=former.get(atom.id) if sections[atom.id] == "changed" else None,
-            day=day.start if (day := planned_day(atom)) else None,
-            note=time_note(atom, at),
-        )
-        for atom in kept
-    ]
-    return sorted(found, key=lambda candidate: (-candidate.salience, -number_of(candidate.atom)))
+    sections: dict[str, Section] = {atom.id: _section(atom, former.get(atom.id)) for atom in current}
+    context = _Context.of(current, _recalled(store, space, before=_midnight(at)))
+    weights = {atom.id: salience(atom, sections[atom.id], context) for atom in current}
+    for atom in sorted(current, key=lambda atom: (-weights[atom.id], -number_of(atom))):
+        day, section = planned_day(atom), sections[atom.id]
+        if section != "plans" or _is_timely(atom, day, at):
+            yield Candidate(
+                atom=atom,
+                section=section,
+                salience=weights[atom.id],
+                former=former.get(atom.id) if section == "changed" else None,
+                day=day.start if day else None,
+                note=time_note(atom, at),
+            )
 
 
 def _stored(store: Store, space: str) -> list[Atom]:
@@ -131,20 +131,27 @@ def is_of_the_user(atom: Atom) -> bool:
     return about_user or atom.kind != "episodic" or told
 
 
-def _section(atom: Atom, former: Atom | None, at: datetime) -> Section | None:
-    """Return the section of a current statement, or None if it is not for a page at this moment."""
+def _is_former(atom: Atom) -> bool:
+    """Tell whether a statement has given way to another one, and may be shown beside it."""
+    is_replaced = atom.superseded_by is not None and atom.valid_to is not None
+    return is_replaced and _is_fit(atom) and not flags(atom.text, "user")
+
+
+def _section(atom: Atom, former: Atom | None) -> Section:
     label = atom.label
     if label is None:
         return _SECTION_OF_KIND[atom.kind]
     if label not in ("rule", "promise") and (former is not None or (label == "event" and announces_change(atom.text))):
         return "changed"
-    section: Section = _SECTION_OF[label]
-    if section != "plans":
-        return section
-    day, today = planned_day(atom), _midnight(at)
+    return _SECTION_OF[label]
+
+
+def _is_timely(atom: Atom, day: Span | None, at: datetime) -> bool:
+    """Tell whether a plan or an event is for a page at this moment."""
+    today = _midnight(at)
     if day is None:
-        return section if label == "plan" and atom.valid_from > today - _AHEAD else None
-    return section if today - _BEHIND < day.end and day.start < today + _AHEAD + timedelta(days=1) else None
+        return atom.label == "plan" and atom.valid_from > today - _AHEAD
+    return today - _BEHIND < day.end and day.start < today + _AHEAD + timedelta(days=1)
 
 
 def _midnight(at: datetime) -> datetime:
@@ -263,18 +270,17 @@ def _turning_points(atom: Atom) -> Iterator[datetime]:
 def _ranked(store: Store, space: str, at: datetime | None) -> Iterator[Candidate]:
     from mcp_memory.models.embed.bundled import IDENTITY
 
-    first = (_weighed(candidate) for candidate in candidates(store, space, at=at)[:_COMPARED])
-    found = sorted(first, key=lambda candidate: (-candidate.salience, -number_of(candidate.atom)))
+    first = islice(candidates(store, space, at=at), _COMPARED)
+    fit = (_weighed(candidate) for candidate in first if not flags(candidate.atom.text, "user"))
+    found = sorted(fit, key=lambda candidate: (-candidate.salience, -number_of(candidate.atom)))
     vectors = store.vectors_of(space, "atom", [candidate.atom.id for candidate in found], IDENTITY)
     later = _later(found, vectors)
     shown: set[str] = set()
     for candidate in found:
         atom = candidate.atom
-        near = later.get(atom.id, [])
-        if any(_gives_way(atom, other, shown, vectors) for other in near) or flags(atom.text, "user"):
-            continue
-        shown.add(atom.id)
-        yield candidate
+        if not any(_gives_way(atom, other, shown, vectors) for other in later.get(atom.id, [])):
+            shown.add(atom.id)
+            yield candidate
 
 
 def _weighed(candidate: Candidate) -> Candidate:
@@ -287,10 +293,13 @@ def _weighed(candidate: Candidate) -> Candidate:
 
 
 def _later(found: Sequence[Candidate], vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, list[Atom]]:
-    """Return for each statement those of one topic that it is compared with, the nearest first."""
+    """Return for each statement those of one topic that it is compared with, the nearest first.
+
+    Promises have none: each is kept until it is fulfilled, and replaces no statement.
+    """
     import numpy as np
 
-    atoms = [candidate.atom for candidate in found if candidate.atom.id in vectors]
+    atoms = [candidate.atom for candidate in found if candidate.atom.id in vectors and candidate.section != "promises"]
     if len(atoms) < 2:
         return {}
     data = np.stack([vectors[atom.id] for atom in atoms])
@@ -304,13 +313,27 @@ def _later(found: Sequence[Candidate], vectors: Mapping[str, NDArray[np.float32]
 
 
 def _gives_way(atom: Atom, other: Atom, shown: Collection[str], vectors: Mapping[str, NDArray[np.float32]]) -> bool:
-    """Tell whether a later statement may have replaced this one, or one that is shown says the same."""
+    """Tell whether a later statement may have replaced this one, or one that is shown says the same.
+
+    The user's own words never give way to what somebody else said or a check doubts; of two that say the same, the
+    less trusted one gives way, whichever is more salient.
+    """
+    if _is_weaker(other, atom):
+        return False
+    stays = other.id in shown or _is_weaker(atom, other)
     is_older = (atom.valid_from, number_of(atom)) < (other.valid_from, number_of(other))
-    if not (is_older or other.id in shown):
+    if not (is_older or stays):
         return False
     older, newer = (atom, other) if is_older else (other, atom)
     pair = _compared(older, newer, vectors)
-    return (is_older and pair.is_change) or (other.id in shown and pair.is_same)
+    return (is_older and pair.is_change) or (stays and pair.is_same)
+
+
+def _is_weaker(atom: Atom, other: Atom) -> bool:
+    """Tell whether a statement is less trusted than another: by its source, or because only it has doubts."""
+    if atom.source != other.source:
+        return is_less_trusted(atom.source, other.source)
+    return bool(atom.doubts) and not other.doubts
 
 
 class _Pair(NamedTuple):

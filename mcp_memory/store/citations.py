@@ -140,8 +140,15 @@ _SENTENCE = re.compile(r"\n|(?<=[.!?])\s|(?<=[。！？])")
 
 
 def plain(text: str) -> str:
-    """Return the text without its citations; links become the text they show."""
-    return _LINK.sub(_as_shown, _SPACED_GROUP.sub(lambda group: "" if _ids(group) else group[0], text))
+    """Return the text without its citations; links become the text they show.
+
+    What is left has none either: "((a1)a2)" and "([[x|a2]])" would otherwise leave "(a2)".
+    """
+    while (
+        left := _LINK.sub(_as_shown, _SPACED_GROUP.sub(lambda group: "" if _ids(group) else group[0], text))
+    ) != text:
+        text = left
+    return text
 
 
 def unlinked(text: str, names: Collection[str]) -> str:

@@ -145,3 +145,12 @@ def test_taking_out_nothing_changes_nothing(text: str) -> None:
 @given(st.text("a1(), [\n-#*", max_size=60))
 def test_joining_lines_keeps_what_they_cite(text: str) -> None:
     assert cited(unwrapped(text)) == cited(text)
+
+
+@given(st.text("a1()[]|, x", max_size=40))
+def test_plain_words_cite_and_link_nothing_however_their_citations_were_nested(text: str) -> None:
+    assert (cited(plain(text)), links(plain(text))) == ([], [])
+
+
+def test_a_citation_around_another_one_is_left_out_too() -> None:
+    assert plain("Lives in Oslo ((a1)a2) ([[x|a3]]).") == "Lives in Oslo."

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from mcp_memory.core.text import day_in_words, one_line
+from mcp_memory.core.text import day_in_words
 from mcp_memory.core.token_counts import TokenCounter
 from mcp_memory.core.types import Turn
 from mcp_memory.longterm import persona
-from mcp_memory.longterm.digest import clause, line
+from mcp_memory.longterm.digest import line, shown_text
 from mcp_memory.longterm.recall.distinct import distinct_turns, unheld
 from mcp_memory.longterm.salience import Candidate, ranked
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import recall_block
+from mcp_memory.longterm.verification.trust import turns_of_others
 from mcp_memory.store.citations import cited
 from mcp_memory.suspicion.flags import flags
 
@@ -97,15 +98,16 @@ def _last_conversation(desk: SearchContext, session: str | None) -> list[str]:
         turns = list(_telling(desk, said))[-_ENDING:]
         if turns:
             day = day_in_words(info.last.astimezone().date())
-            return [f"Last conversation, {day}, ended so:", *(f"- {_shown(turn)} ({turn.id})" for turn in turns)]
+            return [
+                f"Last conversation, {day}, ended so:",
+                *(f"- {shown_text(turn.content, _CHARS)} ({turn.id})" for turn in turns),
+            ]
     return []
 
 
 def _telling(desk: SearchContext, said: Sequence[Turn]) -> Iterator[Turn]:
-    ((*distinct,), _) = distinct_turns(desk, [turn.id for turn in said])
+    """Yield the turns that the user said, without those that are quarantined, suspicious or say nothing new."""
+    others = turns_of_others(desk.store, desk.space, said)
+    ((*distinct,), _) = distinct_turns(desk, [turn.id for turn in said if turn.id not in others])
     allowed = {turn.id for turns in distinct for turn in unheld(desk, turns)}
     yield from (turn for turn in said if turn.id in allowed and not flags(turn.content, "user"))
-
-
-def _shown(turn: Turn) -> str:
-    return clause(one_line(turn.content, 4 * _CHARS), _CHARS)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -54,6 +54,8 @@ MAY_END = 0.25
 """Probability from which a message that tells of a change is shown in front of a rule."""
 
 _SCOPED, _GENERAL = 48, 32  # rows of a layer that are judged: nearest to the prompt's work, and most general
+_REPLACED = 16  # of them that a later sentence replaced
+_MOST_REPLACED = 100  # times that a rule was stated anew
 _SEARCHED = 24
 _ASKS = re.compile("[?？؟]")
 _LATER = 64  # turns nearest to all chosen rules, that may end one
@@ -178,16 +180,40 @@ def _was_replaced(atom: Atom) -> bool:
 
 
 def _nearest(desk: SearchContext, prompt: str) -> list[str]:
-    """Return the ids of the rules that are likeliest about the prompt's work, and likeliest about every answer."""
-    filters = Filters(kind="instruction", unheld=True, ended=True)
+    """Return the ids of the rules that are likeliest about the prompt's work, and likeliest about every answer.
+
+    Those that were replaced are searched apart: many of them would leave no room for rules that hold.
+    """
+    current = Filters(kind="instruction", unheld=True, at=desk.now)
+    found = dict.fromkeys(_searched(desk, prompt, current))
+    ended = [id for id in _searched(desk, prompt, replace(current, ended=True)) if id not in found]
+    replaced = [atom for atom in desk.store.atoms(desk.space, ended) if _was_replaced(atom)]
+    last = _last_of(desk, replaced)
+    nearest: dict[str, str] = {}  # of several versions of a rule only one
+    for atom in sorted(replaced, key=lambda atom: ended.index(atom.id)):
+        nearest.setdefault(last[atom.id], atom.id)
+    return [*found, *islice(nearest.values(), _REPLACED)]
+
+
+def _last_of(desk: SearchContext, replaced: Sequence[Atom]) -> dict[str, str]:
+    """Return by the ids of replaced statements the id of the last one that replaced each."""
+    last = {atom.id: atom.superseded_by or atom.id for atom in replaced}
+    for _ in range(_MOST_REPLACED):
+        newer = {atom.id: atom.superseded_by for atom in desk.store.atoms(desk.space, set(last.values()))}
+        if not any(newer.values()):
+            break
+        last = {id: newer.get(of) or of for id, of in last.items()}
+    return last
+
+
+def _searched(desk: SearchContext, prompt: str, filters: Filters) -> Iterator[str]:
     if not _is_bundled(desk, prompt):
-        return [hit.id for hit in desk.hits("atom", prompt, filters=filters, limit=_SCOPED)]
-    found: dict[str, None] = {}
+        yield from (hit.id for hit in desk.hits("atom", prompt, filters=filters, limit=_SCOPED))
+        return
     for data, limit in ((scoped_query(prompt), _SCOPED), (general_query(), _GENERAL)):
         query = Vectors(identity=IDENTITY, data=data)
         hits = desk.store.nearest(desk.space, "atom", query, filters=filters, limit=limit)
-        found |= dict.fromkeys(hit.id for hit in hits)
-    return list(found)
+        yield from (hit.id for hit in hits)
 
 
 def _is_bundled(desk: SearchContext, prompt: str) -> bool:
@@ -263,7 +289,7 @@ def _with_newer(
             rows.setdefault(newer.id, newer)
         if ended and newer is not None and rule.turn is not None:
             replaced[rule.turn.id] = newer
-        else:
+        elif not ended:
             rows.setdefault(rule.atom.id, rule)
     return rows, replaced
 
@@ -294,10 +320,10 @@ def _near(desk: SearchContext, rules: Sequence[_Rule]) -> list[Turn]:
 
 def _ended_by(desk: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[bool, Turn | None]:
     """Return whether a rule has ended, and the message that ended it or may have: the latest, or else the likeliest."""
-    if rule.turn is None:
-        return False, None
     if _was_replaced(rule.atom):
         return True, _turn_that_replaced(desk, rule.atom)
+    if rule.turn is None:
+        return False, None
     after = (turn for turn in later if is_before(rule.turn, turn))
     chances = [(turn, _ends(turn.content, rule.atom.text)) for turn in after]
     found = [pair for pair in chances if pair[1].changes >= MAY_END and _by_user(desk, pair[0])]
@@ -308,10 +334,22 @@ def _ended_by(desk: SearchContext, rule: _Rule, later: Sequence[Turn]) -> tuple[
 
 
 def _turn_that_replaced(desk: SearchContext, atom: Atom) -> Turn | None:
-    newer = desk.store.atoms(desk.space, filter(None, [atom.superseded_by]))
-    return max(
-        desk.store.turns(desk.space, [one.evidence for one in newer]), key=lambda turn: turn.said_at, default=None
-    )
+    """Return the turn of the last statement that replaced this one, or that replaced what did.
+
+    A turn that is quarantined or somebody else's replaces nothing, so the statements after it do not count. None if
+    there is no turn, or no end within `_MOST_REPLACED` steps.
+    """
+    found: Turn | None = None
+    for _ in range(_MOST_REPLACED):
+        newer = desk.store.atoms(desk.space, filter(None, [atom.superseded_by]))
+        turns = desk.store.turns(desk.space, [id for one in newer for id in atom_turns(one)])
+        if not turns:
+            return found
+        latest = max(turns, key=lambda turn: (turn.said_at, turn.position))
+        if quarantined_ids(desk.store, desk.space, [latest.id]) or not _by_user(desk, latest):
+            return found
+        found, (atom,) = latest, newer
+    return None
 
 
 class _Ending(NamedTuple):
