@@ -8,10 +8,12 @@ turn, its statements take the place of these (`Store.commit`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from mcp_memory.core.errors import EmbeddingFailed, Refused, StoreUnavailable
 from mcp_memory.core.types import Entity, Turn
 from mcp_memory.longterm.closings import Embedded, replaced_by, replaced_in_store
 from mcp_memory.longterm.names import known_entities, named_in
@@ -24,19 +26,46 @@ from mcp_memory.store.values import NewAtom, Readings, Vectors
 
 __all__ = ["read"]
 
+logger = logging.getLogger(__name__)
+
 _BATCH = 20  # turns
+_PASSING = StoreUnavailable, Refused, EmbeddingFailed
+"""Errors that are no fault of a turn. The turns are read again later."""
 
 
 def read(context: SearchContext, *, going_on: Callable[[], bool] = lambda: True) -> bool:
     """Read the next turns of the user, and return whether there were any.
 
-    Nothing more is written once `going_on` says no: the store may be closed. Raises EmbeddingFailed if the bundled
-    model cannot be read.
+    A turn that cannot be read is logged and skipped, so that it does not keep the reader from the turns after it.
+    Nothing more is written once `going_on` says no: the store may be closed. Raises StoreUnavailable and Refused if
+    nothing can be stored, and EmbeddingFailed if the bundled model cannot be read.
     """
-    store, space = context.store, context.space
-    turns = store.unread_turns(space, limit=_BATCH)
+    turns = context.store.unread_turns(context.space, limit=_BATCH)
     if not turns:
         return False
+    try:
+        return _read(context, turns, going_on)
+    except _PASSING:
+        raise
+    except Exception:  # noqa: BLE001  # a fault of one turn: reading each alone shows which
+        return all(_read_or_skip(context, turn, going_on) for turn in turns)
+
+
+def _read_or_skip(context: SearchContext, turn: Turn, going_on: Callable[[], bool]) -> bool:
+    try:
+        return _read(context, [turn], going_on)
+    except _PASSING:
+        raise
+    except Exception as error:  # noqa: BLE001  # its text may quote the turn, so only its type is logged
+        if not going_on():
+            return False
+        logger.error("the sentence reader skips turn %s: %s", turn.id, type(error).__name__)
+        skipped = Readings(upto=int(turn.id[1:]), atoms=[])
+        context.store.commit(context.space, None, skipped, outcome={}, now=context.now)
+        return True
+
+
+def _read(context: SearchContext, turns: Sequence[Turn], going_on: Callable[[], bool]) -> bool:
     found = _statements(context, turns)
     vectors = context.of_rows([atom.text for atom in found])
     rows = [Embedded(atom, vectors.data[place] if vectors else None) for place, atom in enumerate(found)]

@@ -161,7 +161,7 @@ def _needs(sentence: TurnSentence, group: Sequence[_Labelled]) -> bool:
     if not is_near or sentence.end - group[0].sentence.start > _LONGEST or not _may_be_stated(before.text):
         return False
     is_fragment = group[-1].label is not None and len(set(query_terms(sentence.text))) < _FEWEST_TERMS
-    return is_fragment or _pattern("DEPENDENT").search(sentence.text.lower()) is not None
+    return is_fragment or _pattern("DEPENDENT").search(sentence.text) is not None
 
 
 def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
@@ -169,7 +169,10 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
     first, last = group[0].sentence, group[-1].sentence
     turn = first.turn
     label: Label = next(label for label in _KINDS if any(one.label == label for one in group))
-    start, end = _cut(turn.content, first.start, last.end)
+    span = _cut(turn.content, first.start, last.end)
+    if span is None:
+        return None
+    start, end = span
     asked = _question(first, turn.content[start:end])
     if asked is None and len(set(query_terms(turn.content[start:end]))) < _FEWEST_TERMS:
         return None
@@ -205,17 +208,21 @@ def _with_people(atom: NewAtom, turn: Turn, start: int, end: int) -> NewAtom:
     return replace(atom, entity=USER, relation=relation_name(people[0].relation), value=people[0].name)
 
 
-def _cut(content: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span without a lead-in and a trailing comment, and without the clauses after the longest statement."""
-    if lead_in := _pattern("LEAD_IN").match(content.lower(), start, end):
-        start = lead_in.end() if lead_in.end() < end else start
-    if trailing := _pattern("TRAILING").search(content[start:end].lower()):
-        end = start + trailing.start() if trailing.start() else end
-    if end - start > _LONGEST:
-        clauses = [match.start() for match in _pattern("CLAUSE").finditer(content, start, start + _LONGEST)]
-        last = max((place for place in clauses if place - start >= _SHORTEST_CUT), default=0)
-        end = last or start + content[start : start + _LONGEST].rfind(" ", _SHORTEST_CUT)
-    return start, end
+def _cut(content: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return the span without a lead-in, a trailing comment, and the clauses after the longest statement.
+
+    None if it is too long and has no place for a cut, such as a sentence with a long address.
+    """
+    if (lead_in := _pattern("LEAD_IN").match(content, start, end)) and lead_in.end() < end:
+        start = lead_in.end()
+    if trailing := _pattern("TRAILING").search(content, start, end):
+        end = trailing.start() if trailing.start() > start else end
+    if end - start <= _LONGEST:
+        return start, end
+    first, limit = start + _SHORTEST_CUT, start + _LONGEST
+    clause = max((match.start() for match in _pattern("CLAUSE").finditer(content, first, limit)), default=-1)
+    cut = clause if clause >= 0 else content.rfind(" ", first, limit)
+    return (start, cut) if cut >= 0 else None
 
 
 def _question(sentence: TurnSentence, text: str) -> Evidence | None:

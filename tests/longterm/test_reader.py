@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import Atom, NewTurn
 from mcp_memory.longterm.reader import read
 from mcp_memory.longterm.search.search import Search, SearchContext
@@ -132,3 +133,34 @@ def test_reading_goes_on_without_vectors(store: Store, context: SearchContext) -
 
     assert read(replace(context, of_rows=no_vectors))
     assert [one.valid_to for one in statements(store)] == [None, None]
+
+
+def test_a_turn_that_cannot_be_read_is_skipped_and_those_around_it_are_read(
+    store: Store, context: SearchContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    say(store, "I am a geography teacher and live in Oslo.", "Never use emoji in mails.", "I sing in a choir in Leeds.")
+
+    def failing(texts: Sequence[str]) -> Vectors | None:
+        if any("emoji" in text for text in texts):
+            raise ValueError(texts)
+        return context.of_rows(texts)
+
+    failing_once = replace(context, of_rows=failing)
+    assert read(failing_once)
+    assert not read(failing_once)
+    assert [one.text for one in statements(store)] == [
+        "I am a geography teacher and live in Oslo.", "I sing in a choir in Leeds.",
+    ]  # fmt: skip
+    assert [record.getMessage() for record in caplog.records] == ["the sentence reader skips turn t2: ValueError"]
+
+
+def test_a_turn_waits_while_the_store_cannot_be_used(store: Store, context: SearchContext) -> None:
+    say(store, "I am a geography teacher and live in Oslo.")
+
+    def locked(texts: Sequence[str]) -> Vectors | None:
+        raise StoreUnavailable("The database is locked.")
+
+    with pytest.raises(StoreUnavailable):
+        read(replace(context, of_rows=locked))
+    assert read(context)
+    assert len(statements(store)) == 1

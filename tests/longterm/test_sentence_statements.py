@@ -91,6 +91,18 @@ def test_a_long_sentence_is_cut_at_a_clause() -> None:
 
 
 @pytest.mark.parametrize(
+    "said", ["我和两只猫住在奥斯陆" * 40, f"My photos are at https://photos.example/{'a1b2c3' * 60}."]
+)
+def test_a_long_sentence_without_a_place_to_cut_is_left_out(said: str) -> None:
+    assert made(said, "trait") == []
+
+
+def test_letters_that_grow_in_lower_case_move_no_cut() -> None:
+    (atom,) = made("İİİİİİİİ! ok so I teach geography in İİİİİ Oslo lol", None, "trait")
+    assert atom.text == "I teach geography in İİİİİ Oslo"
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "Do you think we should move to Leeds?",
