@@ -117,6 +117,31 @@ def test_what_others_say_in_a_group_is_not_the_users(store: Store, context: Sear
     assert [one.text for one in statements(store)] == ["I live in Oslo and I am allergic to nuts."]
 
 
+def test_the_first_speaker_of_a_group_is_not_taken_for_the_user(store: Store, context: SearchContext) -> None:
+    say(store, "I live in Bergen and I am allergic to milk.", name="Bruno")
+    assert read(context)
+    say(store, "I live in Oslo and I am allergic to nuts.", name="Lena")
+    assert read(context)
+    assert statements(store) == []
+
+
+def test_a_turn_under_a_name_that_the_user_has_given_is_theirs(store: Store, context: SearchContext) -> None:
+    say(store, "Hello! My name is Lena and I live in Leeds with my two cats.", session="private")
+    assert read(context)
+    say(store, "I am a nurse and I am allergic to nuts.", name="Lena")
+    say(store, "I live in Bergen and I am allergic to milk.", name="Bruno")
+    assert read(context)
+    assert [one.text for one in statements(store)][1:] == ["I am a nurse and I am allergic to nuts."]
+
+
+def test_a_question_of_a_quarantined_turn_is_not_quoted(store: Store, context: SearchContext) -> None:
+    question = NewTurn(role="assistant", content="Where do you live?", said_at=NOW, held=("order",))
+    store.append_turns("me", "s", [question], now=NOW)
+    say(store, "In Oslo harbour, I live there with my two cats.")
+    assert read(context)
+    assert [one.text for one in statements(store)] == ["In Oslo harbour, I live there with my two cats."]
+
+
 def test_a_known_entity_that_a_sentence_names_is_its_entity(store: Store, context: SearchContext) -> None:
     say(store, "My daughter Fiona works as a nurse in Leeds.")
     assert read(context)

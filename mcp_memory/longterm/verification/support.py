@@ -82,7 +82,7 @@ _PARAPHRASED, _UNPAIRED, _UNPAIRED_RULE, _PAIRS = 0.7, 0.6, 0.66, 3
 # Cosine of a name to a word in another language; of a noun with a capital; of one that no list of words has.
 _SAME_NAME, _SAME_NOUN, _SAME_STRANGE_NOUN = 0.57, 0.4, 0.55
 
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b(?:/[\w.-]+)*")
+ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b(?:/[\w.-]+)*")
 _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][\w'’-]*\b|\b[A-Z]{2,}\b")
 """A word with a capital inside a sentence."""
 _MASKED = re.compile(f"{re.escape(FILL)}+")
@@ -128,7 +128,7 @@ def unstated(
     """
     spoken = [own_part(text).replace(FILL, " ") for text in said]
     texts = [*spoken, *beside]
-    if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
+    if strange := _strange(ADDRESS.findall(statement), [*texts, *names]):
         return strange[0]
     parts = _parts(statement)
     places = [known_terms(place, *names) for text in texts for place in places_of(text)]
@@ -246,7 +246,7 @@ def _breaks(said: str, rule: str) -> bool:
 def unknown_values(statement: str, said: str, names: Collection[str]) -> bool:
     """Tell whether a statement has an address, a name or a large number that is neither said nor known."""
     numbers = {number for number in _numbers(statement) - _numbers(said) if number > _SMALL}
-    words = [*_ADDRESS.findall(statement), *_COINED.findall(statement), *_named(statement, said)]
+    words = [*ADDRESS.findall(statement), *_COINED.findall(statement), *_named(statement, said)]
     return bool(numbers or _strange(words, [said, *names]))
 
 
