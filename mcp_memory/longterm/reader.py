@@ -1,42 +1,75 @@
 """The sentence reader: makes statements of the user's turns without a model, in the background.
 
 It reads the user's turns in order of arrival, each once: the store keeps a cursor, which moves in the transaction that
-stores the statements. A crash repeats a batch and makes no doubles. Turns that other people say in a group are skipped.
+stores the statements. A crash repeats a batch and makes no doubles. Turns under a name are read only if the name
+is known as the user's: the first speaker of a group may be anybody. Turns that are skipped are not read later.
 `sentence_statements` makes the statements, `closings` finds the older ones that they replace. When a model has read a
 turn, its statements take the place of these (`Store.commit`).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from mcp_memory.core.errors import EmbeddingFailed, Refused, StoreUnavailable
+from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Entity, Turn
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.closings import Embedded, replaced_by, replaced_in_store
-from mcp_memory.longterm.names import known_entities, named_in
+from mcp_memory.longterm.names import MAX_NAME, USER, known_entities, name_words, named_in
 from mcp_memory.longterm.search.search import SearchContext
-from mcp_memory.longterm.sentence_statements import in_context, sentences_of, statements_of
-from mcp_memory.longterm.verification.trust import turns_of_others
+from mcp_memory.longterm.sentence_statements import TurnSentence, in_context, sentences_of, statements_of
+from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.models.embed.sentence_labels import label_chances
-from mcp_memory.store.values import NewAtom, Readings, Vectors
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.values import Filters, NewAtom, Readings, Vectors
 
 __all__ = ["read"]
 
+logger = logging.getLogger(__name__)
+
 _BATCH = 20  # turns
+_PASSING = StoreUnavailable, Refused, EmbeddingFailed
+"""Errors that are no fault of a turn. The turns are read again later."""
 
 
 def read(context: SearchContext, *, going_on: Callable[[], bool] = lambda: True) -> bool:
     """Read the next turns of the user, and return whether there were any.
 
-    Nothing more is written once `going_on` says no: the store may be closed. Raises EmbeddingFailed if the bundled
-    model cannot be read.
+    A turn that cannot be read is logged and skipped, so that it does not keep the reader from the turns after it.
+    Nothing more is written once `going_on` says no: the store may be closed. Raises StoreUnavailable and Refused if
+    nothing can be stored, and EmbeddingFailed if the bundled model cannot be read.
     """
-    store, space = context.store, context.space
-    turns = store.unread_turns(space, limit=_BATCH)
+    turns = context.store.unread_turns(context.space, limit=_BATCH)
     if not turns:
         return False
+    try:
+        return _read(context, turns, going_on)
+    except _PASSING:
+        raise
+    except Exception:  # noqa: BLE001  # a fault of one turn: reading each alone shows which
+        return all(_read_or_skip(context, turn, going_on) for turn in turns)
+
+
+def _read_or_skip(context: SearchContext, turn: Turn, going_on: Callable[[], bool]) -> bool:
+    try:
+        return _read(context, [turn], going_on)
+    except _PASSING:
+        raise
+    except Exception as error:  # noqa: BLE001  # its text may quote the turn, so only its type is logged
+        if not going_on():
+            return False
+        logger.error("the sentence reader skips turn %s: %s", turn.id, type(error).__name__)
+        skipped = Readings(upto=int(turn.id[1:]), atoms=[])
+        context.store.commit(context.space, None, skipped, outcome={}, now=context.now)
+        return True
+
+
+def _read(context: SearchContext, turns: Sequence[Turn], going_on: Callable[[], bool]) -> bool:
     found = _statements(context, turns)
     vectors = context.of_rows([atom.text for atom in found])
     rows = [Embedded(atom, vectors.data[place] if vectors else None) for place, atom in enumerate(found)]
@@ -51,20 +84,28 @@ def read(context: SearchContext, *, going_on: Callable[[], bool] = lambda: True)
 def _statements(context: SearchContext, turns: Sequence[Turn]) -> list[NewAtom]:
     """Return the statements of some turns in order, each with the known entities that it names."""
     store, space = context.store, context.space
-    others = turns_of_others(store, space, turns)
+    known = known_entities(store, space)
+    names = _users_names(store, space, known)
     window = store.context_windows(space, [turn.id for turn in turns], around=1)
     near = {(turn.session, turn.position): turn for turn in window}
-    said = [
-        sentence
-        for turn in turns
-        if turn.id not in others
-        for sentence in sentences_of(turn, near.get((turn.session, turn.position - 1)))
-    ]
+    held = quarantined_ids(store, space, [turn.id for turn in window])
+    said: list[TurnSentence] = []
+    for turn in turns:
+        before = near.get((turn.session, turn.position - 1))
+        if not turn.name or fold(one_line(turn.name, MAX_NAME)) in names:
+            said += sentences_of(turn, before, before_is_held=before is not None and before.id in held)
     by_turn = [list(group) for _, group in groupby(said, key=lambda sentence: sentence.turn.id)]
     chances = iter(label_chances([shown for group in by_turn for shown in in_context(group)]))
     found = [atom for group in by_turn for atom in statements_of(group, [next(chances) for _ in group])]
-    known = known_entities(store, space) if found else []
     return [_with_known(atom, known) for atom in found]
+
+
+def _users_names(store: Store, space: str, known: Sequence[Entity]) -> set[str]:
+    """Return the folded names under which the user may speak: their aliases, and those that facts state."""
+    aliases = (alias for entity in known if fold(entity.name) == USER for alias in entity.aliases)
+    facts = store.facts(space, filters=Filters(entity=USER, unheld=True))
+    stated = (fact.value for fact in facts if fold(fact.entity) == USER and fact.relation == "name")
+    return {*name_words("user"), *(fold(name) for name in (*aliases, *stated))}
 
 
 def _with_known(atom: NewAtom, known: Sequence[Entity]) -> NewAtom:

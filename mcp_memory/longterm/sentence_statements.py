@@ -10,6 +10,7 @@ The words of others, questions, secrets, and text that resembles an attack are l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,16 +22,17 @@ from mcp_memory.core.types import Evidence, Kind, Label, Turn
 from mcp_memory.language import pattern_of
 from mcp_memory.language.sentences import FILL, is_question, own_part, sentences
 from mcp_memory.language.when.annotate import with_dates
-from mcp_memory.language.words import query_terms
+from mcp_memory.language.words import function_words_of, query_terms
 from mcp_memory.longterm.introductions import full_names, introduced
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.promise_parts import has_trigger
 from mcp_memory.longterm.statements import relation_name
 from mcp_memory.longterm.turns import own_words, small_talk_kind
 from mcp_memory.longterm.verification.own_words import question_of
+from mcp_memory.longterm.verification.values import ADDRESS
 from mcp_memory.models.embed.sentence_labels import SentenceInTurn
 from mcp_memory.store.values import NewAtom
-from mcp_memory.suspicion.flags import flags
+from mcp_memory.suspicion.flags import flags, flags_of
 
 __all__ = ["LIMITS", "READER", "TurnSentence", "sentences_of", "statements_of"]
 
@@ -74,6 +76,8 @@ class TurnSentence:
     turn: Turn
     before: Turn | None
     """The previous turn, if it is the assistant's."""
+    before_is_held: bool = False
+    """Whether that turn is quarantined: then its question is not quoted."""
     start: int
     end: int
     is_first: bool
@@ -84,8 +88,11 @@ class TurnSentence:
         return self.turn.content[self.start : self.end]
 
 
-def sentences_of(turn: Turn, before: Turn | None) -> list[TurnSentence]:
-    """Return the sentences of a user's turn that are their own words, in order; none of small talk."""
+def sentences_of(turn: Turn, before: Turn | None, *, before_is_held: bool = False) -> list[TurnSentence]:
+    """Return the sentences of a user's turn that are their own words, in order; none of small talk.
+
+    `before_is_held`: the previous turn is quarantined.
+    """
     content = turn.content[:_READ]
     if small_talk_kind(content, before) is not None:
         return []
@@ -98,7 +105,14 @@ def sentences_of(turn: Turn, before: Turn | None) -> list[TurnSentence]:
         if is_own and any(character.isalnum() for character in content[start:end]):
             reply_to = before if before is not None and before.role == "assistant" else None
             found.append(
-                TurnSentence(turn=turn, before=reply_to, start=start, end=end, is_first=not content[:start].strip())
+                TurnSentence(
+                    turn=turn,
+                    before=reply_to,
+                    before_is_held=before_is_held,
+                    start=start,
+                    end=end,
+                    is_first=not content[:start].strip(),
+                )
             )
     return found
 
@@ -148,10 +162,13 @@ def _labelled(sentence: TurnSentence, chances: Mapping[Label, float]) -> _Labell
 
 
 def _may_be_stated(text: str) -> bool:
-    """Return whether a sentence is fit for later conversations: no question, secret, private passage or attack."""
-    return not (
-        is_question(text.lower()) or states_secret(text) or without_private(text) != text or flags(text, "user")
-    )
+    """Return whether a sentence is fit for later conversations: no question, and nothing unsafe."""
+    return not is_question(text.lower()) and _is_safe(text)
+
+
+def _is_safe(text: str) -> bool:
+    """Return whether a text is free of secrets, private passages and attacks."""
+    return not (states_secret(text) or without_private(text) != text or flags(text, "user"))
 
 
 def _needs(sentence: TurnSentence, group: Sequence[_Labelled]) -> bool:
@@ -161,7 +178,7 @@ def _needs(sentence: TurnSentence, group: Sequence[_Labelled]) -> bool:
     if not is_near or sentence.end - group[0].sentence.start > _LONGEST or not _may_be_stated(before.text):
         return False
     is_fragment = group[-1].label is not None and len(set(query_terms(sentence.text))) < _FEWEST_TERMS
-    return is_fragment or _pattern("DEPENDENT").search(sentence.text.lower()) is not None
+    return is_fragment or _pattern("DEPENDENT").search(sentence.text) is not None
 
 
 def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
@@ -169,16 +186,23 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
     first, last = group[0].sentence, group[-1].sentence
     turn = first.turn
     label: Label = next(label for label in _KINDS if any(one.label == label for one in group))
-    start, end = _cut(turn.content, first.start, last.end)
-    asked = _question(first, turn.content[start:end])
-    if asked is None and len(set(query_terms(turn.content[start:end]))) < _FEWEST_TERMS:
+    span = _cut(turn.content, first.start, last.end)
+    if span is None:
+        return None
+    start, end = span
+    question = _question(first.before) if first.before else None
+    # A word or a number may be a secret only because of the question that it answers.
+    if not _is_safe(f"{question.quote} – {turn.content[start:end]}" if question else turn.content[start:end]):
+        return None
+    kind, priority = _KINDS[label]
+    asked = question if kind != "instruction" and _answers(first, turn.content[start:end]) else None
+    if asked is None and not _makes_sense_alone(turn.content[start:end]):
         return None
     text = with_dates(one_line(turn.content[start:end], _LONGEST), turn.said_at)
     evidence = [Evidence(turn=turn.id, span=(start, end), quote=turn.content[start:end])]
     if asked is not None:
         text = f"{one_line(asked.quote, _QUESTION_CHARS)} – {text}"
         evidence.append(asked)
-    kind, priority = _KINDS[label]
     atom = NewAtom(
         kind=kind,
         text=text,
@@ -193,6 +217,13 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
     return _with_people(atom, turn, start, end)
 
 
+def _makes_sense_alone(text: str) -> bool:
+    """Return whether a text is more than a word ("weekend!") and more than function words ("Yes, I do.")."""
+    words = re.findall(r"\w+", text.lower())
+    is_answer = small_talk_kind(text) is not None or set(words) <= function_words_of(words)
+    return not is_answer and len(set(query_terms(text))) >= _FEWEST_TERMS
+
+
 def _with_people(atom: NewAtom, turn: Turn, start: int, end: int) -> NewAtom:
     """Return a statement with the people whom it introduces; the only one is its fact."""
     text = turn.content[start:end]
@@ -205,24 +236,40 @@ def _with_people(atom: NewAtom, turn: Turn, start: int, end: int) -> NewAtom:
     return replace(atom, entity=USER, relation=relation_name(people[0].relation), value=people[0].name)
 
 
-def _cut(content: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span without a lead-in and a trailing comment, and without the clauses after the longest statement."""
-    if lead_in := _pattern("LEAD_IN").match(content.lower(), start, end):
-        start = lead_in.end() if lead_in.end() < end else start
-    if trailing := _pattern("TRAILING").search(content[start:end].lower()):
-        end = start + trailing.start() if trailing.start() else end
-    if end - start > _LONGEST:
-        clauses = [match.start() for match in _pattern("CLAUSE").finditer(content, start, start + _LONGEST)]
-        last = max((place for place in clauses if place - start >= _SHORTEST_CUT), default=0)
-        end = last or start + content[start : start + _LONGEST].rfind(" ", _SHORTEST_CUT)
-    return start, end
+def _cut(content: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return the span without a lead-in, a trailing comment, and the clauses after the longest statement.
+
+    None if it is too long and has no place for a cut, such as a sentence with a long address.
+    """
+    if (lead_in := _pattern("LEAD_IN").match(content, start, end)) and lead_in.end() < end:
+        start = lead_in.end()
+    if trailing := _pattern("TRAILING").search(content, start, end):
+        end = trailing.start() if trailing.start() > start else end
+    if end - start <= _LONGEST:
+        return start, end
+    first, limit = start + _SHORTEST_CUT, start + _LONGEST
+    clause = max((match.start() for match in _pattern("CLAUSE").finditer(content, first, limit)), default=-1)
+    cut = clause if clause >= 0 else content.rfind(" ", first, limit)
+    return (start, cut) if cut >= 0 else None
 
 
-def _question(sentence: TurnSentence, text: str) -> Evidence | None:
-    """Return the assistant's question that a short first sentence answers, where it is verbatim in that turn."""
-    if sentence.before is None or not sentence.is_first or len(set(query_terms(text))) > _FEW_TERMS:
-        return None
-    content = sentence.before.content
+def _question(before: Turn) -> Evidence | None:
+    """Return the question at the end of the assistant's turn, if it is verbatim there."""
+    asked = question_of(before.content)
+    at = before.content.rfind(asked) if asked else -1
+    return Evidence(turn=before.id, span=(at, at + len(asked)), quote=asked) if at >= 0 else None
+
+
+def _answers(sentence: TurnSentence, text: str) -> bool:
+    """Return whether a sentence is a short answer whose question may be quoted.
+
+    A question with an address, or of a turn that resembles an attack, may come from a page that the assistant read.
+    """
+    if sentence.before is None or not sentence.is_first or sentence.before_is_held:
+        return False
+    if len(set(query_terms(text))) > _FEW_TERMS:
+        return False
+    content = sentence.before.content[-_READ:]
     asked = question_of(content)
-    at = content.rfind(asked) if asked else -1
-    return Evidence(turn=sentence.before.id, span=(at, at + len(asked)), quote=asked) if at >= 0 else None
+    found = flags_of([(content, "assistant"), (asked, "assistant")], are_turns=True)
+    return not ADDRESS.search(asked.lower()) and not any(found)

@@ -41,6 +41,7 @@ _CLOSING_S = 5.0
 _CATCHING_UP_S = 1.0
 _BETWEEN_S = 0.05  # for other writers
 _PAUSE_S, _LONGEST_S = 0.25, 10.0  # without a call that stores; how long it is waited for
+_READING_S = 60.0  # of a space whose rows cannot be embedded, before its lease ends
 _LEASE = timedelta(minutes=5)  # longer than a batch or a result takes
 _AGAIN = timedelta(days=1)
 """After which a space without new rows is looked at again, in case a server with another model wrote some."""
@@ -272,7 +273,15 @@ class Indexing:
             self._later = str(error)
             logger.warning("results are indexed later: %s", error)
             again = timedelta(seconds=_AFTER_FAILURE_S)
-        return timedelta(0) if self._embed(space) or self._read_turns(space, self._goes_on) else again
+        try:
+            has_embedded = self._embed(space)
+        except EmbeddingFailed:  # the reader needs no vectors, so it does not wait for the model
+            until = monotonic() + _READING_S
+            while self._read_turns(space, self._goes_on):
+                if monotonic() > until:
+                    break
+            raise
+        return timedelta(0) if has_embedded or self._read_turns(space, self._goes_on) else again
 
     def _goes_on(self) -> bool:
         return not self._stop.wait(_BETWEEN_S)

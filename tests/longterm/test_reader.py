@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import Atom, NewTurn
 from mcp_memory.longterm.reader import read
 from mcp_memory.longterm.search.search import Search, SearchContext
@@ -116,6 +117,31 @@ def test_what_others_say_in_a_group_is_not_the_users(store: Store, context: Sear
     assert [one.text for one in statements(store)] == ["I live in Oslo and I am allergic to nuts."]
 
 
+def test_the_first_speaker_of_a_group_is_not_taken_for_the_user(store: Store, context: SearchContext) -> None:
+    say(store, "I live in Bergen and I am allergic to milk.", name="Bruno")
+    assert read(context)
+    say(store, "I live in Oslo and I am allergic to nuts.", name="Lena")
+    assert read(context)
+    assert statements(store) == []
+
+
+def test_a_turn_under_a_name_that_the_user_has_given_is_theirs(store: Store, context: SearchContext) -> None:
+    say(store, "Hello! My name is Lena and I live in Leeds with my two cats.", session="private")
+    assert read(context)
+    say(store, "I am a nurse and I am allergic to nuts.", name="Lena")
+    say(store, "I live in Bergen and I am allergic to milk.", name="Bruno")
+    assert read(context)
+    assert [one.text for one in statements(store)][1:] == ["I am a nurse and I am allergic to nuts."]
+
+
+def test_a_question_of_a_quarantined_turn_is_not_quoted(store: Store, context: SearchContext) -> None:
+    question = NewTurn(role="assistant", content="Where do you live?", said_at=NOW, held=("order",))
+    store.append_turns("me", "s", [question], now=NOW)
+    say(store, "In Oslo harbour, I live there with my two cats.")
+    assert read(context)
+    assert [one.text for one in statements(store)] == ["In Oslo harbour, I live there with my two cats."]
+
+
 def test_a_known_entity_that_a_sentence_names_is_its_entity(store: Store, context: SearchContext) -> None:
     say(store, "My daughter Fiona works as a nurse in Leeds.")
     assert read(context)
@@ -132,3 +158,34 @@ def test_reading_goes_on_without_vectors(store: Store, context: SearchContext) -
 
     assert read(replace(context, of_rows=no_vectors))
     assert [one.valid_to for one in statements(store)] == [None, None]
+
+
+def test_a_turn_that_cannot_be_read_is_skipped_and_those_around_it_are_read(
+    store: Store, context: SearchContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    say(store, "I am a geography teacher and live in Oslo.", "Never use emoji in mails.", "I sing in a choir in Leeds.")
+
+    def failing(texts: Sequence[str]) -> Vectors | None:
+        if any("emoji" in text for text in texts):
+            raise ValueError(texts)
+        return context.of_rows(texts)
+
+    failing_once = replace(context, of_rows=failing)
+    assert read(failing_once)
+    assert not read(failing_once)
+    assert [one.text for one in statements(store)] == [
+        "I am a geography teacher and live in Oslo.", "I sing in a choir in Leeds.",
+    ]  # fmt: skip
+    assert [record.getMessage() for record in caplog.records] == ["the sentence reader skips turn t2: ValueError"]
+
+
+def test_a_turn_waits_while_the_store_cannot_be_used(store: Store, context: SearchContext) -> None:
+    say(store, "I am a geography teacher and live in Oslo.")
+
+    def locked(texts: Sequence[str]) -> Vectors | None:
+        raise StoreUnavailable("The database is locked.")
+
+    with pytest.raises(StoreUnavailable):
+        read(replace(context, of_rows=locked))
+    assert read(context)
+    assert len(statements(store)) == 1

@@ -102,6 +102,15 @@ async def test_a_model_that_fails_is_shown_and_tried_again(home: Path) -> None:
         await until(memory, lambda state: state.embedded == 11 and state.error is None)
 
 
+async def test_sentences_are_read_while_the_model_fails(home: Path) -> None:
+    far = HashEmbedder("far/64", local=False)
+    far.failing = True
+    async with open_memory(home=home, embedder=far, read_sentences=True) as memory:
+        await memory.record_turns([NewTurn(role="user", content="I live in Oslo with my two cats.")], session="s")
+        await until(memory, lambda state: state.error is not None)
+        assert [atom.text for atom in await memory.atoms()] == ["I live in Oslo with my two cats."]
+
+
 @pytest.mark.files
 async def test_a_full_disk_in_the_background_is_told_in_a_sentence(
     home: Path, caplog: pytest.LogCaptureFixture

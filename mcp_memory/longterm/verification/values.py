@@ -32,7 +32,7 @@ _CLOCK = re.compile(r"(?<![\d:.])([01]?\d|2[0-4])[:.h]([0-5]\d)(?![\d:])")
 _YEAR = re.compile(r"(?<!\d)(?:1[6-9]|20|21)\d\d(?!\d)")
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _CAPITAL = re.compile(r"(?<![\w'’-])[^\W\d_a-zа-яё\u0e00-\uffff][^\W_]*(?:[-'’][^\W_]+)*")
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b(?:/[\w.-]+)*")
+ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b(?:/[\w.-]+)*")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;–—\"“„«(]\s*)$")
 _QUARTERS = (15, 30, 45)  # minutes that are said without a number: "half past eight"
 _MOST_DAYS = 31  # of a phrase whose single days count as said
@@ -62,7 +62,7 @@ class KnownValues:
         """Return the addresses, numbers, dates and names of a statement that are not known, as they are written."""
         dates = list(_dates_in(statement))
         rest = _blanked(statement, [one.at for one in dates])
-        missing = [one for one in _ADDRESS.findall(statement) if one.casefold() not in self._whole]
+        missing = [one for one in ADDRESS.findall(statement) if one.casefold() not in self._whole]
         missing += [statement[slice(*one.at)] for one in dates if not self._has_date(one)]
         missing += [match[0] for match in _CLOCK.finditer(rest) if not self._has_time(int(match[1]), int(match[2]))]
         rest = _CLOCK.sub(" ", rest)
