@@ -136,6 +136,7 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
 
     It must be open or, for an extracted statement, valid from the same time: reading an ended statement again does not
     make it true again. Values of one fact follow each other, so there only the same time counts as the same statement.
+    Of two atoms of which one is a sentence, the words alone are compared: its kind and its fact are guesses.
     """
     then, moment = "valid_to IS NULL", []
     if atom.evidence:
@@ -143,12 +144,15 @@ def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
         then = "valid_from = ?" if in_time else "(valid_to IS NULL OR valid_from = ?)"
         moment = [to_ms(atom.valid_from)]
     numbers = tx.column(
-        "SELECT id FROM atom WHERE space = :space AND folded = ? AND kind = ? AND tombstone IS NULL"
-        f" AND {then} ORDER BY valid_to IS NOT NULL, id",
-        *(folded, atom.kind, *moment),
+        f"SELECT id FROM atom WHERE space = :space AND folded = ? AND tombstone IS NULL AND {then}"
+        " ORDER BY valid_to IS NOT NULL, reader IS NOT NULL, id",
+        *(folded, *moment),
     )
     for known in by_ids(tx, [f"a{number}" for number in numbers]):
-        if not atom.entity or (known.fact and _content(known.fact) == _content(atom)):
+        if atom.reader is not None or known.is_sentence:
+            return known
+        is_same_fact = not atom.entity or (known.fact and _content(known.fact) == _content(atom))
+        if known.kind == atom.kind and is_same_fact:
             return known
     return None
 
