@@ -26,7 +26,7 @@ from mcp_memory.longterm.introductions import full_names, introduced
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.promise_parts import has_trigger
 from mcp_memory.longterm.statements import relation_name
-from mcp_memory.longterm.turns import own_words, small_talk_kind
+from mcp_memory.longterm.turns import own_words, small_talk_kind, without_lead_in
 from mcp_memory.longterm.verification.own_words import question_of
 from mcp_memory.models.embed.sentence_labels import SentenceInTurn
 from mcp_memory.store.values import NewAtom
@@ -207,10 +207,7 @@ def _with_people(atom: NewAtom, turn: Turn, start: int, end: int) -> NewAtom:
 
 def _cut(content: str, start: int, end: int) -> tuple[int, int]:
     """Return the span without a lead-in and a trailing comment, and without the clauses after the longest statement."""
-    if lead_in := _pattern("LEAD_IN").match(content.lower(), start, end):
-        start = lead_in.end() if lead_in.end() < end else start
-    if trailing := _pattern("TRAILING").search(content[start:end].lower()):
-        end = start + trailing.start() if trailing.start() else end
+    start, end = without_lead_in(content, start, end)
     if end - start > _LONGEST:
         clauses = [match.start() for match in _pattern("CLAUSE").finditer(content, start, start + _LONGEST)]
         last = max((place for place in clauses if place - start >= _SHORTEST_CUT), default=0)

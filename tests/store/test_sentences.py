@@ -258,6 +258,16 @@ def test_a_sentence_confirms_an_explicit_statement_of_another_kind(store: Store,
     assert current(store) == [turn.content]
 
 
+@pytest.mark.parametrize("more", [{"source": "assistant"}, {"held": ["unstated"]}])
+def test_a_doubtful_statement_takes_the_place_of_no_sentence(store: Store, more: dict[str, Any]) -> None:
+    (turn,) = say(store, "I like tea.")
+    (atom,) = read(store, sentence(turn))
+    store.add_atom("me", told(turn.content, kind="episodic", **more), now=NOON)
+    assert [one.id for one in store.list_atoms("me", filters=Filters(unheld=True))] == [atom.id]
+    (again,) = read(store, sentence(*say(store, "I like tea!")))
+    assert again.id == atom.id
+
+
 @pytest.mark.parametrize("which", ["turn", "statement"])
 def test_a_sentence_whose_words_were_forgotten_is_not_read_again(store: Store, which: str) -> None:
     (turn,) = say(store, "I like tea.")

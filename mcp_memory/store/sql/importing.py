@@ -603,7 +603,7 @@ def _insert_atom(
             valid_from=to_ms(row.valid_from),
             valid_to=found.until,
         )
-    if row.reader is None and found.until is None:
+    if row.reader is None and found.until is None and (row.by_model or row.source == "user"):
         _replace_sentences(tx, number, folded)
     entities.mention(tx, number, row.entities)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(row.text))])
