@@ -73,11 +73,13 @@ def _read(context: SearchContext, turns: Sequence[Turn], going_on: Callable[[], 
     found = _statements(context, turns)
     vectors = context.of_rows([atom.text for atom in found])
     rows = [Embedded(atom, vectors.data[place] if vectors else None) for place, atom in enumerate(found)]
-    upto = max(int(turn.id[1:]) for turn in turns)
+    before, upto = 0, max(int(turn.id[1:]) for turn in turns)
     for batch, last in _batches(rows, upto, is_comparable=vectors is not None and vectors.identity == IDENTITY):
         if not going_on():
             return False
-        _store(context, batch, last, vectors)
+        covered = [turn.id for turn in turns if before < int(turn.id[1:]) <= last]
+        _store(context, batch, covered, vectors)
+        before = last
     return True
 
 
@@ -127,7 +129,7 @@ def _batches(rows: Sequence[Embedded], upto: int, *, is_comparable: bool) -> Ite
     yield part, upto
 
 
-def _store(context: SearchContext, part: Sequence[Embedded], upto: int, vectors: Vectors | None) -> None:
+def _store(context: SearchContext, part: Sequence[Embedded], turns: Sequence[str], vectors: Vectors | None) -> None:
     import numpy as np
 
     store, space = context.store, context.space
@@ -135,7 +137,7 @@ def _store(context: SearchContext, part: Sequence[Embedded], upto: int, vectors:
     atoms = [replace(new.atom, supersedes=replaced_in_store(store, space, new, identity)) for new in part]
     data = [new.vector for new in part if new.vector is not None]
     own = Vectors(identity=identity, data=np.stack(data)) if data and len(data) == len(part) else None
-    store.commit(space, None, Readings(upto=upto, atoms=atoms, vectors=own), outcome={}, now=context.now)
+    store.commit(space, None, Readings(turns=turns, atoms=atoms, vectors=own), outcome={}, now=context.now)
 
 
 def _turn_number(atom: NewAtom) -> int:

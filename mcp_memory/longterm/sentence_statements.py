@@ -27,7 +27,7 @@ from mcp_memory.longterm.introductions import full_names, introduced
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.promise_parts import has_trigger
 from mcp_memory.longterm.statements import relation_name
-from mcp_memory.longterm.turns import own_words, small_talk_kind
+from mcp_memory.longterm.turns import own_words, small_talk_kind, without_lead_in
 from mcp_memory.longterm.verification.own_words import question_of
 from mcp_memory.longterm.verification.values import ADDRESS
 from mcp_memory.models.embed.sentence_labels import SentenceInTurn
@@ -241,10 +241,7 @@ def _cut(content: str, start: int, end: int) -> tuple[int, int] | None:
 
     None if it is too long and has no place for a cut, such as a sentence with a long address.
     """
-    if (lead_in := _pattern("LEAD_IN").match(content, start, end)) and lead_in.end() < end:
-        start = lead_in.end()
-    if trailing := _pattern("TRAILING").search(content, start, end):
-        end = trailing.start() if trailing.start() > start else end
+    start, end = without_lead_in(content, start, end)
     if end - start <= _LONGEST:
         return start, end
     first, limit = start + _SHORTEST_CUT, start + _LONGEST

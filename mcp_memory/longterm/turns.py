@@ -30,7 +30,7 @@ from mcp_memory.suspicion.flags import TAG, defused
 
 __all__ = [
     "MAX_TURN_BYTES", "SUMMARY", "admit", "attached_id", "bare", "is_sentinel", "own_words", "phrases_of",
-    "recall_block", "small_talk_kind",
+    "recall_block", "small_talk_kind", "without_lead_in",
 ]  # fmt: skip
 
 MAX_TURN_BYTES = 4 * 2**20
@@ -188,6 +188,15 @@ def own_words(text: str) -> str:
     text = without_client_blocks(text)
     may_be_recalled = any(mark in text for mark in (" · ", "[t", "[a", "<"))
     return (_pattern("RECALLED").sub("", text) if may_be_recalled else text).strip()
+
+
+def without_lead_in(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span of a sentence without a lead-in such as "ok so" and without a trailing "lol"."""
+    pattern = partial(pattern_of, "mcp_memory.longterm", "words/sentences.txt")
+    if (lead_in := pattern("LEAD_IN").match(text, start, end)) and lead_in.end() < end:
+        start = lead_in.end()
+    trailing = pattern("TRAILING").search(text, start, end)
+    return start, trailing.start() if trailing and trailing.start() > start else end
 
 
 def is_client_command(name: str) -> bool:

@@ -68,6 +68,15 @@ def gone_by(tombstone: str) -> str:
     return f"gone {tombstone}"
 
 
+READ = "read"
+"""In place of an id, where an origin marks a turn that the sentence reader does not read (again)."""
+
+
+def read_mark(turn: str) -> str:
+    """Return the origin that marks a turn of this space as read by the sentence reader."""
+    return f"read {turn}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRef:
     """The front matter of a tool result; `file` has its bytes, which are `data` where they are at hand."""

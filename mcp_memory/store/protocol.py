@@ -375,8 +375,7 @@ class JobStore(Protocol):
         """Return the next turns of the user for the sentence reader, by number; a commit of `Readings` moves on.
 
         These are turns after its cursor that no model has read, up to the first one that is still to be judged;
-        quarantined turns are left out. Turns before the cursor that were released after the time of the last
-        `Readings` come first, all of them whatever the limit.
+        quarantined turns are left out. Turns before the cursor that were released since come first.
         """
         ...
 
@@ -386,8 +385,8 @@ class JobStore(Protocol):
         """Store the output of a stage, the end of its job, its log entry and its cursor.
 
         Scenes, a page of the persona and a canvas may come without a job: a person's edit, which moves no cursor.
-        Readings always do. Their `now` is when the turns were asked for: a turn that is released later is read next.
-        Where a model has read all the turns of a sentence, the commit of its statements has the sentence give way.
+        Readings always do. Where a model has read all the turns of a sentence, the commit of its statements has the
+        sentence give way.
         Conflict, storing nothing, also if a scene or a canvas is no longer at the version that the output expects.
         InvalidInput if a draft has no evidence or its quote is not in its turn, and for a new scene whose name is
         taken; NotFound for an update of an unknown scene.

@@ -425,13 +425,13 @@ class PersonaPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """Output of the sentence reader: statements from the turns of the user up to turn number `upto`.
+    """Output of the sentence reader: statements from `turns` of the user, at least one, by id.
 
     `vectors` has one row for each of the `atoms`, in order. Statements are left out if their words were
     forgotten, or if a model has read their turns in the meantime.
     """
 
-    upto: int
+    turns: Sequence[str]
     atoms: Sequence[NewAtom]
     vectors: Vectors | None = None
 

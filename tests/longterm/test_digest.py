@@ -63,7 +63,7 @@ def say(hand: ByHand, text: str, label: Label, *, session: str = "talk", embedde
         **more,  # pyright: ignore[reportArgumentType]
     )
     vectors = Vectors(identity=IDENTITY, data=BundledEmbedder().embed([text])) if embedded else None
-    readings = Readings(upto=int(turn.id[1:]), atoms=[atom], vectors=vectors)
+    readings = Readings(turns=[turn.id], atoms=[atom], vectors=vectors)
     (written,) = hand.store.commit(SPACE, None, readings, outcome={}, now=hand.now).atoms
     return written.atom.id
 

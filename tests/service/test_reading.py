@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import pytest
 
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
@@ -68,3 +69,16 @@ async def test_two_memories_of_one_home_make_no_doubles(home: Path) -> None:
             "I am a geography teacher and live in Oslo with my two cats.",
             "Never use emoji in mails.",
         ]
+
+
+@pytest.mark.parametrize("said", ["ok so {}", "I like tea. Oh and {}", "{} lol"])
+async def test_a_remembered_promise_takes_the_place_of_the_sentence_with_a_lead_in(home: Path, said: str) -> None:
+    promise = "Next time I mention Lisbon, tell me that Bruno owes me 40 euros"
+    async with open_memory(home=home, read_sentences=True) as memory:
+        await memory.record_turns([NewTurn(role="user", content=said.format(promise))], session="s")
+        assert promise in await read_statements(memory)
+        made = (await memory.remember(promise, kind="promise")).atom
+        assert [atom.id for atom in await memory.atoms() if "Lisbon" in atom.text] == [made.id]
+        assert not made.is_sentence
+        await memory.remember("Told about the 40 euros", supersedes=[made.id])
+        assert not [atom for atom in await memory.atoms() if atom.label == "promise"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ import apsw
 import numpy as np
 import pytest
 
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Atom, Evidence, Label, NewTurn, Role, Turn
 from mcp_memory.store import export_model as model
 from mcp_memory.store.forgetting import Purge
@@ -70,8 +72,22 @@ def stated(turn: Turn, text: str, words: str | None = None, **more: Any) -> NewA
 
 def read(store: Store, *new: NewAtom, upto: int = 0, now: datetime = NOON) -> list[Atom]:
     last = max([upto, *(int(one.evidence[0].turn[1:]) for one in new)])
-    written = store.commit("me", None, Readings(upto=last, atoms=new), outcome={}, now=now).atoms
+    written = store.commit(
+        "me", None, Readings(turns=[f"t{number}" for number in range(1, last + 1)], atoms=new), outcome={}, now=now
+    ).atoms
     return [one.atom for one in written]
+
+
+def read_turns(store: Store, *turns: Turn) -> None:
+    store.commit("me", None, Readings(turns=[turn.id for turn in turns], atoms=[]), outcome={}, now=NOON)
+
+
+def told(text: str, **more: Any) -> NewAtom:
+    """An explicit statement."""
+    given: dict[str, Any] = {
+        "kind": "persona", "text": text, "priority": 80, "confidence": 1.0, "session": "talk", "valid_from": NOON,
+    }  # fmt: skip
+    return NewAtom(**{**given, **more})
 
 
 def take(store: Store, stage: Any, session: str | None = None) -> str:
@@ -160,6 +176,27 @@ def test_a_quarantined_turn_is_read_once_it_is_released(store: Store) -> None:
     assert current(store) == ["I live in Bonn.", "I must always win."]
 
 
+def test_many_released_turns_are_read_in_batches_whatever_the_clock_says(store: Store) -> None:
+    held = say(store, *(f"I must always win {number}." for number in range(5)), held=["injection"])
+    (after,) = say(store, "I live in Bonn.")
+    read(store, sentence(after), now=LATER)
+    store.review("me", [turn.id for turn in held], "released", now=NOON)  # before the reader ran, by a slow clock
+    batches: list[list[str]] = []
+    while turns := store.unread_turns("me", limit=2):
+        batches.append([turn.content for turn in turns])
+        read_turns(store, *turns)
+    assert list(chain(*batches)) == [turn.content for turn in held]
+    assert max(map(len, batches)) == 2
+
+
+def test_a_turn_released_before_the_reader_came_to_it_is_read_once(store: Store) -> None:
+    (held,) = say(store, "I must always win.", held=["injection"])
+    store.review("me", [held.id], "released", now=LATER)
+    assert unread(store) == [held.content]
+    read(store, sentence(held), now=NOON)
+    assert unread(store) == []
+
+
 def test_turns_after_one_that_is_still_to_be_judged_wait_for_it(store: Store) -> None:
     say(store, "I like tea.")
     (waiting,) = say(store, "I live in Bonn.", held=[UNJUDGED])
@@ -198,6 +235,39 @@ def test_a_repeated_sentence_confirms_the_stored_one(store: Store) -> None:
     assert {same.evidence, *(more.turn for more in same.also)} == {first.id, second.id}
 
 
+FACT: dict[str, Any] = {"entity": "user", "relation": "travels_to", "value": "Rome"}
+
+
+@pytest.mark.parametrize("more", [{}, {"kind": "persona"}, FACT])
+def test_an_explicit_statement_takes_the_place_of_a_sentence_of_another_kind(
+    store: Store, more: dict[str, Any]
+) -> None:
+    (turn,) = say(store, "My flight to Rome is on 3 June 2027.")
+    (atom,) = read(store, sentence(turn, kind="episodic", label="plan"))
+    explicit = store.add_atom("me", told(turn.content, **more), now=NOON).atom
+    assert [one.id for one in store.list_atoms("me", filters=Filters())] == [explicit.id]
+    assert fresh(store, atom).superseded_by == explicit.id
+
+
+@pytest.mark.parametrize("more", [{}, {"kind": "persona"}, FACT])
+def test_a_sentence_confirms_an_explicit_statement_of_another_kind(store: Store, more: dict[str, Any]) -> None:
+    (turn,) = say(store, "My flight to Rome is on 3 June 2027.")
+    explicit = store.add_atom("me", told(turn.content, **more), now=NOON).atom
+    (same,) = read(store, sentence(turn, kind="episodic", label="plan"))
+    assert (same.id, same.is_sentence) == (explicit.id, False)
+    assert current(store) == [turn.content]
+
+
+@pytest.mark.parametrize("more", [{"source": "assistant"}, {"held": ["unstated"]}])
+def test_a_doubtful_statement_takes_the_place_of_no_sentence(store: Store, more: dict[str, Any]) -> None:
+    (turn,) = say(store, "I like tea.")
+    (atom,) = read(store, sentence(turn))
+    store.add_atom("me", told(turn.content, kind="episodic", **more), now=NOON)
+    assert [one.id for one in store.list_atoms("me", filters=Filters(unheld=True))] == [atom.id]
+    (again,) = read(store, sentence(*say(store, "I like tea!")))
+    assert again.id == atom.id
+
+
 @pytest.mark.parametrize("which", ["turn", "statement"])
 def test_a_sentence_whose_words_were_forgotten_is_not_read_again(store: Store, which: str) -> None:
     (turn,) = say(store, "I like tea.")
@@ -218,7 +288,9 @@ def test_vectors_belong_to_the_sentences_that_were_stored(store: Store) -> None:
     gone, kept = say(store, "I like tea.", "I live in Bonn.")
     store.forget("me", [gone.id], reason="", now=NOON)
     data = np.array([[1, 0], [0, 1]], dtype=np.float32)
-    output = Readings(upto=2, atoms=[sentence(gone), sentence(kept)], vectors=Vectors(identity="v2", data=data))
+    output = Readings(
+        turns=[gone.id, kept.id], atoms=[sentence(gone), sentence(kept)], vectors=Vectors(identity="v2", data=data)
+    )
     (written,) = store.commit("me", None, output, outcome={}, now=NOON).atoms
     vectors = store.vectors_of("me", "atom", [written.atom.id], "v2")
     assert int(vectors[written.atom.id].argmax()) == 1
@@ -310,8 +382,7 @@ def test_a_sentence_and_a_statement_in_the_same_words_are_one_whatever_their_kin
 def test_a_sentence_that_is_told_explicitly_too_does_not_give_way_to_nothing(store: Store) -> None:
     (turn,) = say(store, "Next time, remind me of the 40 euros.")
     (atom,) = read(store, sentence(turn, label="promise"))
-    told = NewAtom(kind="persona", text=turn.content, priority=80, confidence=1.0, session="talk", valid_from=NOON)
-    explicit = store.add_atom("me", told, now=NOON).atom
+    explicit = store.add_atom("me", told(turn.content), now=NOON).atom
     extract(store, upto=1)
     assert current(store) == current(store, label="promise") == [turn.content]
     assert fresh(store, atom).superseded_by == explicit.id
@@ -385,6 +456,29 @@ def test_an_answer_goes_with_the_turn_of_the_user_although_the_question_stays(st
     assert current(store) == [atom.text]
 
 
+def test_an_answer_goes_with_the_question_whose_words_it_has(store: Store) -> None:
+    (question,) = say(store, "Are you with Danske Bank?", role="assistant")
+    (answer,) = say(store, "Yes, since 2019.")
+    text = "Are you with Danske Bank? – Yes, since 2019."
+    (atom,) = read(store, sentence(answer, text=text, evidence=(quoted(answer), quoted(question))))
+    of_question = store.forget("me", [question.id], reason="", now=NOON)
+    assert atom.id in of_question.ids
+    assert current(store) == []
+    of_answer = store.forget("me", [answer.id], reason="", now=NOON)
+    with pytest.raises(InvalidInput, match=f"based on was forgotten since, under {of_answer.id}"):
+        store.undo_forget("me", of_question.id, now=NOON)
+    store.undo_forget("me", of_answer.id, now=NOON)
+    store.undo_forget("me", of_question.id, now=NOON)
+    assert current(store) == [text]
+
+
+def test_a_sentence_said_twice_stays_while_one_turn_has_all_its_words(store: Store) -> None:
+    first, second = say(store, "I like tea.", "I like tea!")
+    (atom,) = read(store, sentence(first), sentence(second))[:1]
+    assert atom.id not in store.forget("me", [first.id], reason="", now=NOON).ids
+    assert atom.id in store.forget("me", [second.id], reason="", now=NOON).ids
+
+
 def test_sentences_are_forgotten_with_the_statement_that_they_gave_way_to(store: Store) -> None:
     (turn,) = say(store, "I like tea.")
     (atom,) = read(store, sentence(turn))
@@ -433,7 +527,64 @@ def test_turns_of_an_imported_memory_are_not_read_twice(store: Store) -> None:
     assert store.unread_turns("other", limit=9) == []
     store.append_turns("mine", "mine", [NewTurn(role="user", content="I play chess.")], now=NOON)
     store.import_rows("mine", rows, of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
-    assert [one.content for one in store.unread_turns("mine", limit=9)] == ["I play chess.", "I like tea."]
+    assert [one.content for one in store.unread_turns("mine", limit=9)] == ["I play chess."]
+
+
+def copy(store: Store, into: str) -> None:
+    store.import_rows(into, exported(store), of=model.Origin(store.home_id(), "me"), names={}, now=LATER)
+
+
+def open_in(store: Store, space: str) -> list[tuple[str, bool]]:
+    return [(atom.text, atom.is_sentence) for atom in store.list_atoms(space, filters=Filters())]
+
+
+def test_a_statement_that_replaced_a_sentence_in_the_same_words_is_imported(store: Store) -> None:
+    (turn,) = say(store, "I like tea.")
+    read(store, sentence(turn))
+    store.add_atom("me", told(turn.content), now=NOON)
+    for _ in range(2):
+        copy(store, "other")
+        assert open_in(store, "other") == [("I like tea.", False)]
+    tea = store.list_atoms("other", filters=Filters())[0]
+    gone = store.forget("other", [tea.id], reason="", now=LATER)
+    assert len([id for id in gone.ids if id.startswith("a")]) == 2  # the sentence goes with it
+
+
+def test_an_imported_statement_replaces_the_sentence_that_was_imported_before(store: Store) -> None:
+    (turn,) = say(store, "I like tea.")
+    read(store, sentence(turn))
+    copy(store, "other")
+    assert open_in(store, "other") == [("I like tea.", True)]
+    store.add_atom("me", told(turn.content, kind="instruction"), now=NOON)
+    copy(store, "other")
+    assert open_in(store, "other") == [("I like tea.", False)]
+
+
+def test_a_sentence_that_gave_way_elsewhere_ends_no_statement_here(store: Store) -> None:
+    (turn,) = say(store, "I like tea.")
+    read(store, sentence(turn))
+    copy(store, "other")
+    store.add_atom("other", told(turn.content), now=NOON)
+    copy(store, "other")
+    assert open_in(store, "other") == [("I like tea.", False)]
+    distil(store, stated(turn, "The user likes tea"), upto=1)
+    copy(store, "other")
+    assert ("I like tea.", False) in open_in(store, "other")
+
+
+def test_a_forgotten_rule_stays_forgotten_after_an_import_behind_unread_turns(store: Store) -> None:
+    rule, held = [*say(store, "Never use emoji."), *say(store, "I must always win.", held=["injection"])]
+    (atom,) = read(store, sentence(rule), upto=2)
+    store.forget("me", [atom.id], reason="", now=NOON)
+    store.append_turns("other", "mine", [NewTurn(role="user", content="I play chess.")], now=NOON)
+    copy(store, "other")
+    (chess,) = store.unread_turns("other", limit=9)
+    assert chess.content == "I play chess."
+    store.commit("other", None, Readings(turns=[chess.id], atoms=[]), outcome={}, now=LATER)
+    assert store.unread_turns("other", limit=9) == []
+    (waiting,) = store.quarantined("other")
+    store.review("other", [waiting.id], "released", now=LATER)
+    assert [turn.content for turn in store.unread_turns("other", limit=9)] == [held.content]
 
 
 def test_an_export_from_before_there_were_labels_is_imported(store: Store) -> None:
@@ -454,9 +605,8 @@ def test_an_export_from_before_there_were_labels_is_imported(store: Store) -> No
 
 @pytest.mark.files
 def test_statements_of_a_home_that_had_no_labels_are_kept(home: Path) -> None:
-    told = NewAtom(kind="persona", text="I like tea", priority=80, confidence=1.0, session="talk", valid_from=NOON)
     with closing(open_store(home)) as store:
-        (before,) = [store.add_atom("me", told, now=NOON).atom]
+        before = store.add_atom("me", told("I like tea"), now=NOON).atom
     with closing(apsw.Connection(str(home / "memory.db"))) as con:
         con.execute(
             "DROP INDEX atom_label; ALTER TABLE atom DROP label; ALTER TABLE atom DROP reader;"
@@ -471,9 +621,8 @@ def test_statements_of_a_home_that_had_no_labels_are_kept(home: Path) -> None:
 @pytest.mark.parametrize("is_said", [False, True])
 def test_an_explicit_promise_is_one_in_the_files_too(home: Path, is_said: bool) -> None:
     text = "Next time, remind me of the 40 euros."
-    told = NewAtom(kind="instruction", text=text, priority=80, confidence=1.0, session="talk", valid_from=NOON)
     with closing(open_store(home)) as store:
-        store.add_atom("me", told if is_said else replace(told, label="promise"), now=NOON)
+        store.add_atom("me", told(text, kind="instruction", label=None if is_said else "promise"), now=NOON)
         if is_said:  # a sentence with the same words makes it one later
             (turn,) = say(store, text)
             read(store, sentence(turn, label="promise", kind="instruction"))

@@ -29,6 +29,7 @@ from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.longterm.attachments import typed_text
 from mcp_memory.longterm.names import MAX_NAME, is_person, name_words, names_in, stands_in
 from mcp_memory.longterm.standing_rules import possible_rules
+from mcp_memory.longterm.turns import without_lead_in
 from mcp_memory.longterm.validity import states_end
 from mcp_memory.longterm.verification.comparison import known_terms, share_of, word_list, words_in
 from mcp_memory.longterm.verification.frame import changes_frame, is_taken_back
@@ -271,7 +272,9 @@ def _promised(claim: str, said: Sequence[Said]) -> Said | None:
             terms = set(base_terms(one.text[start:end]))
             share = len(terms & wanted) / max(len(terms), len(wanted), 1)
             if share >= least and len(terms) >= _FEWEST:
-                best, least = replace(one, text=one.text[start:end].strip(), before=""), share
+                sentence = one.text[start:end].strip()
+                first, last = without_lead_in(sentence, 0, len(sentence))
+                best, least = replace(one, text=sentence[first:last], before=""), share
     return best
 
 

@@ -29,7 +29,7 @@ from mcp_memory.store.sql.transaction import (
     optional_ms,
     to_ms,
 )
-from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom
+from mcp_memory.store.values import Filters, NewAtom, Vectors, WrittenAtom, quarantines
 
 __all__ = [
     "add",
@@ -77,7 +77,8 @@ def put(tx: Transaction, atom: NewAtom, *, now: datetime, work: int | None = Non
     if not quotes and (gone := digests.forgotten_statement(tx, folded, said=to_ms(now))):
         raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
     same = _same_statement(tx, atom, folded)
-    sentence = same if same is not None and same.is_sentence and atom.reader is None else None
+    is_reliable = atom.reader is None and bool(quotes or atom.source == "user")
+    sentence = same if same is not None and same.is_sentence and is_reliable else None
     if sentence is not None:  # this statement replaces it
         same = None
         giving_way.retire(tx, number_of(sentence.id, "a"), by=None)
@@ -134,29 +135,28 @@ def _must_be_open(tx: Transaction, ids: Iterable[str]) -> None:
 def _same_statement(tx: Transaction, atom: NewAtom, folded: str) -> Atom | None:
     """Return the atom with the same text, kind and fact, or None.
 
-    A sentence matches by its text alone: its kind and fact are guesses of the reader.
     It must be open or, for an extracted statement, valid from the same time: reading an ended statement again does not
     make it true again. Values of one fact follow each other, so there only the same time counts as the same statement.
+    Of two atoms of which one is a sentence, the words alone are compared: its kind and its fact are guesses. A sentence
+    is not the same as a quarantined statement, which would hide it.
     """
     then, moment = "valid_to IS NULL", []
     if atom.evidence:
         in_time = atom.single_valued and atom.entity is not None
         then = "valid_from = ?" if in_time else "(valid_to IS NULL OR valid_from = ?)"
         moment = [to_ms(atom.valid_from)]
-    is_sentence = atom.reader is not None
-    kinds, kind = ("", []) if is_sentence else (" AND (kind = ? OR reader IS NOT NULL)", [atom.kind])
     numbers = tx.column(
-        f"SELECT id FROM atom WHERE space = :space AND folded = ?{kinds} AND tombstone IS NULL"
-        f" AND {then} ORDER BY valid_to IS NOT NULL, id",
-        *(folded, *kind, *moment),
+        f"SELECT id FROM atom WHERE space = :space AND folded = ? AND tombstone IS NULL AND {then}"
+        " ORDER BY valid_to IS NOT NULL, reader IS NOT NULL, id",
+        *(folded, *moment),
     )
     for known in by_ids(tx, [f"a{number}" for number in numbers]):
-        if (
-            is_sentence
-            or known.is_sentence
-            or not atom.entity
-            or (known.fact and _content(known.fact) == _content(atom))
-        ):
+        if atom.reader is not None or known.is_sentence:
+            if known.is_sentence == (atom.reader is not None) or not (known.held or quarantines(atom.held)):
+                return known
+            continue
+        is_same_fact = not atom.entity or (known.fact and _content(known.fact) == _content(atom))
+        if known.kind == atom.kind and is_same_fact:
             return known
     return None
 

@@ -1,7 +1,8 @@
 """Forgetting: a tombstone excludes rows from every search and listing; undoing it restores them.
 
 `matching` selects rows by words, session and time. `reach_of` adds every row that is forgotten with the named ids: an
-explicit statement goes with its note, an extracted one with the last of its evidence turns. The dry run and the
+explicit statement goes with its note, an extracted one with the last of its evidence turns, a sentence with the last
+turn that has some of its words. The dry run and the
 forgetting both call it, so the preview always matches the result.
 
 `digests` recognise forgotten rows when they are given again. Rows and files stay: evidence is not rewritten before it
@@ -15,6 +16,8 @@ the same `tombstone` the last one counts.
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +26,7 @@ from typing import Any
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import iso, one_line
 from mcp_memory.core.types import FORGOTTEN
+from mcp_memory.language.words import fold
 from mcp_memory.store import files
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.sql import canvases, digests, pages, supersession, word_index
@@ -175,17 +179,20 @@ def _refuse_second_truth(tx: Transaction, atoms: Sequence[int]) -> None:
 
 
 def _refuse_groundless(tx: Transaction, tombstone: int) -> None:
-    row = tx.one(
-        "SELECT a.id, max(t.tombstone) FROM atom a JOIN evidence e ON e.space = a.space AND e.atom = a.id"
-        " JOIN turn t ON t.space = e.space AND t.id = e.turn WHERE a.space = :space AND a.tombstone = ? GROUP BY a.id"
-        " HAVING count(CASE WHEN t.tombstone IS NULL OR t.tombstone = ? THEN 1 END) = 0",
-        *(tombstone, tombstone),
+    rows = tx.all(
+        "SELECT a.id, max(CASE WHEN t.tombstone <> ? THEN t.tombstone END),"
+        " count(CASE WHEN t.tombstone IS NULL OR t.tombstone = ? THEN 1 END)"
+        " FROM atom a JOIN evidence e ON e.space = a.space AND e.atom = a.id"
+        " JOIN turn t ON t.space = e.space AND t.id = e.turn WHERE a.space = :space AND a.tombstone = ? GROUP BY a.id",
+        *(tombstone, tombstone, tombstone),
     )
-    if row is not None:
-        raise InvalidInput(
-            f"All that a{row[0]} rests on was forgotten since, under x{row[1]}. Bring that back first. "
-            "Nothing was brought back."
-        )
+    partly = _with_words_of(tx, [atom for atom, other, _ in rows if other is not None], (), undone=tombstone)
+    for atom, other, left in rows:
+        if not left or atom in partly:
+            raise InvalidInput(
+                f"What a{atom} is based on was forgotten since, under x{other}. Bring that back first. "
+                "Nothing was brought back."
+            )
 
 
 def _topics(tx: Transaction, tombstone: int) -> list[str]:
@@ -337,7 +344,11 @@ def _notes(tx: Transaction, atoms: Collection[int]) -> set[int]:
 
 
 def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
-    """Return the atoms whose evidence is only in these turns. A sentence of the user goes with the user's words."""
+    """Return the atoms whose evidence is only in these turns.
+
+    A sentence of the user goes with the user's words, and with any words that no other turn has: the question that the
+    user answered.
+    """
     atoms = _selected(
         tx,
         "SELECT DISTINCT a.id FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom"
@@ -350,7 +361,33 @@ def _groundless(tx: Transaction, turns: Collection[int]) -> set[int]:
         " AND (a.reader IS NULL OR t.role IN ('user', 'note')) AND e.atom IN ({})",
         atoms,
     )
-    return atoms - {atom for atom, turn in also if turn not in turns}
+    grounded = {atom for atom, turn in also if turn not in turns}
+    return (atoms - grounded) | _with_words_of(tx, grounded, turns)
+
+
+def _with_words_of(
+    tx: Transaction, atoms: Collection[int], turns: Collection[int], *, undone: int | None = None
+) -> set[int]:
+    """Return the sentences among these atoms that have words which only these turns and forgotten ones say.
+
+    Turns under the tombstone `undone` count as not forgotten.
+    """
+    texts, gone, left = dict[int, str](), defaultdict[int, str](str), defaultdict[int, str](str)
+    for atom, text, turn, quote, tombstone in tx.among(
+        "SELECT a.id, a.text, e.turn, e.quote, t.tombstone FROM atom a"
+        " JOIN evidence e ON e.space = a.space AND e.atom = a.id"
+        " JOIN turn t ON t.space = e.space AND t.id = e.turn"
+        " WHERE a.space = :space AND a.reader IS NOT NULL AND a.id IN ({})",
+        atoms,
+    ):
+        texts[atom] = text
+        is_gone = turn in turns or tombstone not in (None, undone)
+        (gone if is_gone else left)[atom] += f"{fold(quote)}\n"
+    return {
+        atom
+        for atom, text in texts.items()
+        if any(word in gone[atom] and word not in left[atom] for word in re.findall(r"\w+", fold(text)))
+    }
 
 
 def _gave_way(tx: Transaction, atoms: Collection[int]) -> set[int]:

@@ -26,9 +26,11 @@ from mcp_memory.store.sql import (
     digests,
     entities,
     evidence_rows,
+    giving_way,
     pages,
     records,
     refs,
+    sentences,
     supersession,
     turns,
     word_index,
@@ -452,21 +454,34 @@ def _quotes(context: ImportContext, row: model.ExportedAtom) -> list[evidence_ro
 
 
 def _same_statement(context: ImportContext, row: model.ExportedAtom) -> str | None:
-    """Return the atom that says the same of the same time, and carries the same fact."""
+    """Return the atom that says the same of the same time, and carries the same fact.
+
+    A sentence that gave way is only the same as another one, and a statement is not the same as a sentence, which it
+    replaces.
+    """
     moment, wanted = to_ms(row.valid_from), (None, None, None)
+    if row.reader is None:
+        alike, kinds = "r.reader IS NULL AND r.kind = ?", [row.kind]
+    else:
+        alike, kinds = supersession.GAVE_WAY if _gave_way(row) else f"NOT ({supersession.GAVE_WAY})", []
     if row.fact is not None:
         chief = entities.chief(context.tx, row.fact.entity)
         wanted = (entities.key(chief), row.fact.relation, fold(row.fact.value))
     for number, since, until, entity, relation, value in context.tx.all(
         "SELECT r.id, r.valid_from, r.valid_to, f.entity_key, f.relation, f.value FROM atom r"
         " LEFT JOIN fact f ON f.space = r.space AND f.atom = r.id WHERE r.space = :space AND r.folded = ?"
-        " AND r.kind = ? AND r.tombstone IS NULL ORDER BY CASE WHEN r.valid_from = ? THEN 0 ELSE 1 END, r.id",
-        *(digests.folded(row.text), row.kind, moment),
+        f" AND r.tombstone IS NULL AND {alike} ORDER BY CASE WHEN r.valid_from = ? THEN 0 ELSE 1 END, r.id",
+        *(digests.folded(row.text), *kinds, moment),
     ):
         of_its_time = since == moment or (row.valid_to is None and until is None)
-        if of_its_time and (entity, relation, None if value is None else fold(value)) == wanted:
+        is_same_fact = (entity, relation, None if value is None else fold(value)) == wanted
+        if of_its_time and (is_same_fact or row.reader is not None):
             return f"a{number}"
     return None
+
+
+def _gave_way(row: model.ExportedAtom) -> bool:
+    return row.reader is not None and row.valid_to == row.valid_from
 
 
 def _first_turn(context: ImportContext, atom: str) -> str:
@@ -478,19 +493,19 @@ def _first_turn(context: ImportContext, atom: str) -> str:
 def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: int) -> None:
     tx = context.tx
     current = tx.one(
-        "SELECT valid_from, valid_to, superseded_by, closed_because, confidence FROM atom"
+        "SELECT valid_from, valid_to, superseded_by, closed_because, confidence, reader FROM atom"
         " WHERE space = :space AND id = ? AND tombstone IS NULL",
         number,
     )
     if current is None:
         return
-    since, until, by, because, confidence = current
-    if row.reader is None:  # what somebody else says too does not give way
-        tx.run("UPDATE atom SET reader = NULL WHERE space = :space AND id = ?", number)
+    since, until, by, because, confidence, reader = current
     if row.label == "promise":
         tx.run("UPDATE atom SET label = ? WHERE space = :space AND id = ?", row.label, number)
     changed = evidence_rows.add_quotes(tx, number, _quotes(context, row))
     successor = context.name(row.superseded_by)
+    if _gave_way(row) and reader is None:
+        row = replace(row, valid_to=None)
     if until is None and row.valid_to is not None:
         until, changed = max(since, to_ms(row.valid_to)), True
     if row.valid_to is not None and by is None and successor not in (GONE, f"a{number}"):
@@ -503,6 +518,8 @@ def _bring_up_to_date(context: ImportContext, row: model.ExportedAtom, number: i
         *(max(confidence, row.confidence), until, by, because, number),
     )
     tx.run("UPDATE fact SET valid_to = ? WHERE space = :space AND atom = ?", until, number)
+    for older in {context.name(id) for id in row.supersedes} - {GONE, f"a{number}"}:
+        _end(tx, number_of(older, "a"), by=number, at=since)
     if changed:
         context.changed.add(f"a{number}")
         tx.touch(f"atom:a{number}")
@@ -586,11 +603,23 @@ def _insert_atom(
             valid_from=to_ms(row.valid_from),
             valid_to=found.until,
         )
+    if row.reader is None and found.until is None and (row.by_model or row.source == "user"):
+        _replace_sentences(tx, number, folded)
     entities.mention(tx, number, row.entities)
     tx.index.put_terms("atom", [(number, word_index.terms_of_atom(row.text))])
     tx.touch(f"atom:a{number}", *(f"atom:a{older}" for older in found.ends))
     context.note(row.id, row.learned_at, row.origins, f"a{number}")
     context.stored += 1
+
+
+def _replace_sentences(tx: Transaction, number: int, folded: str) -> None:
+    """Have the open sentences with the same words give way to a new statement."""
+    for sentence, label in tx.all(
+        "SELECT id, label FROM atom WHERE space = :space AND folded = ? AND reader IS NOT NULL AND valid_to IS NULL"
+        " AND tombstone IS NULL",
+        folded,
+    ):
+        giving_way.join(tx, sentence, number, label, because=giving_way.STATED_AGAIN)
 
 
 def _end(tx: Transaction, older: int, *, by: int, at: int) -> None:
@@ -920,10 +949,23 @@ def _import_session(context: ImportContext, row: model.ExportedSession) -> None:
 
 
 def _import_progress(context: ImportContext, row: model.ExportedProgress) -> None:
-    """Count a stage as far as it had come there, where no rows of this home's own wait before that."""
+    """Count a stage as far as it had come there, where no rows of this home's own wait before that.
+
+    Turns that the sentence reader has read there are not read again in any case: their statements came with them, but
+    for those that were forgotten.
+    """
     tx, name = context.tx, context.name(row.upto)
     if name == GONE or context.is_own:
         return
+    _move_cursor(context, row, name)
+    if row.stage == "read":
+        upto, known = number_of(row.upto, "t"), {**context.given, **context.names}
+        turns_read = [here for id, here in known.items() if id[0] == "t" and number_of(id, "t") <= upto]
+        sentences.mark_read(tx, [number_of(here, "t") for here in turns_read if here != GONE])
+
+
+def _move_cursor(context: ImportContext, row: model.ExportedProgress, name: str) -> None:
+    tx = context.tx
     prefix, table = ("t", "turn") if row.stage == "read" else ("a", "atom")
     upto = number_of(name, prefix)
     at: int = tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = ?", row.stage) or 0

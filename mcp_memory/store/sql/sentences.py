@@ -1,25 +1,35 @@
 """Statements that a program extracts from the sentences of the user.
 
-The sentence reader reads the turns of the user by number; its cursor is that of the stage `read`. When a model has read
-all the turns of such a statement, the statement gives way (`giving_way`).
+The sentence reader reads the turns of the user by number; its cursor is that of the stage `read`. Turns that it reads
+out of this order are marked one by one (`mark_read`): turns that were released from quarantine, and imported turns that
+were read where they come from. When a model has read all the turns of such a statement, the statement gives way
+(`giving_way`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
 from mcp_memory.core.types import Turn
+from mcp_memory.store import export_model as model
 from mcp_memory.store.sql import atoms, digests, evidence_rows, jobs, supersession, turns, word_index
-from mcp_memory.store.sql.transaction import Transaction, marks, number_of
+from mcp_memory.store.sql.transaction import Transaction, marks, number_of, numbers_of
 from mcp_memory.store.values import UNJUDGED, NewAtom, Readings, WrittenAtom
 
-__all__ = ["put", "skip_read_turns", "unread"]
+__all__ = ["mark_read", "put", "skip_read_turns", "unread"]
 
 _BY_USER = "t.space = :space AND t.role = 'user' AND t.tombstone IS NULL"
 _NO_MODEL = "t.position >= coalesce(p.position, 0)"
 _PROGRESS = "LEFT JOIN progress p ON p.space = t.space AND p.session = t.session"
+_NOT_MARKED = (
+    f"NOT EXISTS (SELECT 1 FROM origin o WHERE o.space = t.space AND o.origin = '{model.read_mark('t')}' || t.id)"
+)
 _QUARANTINED = "h.verdict IS NULL OR h.verdict = 'kept'"
+_NOT_QUARANTINED = (
+    f"NOT EXISTS (SELECT 1 FROM held h WHERE h.space = t.space AND h.id = 't' || t.id AND ({_QUARANTINED}))"
+)
 _HELD_TURN = "SELECT CAST(substr(h.id, 2) AS BIGINT) FROM held h WHERE h.space = :space AND substr(h.id, 1, 1) = 't'"
 
 
@@ -28,23 +38,26 @@ _HELD_TURN = "SELECT CAST(substr(h.id, 2) AS BIGINT) FROM held h WHERE h.space =
 
 def unread(tx: Transaction, *, limit: int) -> list[Turn]:
     """Return the turns that the reader reads next; see `Store.unread_turns`."""
-    upto, at = tx.one("SELECT position, at FROM stage_cursor WHERE space = :space AND stage = 'read'") or (0, 0)
+    upto = _cursor(tx)
     released = tx.column(
-        f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND t.id <= ?"
-        f" AND t.id IN ({_HELD_TURN} AND h.verdict = 'released' AND h.reviewed_at > ?) ORDER BY t.id",
-        *(upto, at),
+        f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND {_NOT_MARKED} AND t.id <= ?"
+        f" AND t.id IN ({_HELD_TURN} AND h.verdict = 'released') ORDER BY t.id LIMIT ?",
+        *(upto, limit),
     )
-    numbers = [*released, *_after(tx, upto, limit=max(0, limit - len(released)))]
+    numbers = [*released, *_after(tx, upto, limit=limit - len(released))]
     return turns.by_ids(tx, [f"t{number}" for number in numbers])
+
+
+def _cursor(tx: Transaction) -> int:
+    return tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = 'read'") or 0
 
 
 def _after(tx: Transaction, upto: int, *, limit: int) -> list[int]:
     """Return the next turns, up to the first that is still to be judged."""
     unjudged = _first_unjudged(tx, upto)
     return tx.column(
-        f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND t.id > ?"
-        f" {'' if unjudged is None else 'AND t.id < ?'} AND NOT EXISTS (SELECT 1 FROM held h"
-        f" WHERE h.space = t.space AND h.id = 't' || t.id AND ({_QUARANTINED})) ORDER BY t.id LIMIT ?",
+        f"SELECT t.id FROM turn t {_PROGRESS} WHERE {_BY_USER} AND {_NO_MODEL} AND {_NOT_MARKED} AND t.id > ?"
+        f" {'' if unjudged is None else 'AND t.id < ?'} AND {_NOT_QUARANTINED} ORDER BY t.id LIMIT ?",
         *(upto, *(() if unjudged is None else (unjudged,)), limit),
     )
 
@@ -58,11 +71,8 @@ def _first_unjudged(tx: Transaction, upto: int) -> int | None:
 
 
 def skip_read_turns(tx: Transaction) -> None:
-    """Move the cursor past turns that a model has read, so that `unread` does not scan them again.
-
-    The time of the cursor is kept: turns below it that are released later are still read.
-    """
-    upto = tx.get("SELECT position FROM stage_cursor WHERE space = :space AND stage = 'read'") or 0
+    """Move the cursor past turns that a model has read, so that `unread` does not scan them again."""
+    upto = _cursor(tx)
     first = next(iter(_after(tx, upto, limit=1)), None) or _first_unjudged(tx, upto)
     position = tx.last("turn") if first is None else first - 1
     if position > upto:
@@ -71,6 +81,22 @@ def skip_read_turns(tx: Transaction) -> None:
             " ON CONFLICT (space, stage) DO UPDATE SET position = excluded.position",
             position,
         )
+
+
+def mark_read(tx: Transaction, numbers: Collection[int]) -> None:
+    """Count turns of the user as read, except quarantined ones, which are read when they are released.
+
+    Turns before the cursor count as read without a mark, unless they were ever quarantined.
+    """
+    read = tx.among(
+        f"SELECT t.id FROM turn t WHERE {_BY_USER} AND (t.id > ? OR t.id IN ({_HELD_TURN})) AND {_NOT_QUARANTINED}"
+        " AND t.id IN ({})",
+        *(numbers, _cursor(tx)),
+    )
+    tx.many(
+        "INSERT INTO origin (space, origin, id) VALUES (:space, ?, ?) ON CONFLICT DO NOTHING",
+        [(model.read_mark(f"t{number}"), model.READ) for (number,) in read],
+    )
 
 
 # --- storing ----------------------------------------------------------------------------------------
@@ -93,7 +119,9 @@ def put(tx: Transaction, readings: Readings, *, now: datetime) -> list[WrittenAt
     if readings.vectors is not None and new:
         tx.index.put_vectors("atom", list(new.values()), readings.vectors, rows=list(new))
     word_index.make_due(tx, readings.vectors)
-    jobs.move(tx, "read", readings.upto, now=now)
+    turns_read = numbers_of(readings.turns, "t")
+    jobs.move(tx, "read", max(turns_read), now=now)
+    mark_read(tx, turns_read)
     return list(written.values())
 
 
