@@ -119,9 +119,10 @@ def still_open(tx: Transaction, ids: Collection[str]) -> list[str]:
 
 def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because: str) -> None:
     """Record that one atom replaces others, from `at` on. Promises are done, unless a promise replaces them."""
-    label = tx.get("SELECT label FROM atom WHERE space = :space AND id = ?", by)
+    label: str | None = tx.get("SELECT label FROM atom WHERE space = :space AND id = ?", by)
     for number in atoms:
-        began, older = tx.one("SELECT valid_from, label FROM atom WHERE space = :space AND id = ?", number)
+        began: int = tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", number)
+        older: str | None = tx.get("SELECT label FROM atom WHERE space = :space AND id = ?", number)
         ended = max(to_ms(at), began)
         tx.run(
             "UPDATE atom SET valid_to = ?, superseded_by = ?, closed_because = ? WHERE space = :space AND id = ?",
