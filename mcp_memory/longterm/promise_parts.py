@@ -10,6 +10,7 @@ it is a promise at all is decided elsewhere.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache, partial
@@ -52,34 +53,40 @@ class ParsedPromise:
 def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
     """Cut a promise into trigger and what to say; dates count from `said_at`."""
     text = " ".join(text.split())
-    start, end, say = _cut(text, said_at) or _cut_at_date(text, said_at) or _cut_before_order(text)
-    trigger = text[start:end]
-    days = days_ahead(trigger, said_at)
-    everywhere = [*days, *days_ahead(_outside(text, trigger, say), said_at)]
-    due = min((one.day for one in everywhere), default=None)
-    return ParsedPromise(trigger=trigger, say=say, about=_about(trigger, days), due=due)
+    days = days_ahead(text, said_at)
+    start, end, say = _cut(text, days) or _cut_at_date(text, days) or _cut_before_order(text)
+    trigger = [one for one in days if one.start < end and one.end > start]
+    due = min((one.day for one in trigger or _outside(text, days, say)), default=None)
+    return ParsedPromise(trigger=text[start:end], say=say, about=_about(text, start, end, trigger), due=due)
 
 
 def has_trigger(text: str, said_at: datetime) -> bool:
     """Tell whether a sentence says when something is to be said or done: on an occasion or on a day."""
     text = " ".join(text.split())
-    return (_cut(text, said_at) or _cut_at_date(text, said_at)) is not None
+    days = days_ahead(text, said_at)
+    return (_cut(text, days) or _cut_at_date(text, days)) is not None
 
 
-def _outside(text: str, trigger: str, say: str) -> str:
-    """Return what of a promise is neither trigger nor to be said: "in May", between the two or in front."""
-    rest = text.replace(trigger, " ", 1)
-    return rest.replace(say, " ", 1) if say else rest
+def _outside(text: str, days: Sequence[DayAhead], say: str) -> list[DayAhead]:
+    """Return the days that are not in what is to be said: "in May", between it and the trigger or in front."""
+    start = text.find(say) if say else -1
+    return [one for one in days if start < 0 or one.end <= start or one.start >= start + len(say)]
 
 
 # --- trigger and what to say ------------------------------------------------------------------------
 
 
-def _cut(text: str, said_at: datetime) -> tuple[int, int, str] | None:
+def _cut(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | None:
     """Return the place of the trigger and what to say; None if no word begins or ends a trigger."""
     asks = list(_pattern("ASK").finditer(text))
-    begins = [one for one in _pattern("WHEN").finditer(text) if not _is_of_order(one, asks)]
+    begins = [
+        one
+        for one in _pattern("WHEN").finditer(text)
+        if not _is_of_order(one, asks) and not any(day.start <= one.start() < day.end for day in days)
+    ]
     last = _pattern("WHEN_LAST").search(text)
+    if last and any(day.start < last.end() <= day.end for day in days):  # "before Friday"
+        last = None
     if last and not (begins and begins[0].start() < last.start() and asks):
         return _cut_by_last_word(text, last)
     if not begins:
@@ -89,7 +96,7 @@ def _cut(text: str, said_at: datetime) -> tuple[int, int, str] | None:
     before = next((one for one in asks if one.end() <= first.start()), None)
     if before is None:
         return _trigger_first(text, first, ask)
-    if days_ahead(text[: before.start()], said_at):
+    if any(day.end <= before.start() for day in days):
         return None
     return _order_first(text, before, begins)
 
@@ -155,21 +162,29 @@ def _cut_by_last_word(text: str, last: re.Match[str]) -> tuple[int, int, str]:
     return start, last.end(), _say(said) or rest.strip(" ,、")
 
 
-def _cut_at_date(text: str, said_at: datetime) -> tuple[int, int, str] | None:
+def _cut_at_date(text: str, days: Sequence[DayAhead]) -> tuple[int, int, str] | None:
     """Cut "on Friday tell me that": the part before the order, else the first date, is the trigger."""
     ask = _pattern("ASK").search(text) or _pattern("ASK_LAST").search(text)
     parts = [(0, ask.start()), (ask.end(), len(text))] if ask else [(0, len(text))]
     for start, end in parts:
-        if not (days := days_ahead(text[start:end], said_at)):
+        day = next((one for one in days if start <= one.start and one.end <= end), None)
+        if day is None:
             continue
-        day = days[0]
-        date_end = start + day.end
-        if ask is None or start > 0:  # "remind me on Friday to": what is said follows the date
-            return start + day.start, date_end, _say(text[date_end:])
+        if ask is None:
+            return day.start, day.end, _say(text[day.end :])
+        if start > 0:
+            return day.start, day.end, _say_around(text[start : day.start], text[day.end : end])
         if not _says_enough(text[ask.end() :]):  # the order is at the end: "On Friday that I call Ana, tell me"
-            return start + day.start, date_end, _say(text[date_end : ask.start()])
-        return start + day.start, _without_tail(text, date_end, ask.start()), _say(text[ask.end() :])
+            return day.start, day.end, _say(text[day.end : ask.start()])
+        return day.start, max(day.end, _without_tail(text, day.end, ask.start())), _say(text[ask.end() :])
     return None
+
+
+def _say_around(before: str, after: str) -> str:
+    """Return what to say where a date is behind the order: "on Friday to call Ana", "to call Ana on Friday"."""
+    lead = _pattern("SAY_LEAD").match(before)
+    is_said = _says_enough(_say(before)) and (bool(lead and lead[0].strip(" ,")) or not _says_enough(_say(after)))
+    return _say(f"{before.rstrip()} {after.lstrip()}" if is_said else after)
 
 
 def _cut_before_order(text: str) -> tuple[int, int, str]:
@@ -211,10 +226,13 @@ def _says_enough(text: str) -> bool:
 # --- what a trigger is about ------------------------------------------------------------------------
 
 
-def _about(trigger: str, days: tuple[DayAhead, ...]) -> str:
-    """Return a trigger without its dates, from the first to the last word that says what it is about."""
+def _about(text: str, start: int, end: int, days: Sequence[DayAhead]) -> str:
+    """Return a trigger, from `start` to `end`, without its days: from the first to the last word that says what it is
+    about.
+    """
+    trigger = text[start:end]
     for day in reversed(days):
-        trigger = f"{trigger[: day.start]} {trigger[day.end :]}"
-    trigger = _pattern("DENSE_FRAME").sub(" ", trigger)
+        trigger = f"{trigger[: max(0, day.start - start)]} {trigger[max(0, day.end - start) :]}"
+    trigger = " ".join(_pattern("DENSE_FRAME").sub(" ", trigger).split())
     telling = [one for one in _WORD.finditer(trigger) if not _pattern("FRAME").fullmatch(one[0])]
     return trigger[telling[0].start() : telling[-1].end()] if telling else ""

@@ -29,7 +29,7 @@ from mcp_memory.language.when.intervals import local
 from mcp_memory.language.words import fold, function_words_of, index_terms
 from mcp_memory.longterm.promise_parts import ParsedPromise, parse_promise
 from mcp_memory.longterm.search.search import SearchContext
-from mcp_memory.longterm.validity import current_atoms
+from mcp_memory.longterm.validity import current_atoms, validity
 from mcp_memory.models.embed.bundled import STATIC_DIMENSIONS, StaticEmbedder, shared_encoder
 from mcp_memory.models.embed.protocol import unit_rows
 from mcp_memory.store.values import Filters
@@ -46,7 +46,8 @@ __all__ = [
 ]  # fmt: skip
 
 MODEL_FILE = Path(__file__).with_name("promises.json")
-_MOST = 100  # open promises that are compared with a prompt, the newest
+_READ = 10_000  # open promises
+_MOST = 100  # of them are compared with a prompt, the newest
 _PROMPT_CHARS = 2_000
 _BEFORE_CHARS = 240  # of a turn before its promise
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -65,6 +66,10 @@ class Promise:
     def is_due(self, today: date) -> bool:
         """Whether its day has come; one without a day is always due."""
         return self.parts.due is None or self.parts.due <= today
+
+    def is_stated_in(self, text: str) -> bool:
+        """Whether a text has the words of the promise."""
+        return _plain(ADDITION.sub("", self.atom.text)) in _plain(text)
 
 
 class PromiseFeatures(NamedTuple):
@@ -129,13 +134,18 @@ def promise_model() -> PromiseModel:
 
 
 def open_promises(desk: SearchContext) -> list[Promise]:
-    """Return the open promises of the user, newest first."""
-    atoms = current_atoms(desk.store, desk.space, Filters(label="promise", unheld=True), desk.now, limit=_MOST)
+    """Return the open promises that the user made, newest first, without those that hold from a later day on.
+
+    What an assistant, a tool, a web page or an import asks for is no order of the user; nor is what a check doubts.
+    """
+    listed = current_atoms(desk.store, desk.space, Filters(label="promise", unheld=True), desk.now, limit=_READ)
+    atoms = [one for one in listed if one.source == "user" and not one.doubts and validity(one, desk.now) == "current"]
     turns = {turn.id: turn for turn in desk.store.turns(desk.space, [atom.evidence for atom in atoms])}
     found: list[Promise] = []
     for atom in atoms:
         turn = turns.get(atom.evidence)
-        said_at = atom.valid_from if turn is None or turn.role == "note" else turn.said_at
+        # An agent may store a promise later than it was made (valid_from is earlier), or let it hold from a later day.
+        said_at = min(atom.valid_from, atom.learned_at) if turn is None or turn.role == "note" else turn.said_at
         words = ADDITION.sub("", atom.text)
         context = with_words_before(turn.content, words) if turn else words
         found.append(Promise(atom=atom, said_at=said_at, parts=parse_promise(words, said_at), context=context))
@@ -155,13 +165,13 @@ def with_words_before(turn: str, promise: str) -> str:
 def called_for(promises: Sequence[Promise], prompt: str, now: datetime) -> list[Promise]:
     """Return the promises whose trigger a prompt is about, likeliest first; those for a day alone are left out.
 
-    A prompt that states a promise does not call for it. Without the encoder's files a prompt calls for a promise if it
-    has all terms of its trigger.
+    `promises` are newest first. A prompt that states a promise does not call for it. Without the encoder's files a
+    prompt calls for a promise if it has all terms of its trigger.
     """
-    today, said = local(now).date(), _plain(prompt)
-    possible = [one for one in promises if not one.parts.is_date and one.is_due(today)]
-    possible = [one for one in possible if _plain(ADDITION.sub("", one.atom.text)) not in said]
-    if not possible or not said:
+    today = local(now).date()
+    possible = [one for one in promises if not one.parts.is_date and one.is_due(today)][:_MOST]
+    possible = [one for one in possible if not one.is_stated_in(prompt)]
+    if not possible or not _plain(prompt):
         return []
     model, prompt = promise_model(), prompt[:_PROMPT_CHARS]
     try:

@@ -44,10 +44,10 @@ from mcp_memory.core.types import (
     ShownTurns,
     Source,
 )
-from mcp_memory.longterm.promise_closing import DONE
 from mcp_memory.longterm.validity import end_of
 from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.shortterm.calls import stand_in
+from mcp_memory.store.values import DONE
 
 Answer = (
     Bundle

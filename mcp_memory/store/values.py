@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DISTIL",
+    "DONE",
     "INDEX",
     "RECALLS",
     "Amended",
@@ -95,6 +96,10 @@ Layer = Literal["turn", "atom", "chunk"]
 
 class Conflict(Exception):
     """Another writer committed first: read again, decide again, commit again. Never shown to a user."""
+
+
+DONE = "done"
+"""Why a promise that was kept no longer holds (`Atom.closed_because`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +209,7 @@ class NewAtom:
     """At most one open fact per (entity, relation): an older open one is closed and superseded."""
     supersedes: Sequence[str] = ()
     because: str = ""
-    """Why it supersedes them."""
+    """Why it supersedes them. A promise is closed as done without a reason (`store.sql.supersession`)."""
     cites: Sequence[str] = ()
     """Results that support it: refs, with or without lines, or nodes; in addition to those that its text names."""
     valid_to: datetime | None = None

@@ -33,10 +33,53 @@ THURSDAY = datetime(2026, 6, 11, 12)
         ("六月一号", date(2027, 6, 1)),
         ("来週の水曜日に", date(2026, 6, 17)),
         ("2026-07-04", date(2026, 7, 4)),
+        ("on 12.11. ", date(2026, 11, 12)),
+        ("am 3.5. ", date(2027, 5, 3)),
+        ("on 11/12", date(2026, 11, 12)),
+        ("on 25/12", date(2026, 12, 25)),
+        ("1.2.2027", date(2027, 2, 1)),
+        ("before Monday", date(2026, 6, 14)),
+        ("vor Montag", date(2026, 6, 14)),
+        ("before 3 July", date(2026, 7, 2)),
+        ("by Monday", date(2026, 6, 15)),
+        ("星期一之前", date(2026, 6, 14)),
+        ("at the end of the month", date(2026, 6, 30)),
+        ("in the morning", date(2026, 6, 12)),
+        ("at 5 pm", date(2026, 6, 11)),
     ],
 )
 def test_a_phrase_means_its_next_day(phrase: str, day: date) -> None:
     assert [found.day for found in days_ahead(phrase, THURSDAY)] == [day]
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "on Thursday", "by Thursday", "next Thursday", "am Donnerstag", "el jueves", "jeudi", "giovedì", "na quinta-feira",
+        "в четверг", "星期四", "木曜日に", "목요일에",
+    ],
+)  # fmt: skip
+def test_a_weekday_said_on_that_weekday_is_a_week_later(phrase: str) -> None:
+    assert [found.day for found in days_ahead(phrase, THURSDAY)] == [date(2026, 6, 18)]
+
+
+@pytest.mark.parametrize("phrase", ["this Thursday", "today", "diesen Donnerstag", "este jueves", "ce jeudi"])
+def test_but_not_with_a_word_for_this(phrase: str) -> None:
+    assert [found.day for found in days_ahead(phrase, THURSDAY)] == [date(2026, 6, 11)]
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "tomorrow at 9", "at 9 tomorrow", "tomorrow at 5pm", "tomorrow at 14:00", "tomorrow at noon",
+        "morgen um 15 Uhr", "um 15 Uhr morgen", "mañana a las 5", "demain à 17h", "domani alle 9", "amanhã às 9h",
+        "завтра в 9", "明天下午三点",
+    ],
+)  # fmt: skip
+def test_a_time_of_the_day_belongs_to_its_day(phrase: str) -> None:
+    assert [(found.start, found.end, found.day) for found in days_ahead(phrase, THURSDAY)] == [
+        (0, len(phrase), date(2026, 6, 12))
+    ]
 
 
 @pytest.mark.parametrize("phrase", ["when I mention Lisbon", "in 2019", "on 3 May 2020", "for two weeks"])

@@ -1,13 +1,15 @@
 """The day that a phrase about the future means: "on Friday", "on 3 May", "in two weeks", "am 15.".
 
 For orders and reminders, where a date is never past: `spans_in` reads questions, which look back, and `annotate` needs
-words that say whether a sentence looks back or ahead. A weekday is the next one, a date without a year the next such
-date, a month its first day. Languages as in `intervals`; numbers of days ("dia 15", "am 18.") in some more.
+words that say whether a sentence looks back or ahead. A weekday is the next one, on that weekday the one a week later
+unless "this" is said; a date without a year the next such date, a month its first day. "Before Friday" is the day
+before it. A time of the day belongs to its phrase, and alone it means today. Languages as in `intervals`; times of the
+day and numbers of days ("dia 15", "am 18.") in some more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -22,6 +24,7 @@ __all__ = ["DayAhead", "days_ahead"]
 
 _words = partial(pattern_of, "mcp_memory.language", "data/time_words.txt")
 _WEEK = timedelta(weeks=1)
+_MORNING = 5  # the hour until which "in the morning" is that of today
 _YEARS = 9  # until there is a 29 February again
 
 
@@ -36,19 +39,32 @@ class DayAhead(NamedTuple):
 @lru_cache(maxsize=1_024)
 def days_ahead(text: str, said_at: datetime) -> tuple[DayAhead, ...]:
     """Return the phrases of a text that mean a day from `said_at` on, in order, none overlapping. Never raises."""
-    found = [*_by_span(text, said_at), *_by_sentence(text, said_at), *_days_of_month(text, local(said_at).date())]
-    found.sort(key=lambda one: one.start - one.end)
-    return tuple(without_overlaps(found, lambda one: (one.start, one.end)))
+    today = local(said_at).date()
+    if not date.min.year < today.year < date.max.year:
+        return ()
+    plain = _words("before_weekday").sub(lambda word: _ON[word[0].lower()].ljust(len(word[0])), text)
+    named = [*_by_span(plain, said_at), *_by_sentence(plain, said_at)]
+    found = [*named, *_days_of_month(text, today), *_in_digits(text, today), *_ends_of_months(text, today)]
+    found = [_with_time(text, _before(text, _with_time(text, one), today)) for one in _longest(found)]
+    return tuple(_longest([*found, *_soon(text, said_at)]))
+
+
+def _longest(found: Iterable[DayAhead]) -> list[DayAhead]:
+    """Return the phrases in order, of overlapping ones the longest."""
+    return list(without_overlaps(sorted(found, key=lambda one: one.start - one.end), lambda one: (one.start, one.end)))
 
 
 def _by_sentence(text: str, said_at: datetime) -> Iterator[DayAhead]:
     """Yield what `annotate` would add if the sentence looked ahead."""
     now = local(said_at)
+    tomorrow = now + timedelta(days=1)
     looks_ahead = Sentence(text, definite=[], cues=[(-1, "future")], cuts=[])
     for language in languages_of(text):
         for phrase in phrases_in(text, language):
             try:
                 days = meant(phrase, looks_ahead, now)
+                if days is None and phrase.words.get("WEEKDAY") == now.weekday():  # it may be today's or the next
+                    days = meant(phrase, looks_ahead, tomorrow)
             except (ValueError, OverflowError, OSError):  # a day that no calendar has
                 continue
             if days and days.first >= now.date():
@@ -62,11 +78,21 @@ def _by_span(text: str, said_at: datetime) -> Iterator[DayAhead]:
         vague = span.slack if span.slack >= _WEEK else timedelta(0)  # a season may begin early
         begin = local(span.start - vague).date()
         end = local(span.end + vague - timedelta(microseconds=1)).date()
+        if begin == end == today and _is_bare_weekday(text, span.at, said_at):
+            begin = end = today + _WEEK
         if end < today and any(part.isdigit() and len(part) == 4 for part in span.text.replace("-", " ").split()):
             continue
         if end < today:
             begin = begin + _WEEK if begin == end and today - begin <= _WEEK else _next_year(begin, today)
         yield DayAhead(*span.at, max(begin, today))
+
+
+def _is_bare_weekday(text: str, at: tuple[int, int], said_at: datetime) -> bool:
+    """Tell whether a phrase that means today names its weekday, and not that it is today's: a day earlier it would
+    mean the one a week ago.
+    """
+    earlier = {span.at: local(span.start).date() for span in spans_in(text, said_at - timedelta(days=1))}
+    return earlier.get(at) == local(said_at).date() - _WEEK and not _words("this_day").search(text[slice(*at)])
 
 
 def _next_year(day: date, today: date) -> date:
@@ -93,3 +119,73 @@ def _days_of_month(text: str, today: date) -> Iterator[DayAhead]:
                 yield DayAhead(*match.span(), day)
                 break
             month = (month + timedelta(days=32)).replace(day=1)
+
+
+def _in_digits(text: str, today: date) -> Iterator[DayAhead]:
+    """Yield dates such as "12.11." and "11/12": what may be read in two ways means the sooner day."""
+    for match in _words("date_in_digits").finditer(text):
+        first, second = int(match["first"]), int(match["second"])
+        orders = {(first, second), (second, first)} if match["sign"] == "/" else {(first, second)}
+        year = int(match["year"]) if match["year"] else None
+        year = 2000 + year if year is not None and year < 100 else year
+        days = [day for number, month in orders if (day := _of_year(year, month, number, today))]
+        if days:
+            yield DayAhead(match.start("first"), match.end(), min(days))
+
+
+def _of_year(year: int | None, month: int, number: int, today: date) -> date | None:
+    """Return a day from today on, None if there is none; without a year the next."""
+    for one in range(today.year, min(today.year + _YEARS, date.max.year)) if year is None else (year,):
+        try:
+            day = date(one, month, number)
+        except ValueError:
+            continue
+        if day >= today:
+            return day
+    return None
+
+
+def _ends_of_months(text: str, today: date) -> Iterator[DayAhead]:
+    for match in _words("end_of_month").finditer(text):
+        following = today.replace(day=1) + timedelta(days=32)
+        yield DayAhead(*match.span(), following.replace(day=1) - timedelta(days=1))
+
+
+# --- times of the day, and what stands before a day ----------------------------------------------------
+
+_REACH = 40  # characters
+_ON = {"before": "on", "vor": "am"}
+
+
+def _with_time(text: str, found: DayAhead) -> DayAhead:
+    """Return a phrase with the time of the day before or after it: "at 9 tomorrow", "am Freitag um 15 Uhr"."""
+    after = _words("time_after").match(text, found.end)
+    begin = max(0, found.start - _REACH)
+    before = _words("time_before").search(text[begin : found.start])
+    return found._replace(
+        start=begin + before.start() if before else found.start, end=after.end() if after else found.end
+    )
+
+
+def _before(text: str, found: DayAhead, today: date) -> DayAhead:
+    """Return a phrase with "before" in front of it or behind, which means the day before; but not one in the past."""
+    begin = max(0, found.start - _REACH)
+    word = _words("before_day").search(text[begin : found.start])
+    suffix = _words("before_day_behind").match(text, found.end)
+    if word is None and suffix is None and not _words("before_weekday").match(text, found.start):
+        return found
+    return DayAhead(
+        begin + word.start() if word else found.start,
+        suffix.end() if suffix else found.end,
+        found.day - timedelta(days=1) if found.day > today else found.day,
+    )
+
+
+def _soon(text: str, said_at: datetime) -> Iterator[DayAhead]:
+    """Yield "in an hour", "at 5 pm", which mean today, and "in the morning", which means the next one."""
+    now = local(said_at)
+    today = now.date()
+    for match in _words("time_alone").finditer(text):
+        yield DayAhead(*match.span(), today)
+    for match in _words("next_morning").finditer(text):
+        yield DayAhead(*match.span(), today if now.hour < _MORNING else today + timedelta(days=1))

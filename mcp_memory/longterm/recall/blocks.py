@@ -41,8 +41,8 @@ from mcp_memory.longterm.recall.dynamic import (
 )
 from mcp_memory.longterm.recall.layout import FORMER, fit
 from mcp_memory.longterm.recall.lines import BEFORE_THAT, RecallLine, is_shown_in, statement_line
-from mcp_memory.longterm.recall.opening import opening
-from mcp_memory.longterm.recall.promises import due_promises, promises_for
+from mcp_memory.longterm.recall.opening import START_TOKENS, opening
+from mcp_memory.longterm.recall.promises import PromiseLines, due_promises, promises_for, promises_in
 from mcp_memory.longterm.search.coverage import is_echo
 from mcp_memory.longterm.search.known import judge_question, searched
 from mcp_memory.longterm.search.pages import current
@@ -66,12 +66,13 @@ _IN_CONTEXT = 1_000  # turns of a session that its context may hold
 
 def bundle(
     desk: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int,
-    has_stable: Callable[[str], bool] = lambda block: False,
+    has_stable: Callable[[str], bool] = lambda block: False, shown_promises: Collection[str] = (),
 ) -> Bundle:  # fmt: skip
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too.
 
     A stable block that the reader has according to `has_stable` is left out, and the dynamic one gets its tokens; what
-    is about the question comes again there.
+    is about the question comes again there. Promises that the session was shown come again only if the question calls
+    for them.
     """
     stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
     shown = "" if has_stable(stable) else stable
@@ -79,13 +80,14 @@ def bundle(
     desk = desk.of_one_question()
     context = context_of(desk, session)
     judgement = judge_question(desk, question)
-    promises = promises_for(desk, question)
+    promises = promises_for(desk, question, session=session, shown_due=shown_promises)
     if question.strip() or context:
         lines = dynamic_lines(desk, question, context, known=shown, judgement=judgement)
-        dynamic, left_out = fit(_promises_first(promises, lines), counter, left)
+        dynamic, left_out = fit(_promises_first(promises.lines, lines), counter, left)
     else:
-        dynamic, _ = fit(_promises_first(promises, top_by_confidence(desk, known=stable)), counter, left)
+        dynamic, _ = fit(_promises_first(promises.lines, top_by_confidence(desk, known=stable)), counter, left)
         left_out = []  # nothing was asked, so nothing is missing
+    left_out += promises.left_out
     tokens = sum(counter.count(block) for block in (shown, dynamic) if block)
     known = judgement.known if judgement else None
     left_out += missing if shown else []
@@ -95,16 +97,21 @@ def bundle(
 def stable(desk: SearchContext, *, counter: TokenCounter, budget: int, session: str | None = None) -> Bundle:
     """Return the stable block for the start of a session, and in the dynamic one the promises that are due.
 
-    Where no model has written a page, the stable block is that of `opening`.
+    Where no model has written a page, the stable block is that of `opening`, and both fit into its budget. Promises
+    come first, and take at most half of that.
     """
     missing: list[str] = []
-    text = opening(desk, session=session, counter=counter, budget=budget)
+    promises = due_promises(desk, session=session)
+    due, late = fit(promises.lines, counter, min(budget, START_TOKENS) // 2)
+    of_due = counter.count(due) if due else 0
+    text = opening(desk, session=session, counter=counter, budget=min(budget, START_TOKENS) - of_due)
     if not text:
-        text, missing = _stable(desk, counter, budget)
-    tokens = counter.count(text) if text else 0
-    due, late = fit(due_promises(desk), counter, budget - tokens)
+        text, missing = _stable(desk, counter, budget - of_due)
     return Bundle(
-        stable=text, dynamic=due, tokens=tokens + (counter.count(due) if due else 0), left_out=[*late, *missing]
+        stable=text,
+        dynamic=due,
+        tokens=of_due + (counter.count(text) if text else 0),
+        left_out=[*late, *promises.left_out, *missing],
     )
 
 
@@ -115,10 +122,20 @@ def automatic(
 
     A session shows `known`, the blocks recalled earlier, and its turns since its last summary.
     """
-    lines = automatic_lines(desk, question, known=known, there=_in_context(desk, session))
+    promises = PromiseLines([], [])
+    if small_talk_kind(question) is None:
+        promises = promises_for(desk, question, session=session, shown=promises_in(known))
+    lines = _promises_first(
+        promises.lines, automatic_lines(desk, question, known=known, there=_in_context(desk, session))
+    )
     told_before = set(known.splitlines())
     dynamic, left_out = fit((line for line in lines if line.text not in told_before), counter, budget)
-    return Bundle(stable="", dynamic=dynamic, tokens=counter.count(dynamic) if dynamic else 0, left_out=left_out)
+    return Bundle(
+        stable="",
+        dynamic=dynamic,
+        tokens=counter.count(dynamic) if dynamic else 0,
+        left_out=[*left_out, *promises.left_out],
+    )
 
 
 def _promises_first(promises: Sequence[RecallLine], lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
@@ -359,20 +376,13 @@ _REACH = RecallLimits(
 
 
 def automatic_lines(desk: SearchContext, prompt: str, *, known: str, there: Collection[str]) -> Iterator[RecallLine]:
-    """Yield lines for a prompt whose writer did not ask for a recall; none where the memory is unlikely to know.
-
-    Open promises that the prompt calls for come first, whatever the memory knows; small talk calls for none.
+    """Return lines for a prompt whose writer did not ask for a recall; none where the memory is unlikely to know.
 
     Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
     searched for: the reader sees it.
     """
     if small_talk_kind(prompt) is not None:
-        return iter(due_promises(desk, known=known))
-    promises = promises_for(desk, prompt, known=known)
-    return _promises_first(promises, _relevant_lines(desk, prompt, known=known, there=there))
-
-
-def _relevant_lines(desk: SearchContext, prompt: str, *, known: str, there: Collection[str]) -> Iterator[RecallLine]:
+        return iter(())
     if wants_last_conversation(desk, prompt):
         return iter([] if there else last_conversation(desk, there))
     desk = desk.of_one_question()

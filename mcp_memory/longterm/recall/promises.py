@@ -2,52 +2,90 @@
 
 A promise is shown until it is closed, but not for the prompt that states it, and not again in a context that shows it
 already. One for a day alone is shown from that day on, at the start of a session and at the first prompt, for a month;
-after that only a search finds it.
+after that only a search finds it. If it is for the day on which it was made, the conversation that made it does not
+show it on that day.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterator
 from datetime import timedelta
+from typing import NamedTuple
 
 from mcp_memory.language.when.intervals import local
 from mcp_memory.longterm.promises import Promise, called_for, open_promises
 from mcp_memory.longterm.recall.lines import RecallLine, of_promise, sound
 from mcp_memory.longterm.search.search import SearchContext
 
-__all__ = ["due_promises", "promises_for"]
+__all__ = ["PromiseLines", "due_promises", "promises_for", "promises_in"]
 
 _SHOWN = 5
 _DUE_FOR = timedelta(days=31)
+_TURNS = 200  # of a session, for those that make promises
+_LINE = re.compile(r"^Promise of [^\n(:]{1,40}, open \((a\d+)\):", re.MULTILINE)
 
 
-def due_promises(desk: SearchContext, *, known: str = "") -> list[RecallLine]:
-    """Return lines for the open promises for a day that has come, latest first, without those in `known`."""
-    return _lines(desk, _due(desk, open_promises(desk)), known)
+class PromiseLines(NamedTuple):
+    """Lines for promises, and the ids of those for which there was no line left."""
+
+    lines: list[RecallLine]
+    left_out: list[str]
 
 
-def promises_for(desk: SearchContext, prompt: str, *, known: str = "", with_due: bool = True) -> list[RecallLine]:
-    """Return lines for the open promises that a prompt calls for, then for those whose day has come.
+def promises_in(block: str) -> frozenset[str]:
+    """Return the ids of the promises for which a block has a line."""
+    return frozenset(match[1] for match in _LINE.finditer(block))
 
-    Promises in `known` are left out.
+
+def due_promises(desk: SearchContext, *, session: str | None = None, shown: Collection[str] = ()) -> PromiseLines:
+    """Return lines for the open promises for a day that has come, oldest first, without those that are `shown`."""
+    return _lines(desk, _due(desk, open_promises(desk), session), shown)
+
+
+def promises_for(
+    desk: SearchContext,
+    prompt: str,
+    *,
+    session: str | None = None,
+    shown: Collection[str] = (),
+    shown_due: Collection[str] = (),
+) -> PromiseLines:
+    """Return lines for the open promises that a prompt calls for, then for those whose day has come, oldest first.
+
+    Promises that are `shown` are left out. Those in `shown_due` are not repeated because of their day.
     """
     promises = open_promises(desk)
     if not promises:
-        return []
-    due = _due(desk, promises) if with_due else []
-    return _lines(desk, [*called_for(promises, prompt, desk.now), *due], known)
+        return PromiseLines([], [])
+    due = (
+        one for one in _due(desk, promises, session) if one.atom.id not in shown_due and not one.is_stated_in(prompt)
+    )
+    return _lines(desk, [*called_for(promises, prompt, desk.now), *due], shown)
 
 
-def _due(desk: SearchContext, promises: list[Promise]) -> list[Promise]:
+def _due(desk: SearchContext, promises: list[Promise], session: str | None) -> list[Promise]:
     today = local(desk.now).date()
     due = [
         (one.parts.due, one)
         for one in promises
         if one.parts.is_date and one.parts.due and today - _DUE_FOR <= one.parts.due <= today
     ]
-    return [promise for _, promise in sorted(due, key=lambda pair: pair[0], reverse=True)]
+    made_here = {one.atom.id for one in _made_in(desk, session, [one for _, one in due])}
+    return [one for _, one in sorted(due, key=lambda pair: pair[0]) if one.atom.id not in made_here]
 
 
-def _lines(desk: SearchContext, promises: list[Promise], known: str) -> list[RecallLine]:
-    fresh = [one for one in promises if f", open ({one.atom.id}):" not in known]
+def _made_in(desk: SearchContext, session: str | None, due: list[Promise]) -> Iterator[Promise]:
+    """Yield the promises for today that a session made today."""
+    today = local(desk.now).date()
+    possible = [one for one in due if one.parts.due == today == local(one.said_at).date()]
+    if session is None or not possible:
+        return
+    turns = desk.store.last_turns(desk.space, session, limit=_TURNS, roles=("user",))
+    yield from (one for one in possible if any(one.is_stated_in(turn.content) for turn in turns))
+
+
+def _lines(desk: SearchContext, promises: list[Promise], shown: Collection[str]) -> PromiseLines:
+    fresh = [one for one in promises if one.atom.id not in shown]
     lines = (of_promise(one.atom, one.said_at, desk.now) for one in fresh[:_SHOWN])
-    return list(sound(desk, lines))
+    return PromiseLines(list(sound(desk, lines)), [one.atom.id for one in fresh[_SHOWN:]])

@@ -150,10 +150,11 @@ def is_less_trusted(one: Source, other: Source) -> bool:
 
 
 def with_allowed_kind(atom: NewAtom) -> NewAtom:
-    """Return an atom of a kind that its source may give: rules and traits are the user's to tell."""
-    if atom.source == "user" or atom.kind == "episodic":
+    """Return an atom of a kind that its source may give: rules, traits and promises are the user's to tell."""
+    if atom.source == "user" or (atom.kind == "episodic" and atom.label != "promise"):
         return atom
-    return replace(atom, kind="episodic", priority=70 if atom.priority < 0 else atom.priority)
+    label = None if atom.label == "promise" else atom.label
+    return replace(atom, kind="episodic", label=label, priority=70 if atom.priority < 0 else atom.priority)
 
 
 # --- quarantine -------------------------------------------------------------------------------------
@@ -230,10 +231,10 @@ class _Basis:
     is_probable: bool = False
 
 
-def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> _Basis:
+def _basis(store: Store, space: str, atom: NewAtom, text: str, embed: Embed, excluded: Sequence[str]) -> _Basis:
     """Return what a statement in the user's name rests on; `text` is all that it says."""
     rules = _rules_of(atom)
-    near = _users_words(store, space, atom.text, embed)
+    near = _users_words(store, space, atom.text, embed, excluded)
     if atom.label == "promise" and (promised := _promised(atom.text, near.said)):
         return _Basis(flags(str(promised), "user"), [promised], is_exact=True)
     claim = _about_the_user(atom.text, near.name)
@@ -369,8 +370,8 @@ class _UsersWords:
     name: str | None
 
 
-def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWords:
-    """Return turns with the words of a text or of its meaning, and the latest turns."""
+def _users_words(store: Store, space: str, text: str, embed: Embed, excluded: Sequence[str]) -> _UsersWords:
+    """Return turns with the words of a text or of its meaning, and the latest turns, without those sentences."""
     turns = _near_turns(store, space, text, "user", embed)
     pairs = [
         (turn, after)
@@ -391,9 +392,21 @@ def _users_words(store: Store, space: str, text: str, embed: Embed) -> _UsersWor
     said = [
         Said(text, asked.get(turn.id, ""), turn.said_at, message=text)
         for turn in kept
-        for text in (with_dates(typed_text(turn.content[:_CHARS]), turn.said_at),)
+        for text in (_without(with_dates(typed_text(turn.content[:_CHARS]), turn.said_at), excluded),)
     ]
     return _UsersWords(said=said, turns=kept, name=names_in(store, space, read).user)
+
+
+def _without(text: str, excluded: Sequence[str]) -> str:
+    """Return a text without the sentences that some statements consist of."""
+    for statement in excluded:
+        text = text.replace(statement, " ")
+    for terms in map(set, map(base_terms, excluded)):
+        for start, end in reversed(list(sentences(text))):
+            own = set(base_terms(text[start:end]))
+            if own and len(own & terms) >= _SAME * max(len(own), len(terms)):
+                text = text[:start] + text[end:]
+    return text
 
 
 def _taken_back(store: Store, space: str, claim: str, turns: Sequence[Turn]) -> set[str]:
@@ -428,13 +441,21 @@ def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -
 
 
 def checked_claim(
-    store: Store, space: str, atom: NewAtom, *, embed: Embed, typed: bool = False, dated: bool = True
+    store: Store,
+    space: str,
+    atom: NewAtom,
+    *,
+    embed: Embed,
+    typed: bool = False,
+    dated: bool = True,
+    excluded: Sequence[str] = (),
 ) -> tuple[NewAtom, str | None]:
     """Return the accepted form of a statement, and a note for the agent about the changes.
 
     `typed`: the user typed it, so no turn has to state it. `dated`: its time is known; otherwise it is true from when
-    the user said it. `embed` gives the vectors by which turns of the same meaning are found. A quarantined statement
-    supersedes nothing and states no fact; a statement of others never supersedes one of the user.
+    the user said it. `excluded` are statements whose sentences do not count as the user's words. `embed` gives the
+    vectors by which turns of the same meaning are found. A quarantined statement supersedes nothing and states no fact;
+    a statement of others never supersedes one of the user.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     given = "\n".join(part for part in (atom.text, *names) if part)
@@ -442,7 +463,7 @@ def checked_claim(
     if atom.source != "user" or typed:
         why, is_said = flags(given, atom.source), True
     else:
-        basis = _basis(store, space, atom, given, embed)
+        basis = _basis(store, space, atom, given, embed, excluded)
         why, is_said = basis.held, bool(basis.words)
         atom, notes = _in_users_words(store, space, atom, basis, dated=dated)
     if why:

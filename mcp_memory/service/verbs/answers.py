@@ -105,6 +105,7 @@ class AnswerVerbs(LongtermVerbs, TaskVerbs):
             )
         logged = await anyio.to_thread.run_sync(self._logged, "recall", query, session, found)
         self._note_stable(session, found)
+        self._note_promises(session, found)
         return logged
 
     async def expand_answer(

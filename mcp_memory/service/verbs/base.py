@@ -115,6 +115,10 @@ class Parts:
     recall_log: RecallLog
     stable_blocks: LRU[tuple[str, str], tuple[int, datetime]] = field(default_factory=lambda: LRU(_SESSIONS))
     """Hash of the stable block that a session got last, and when, by space and session."""
+    shown_promises: LRU[tuple[str, str], tuple[frozenset[str], datetime]] = field(
+        default_factory=lambda: LRU(_SESSIONS)
+    )
+    """Ids of the promises that a session was shown, and when the last, by space and session."""
 
     def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
         """Return the moment that a time filter names; None for no filter."""

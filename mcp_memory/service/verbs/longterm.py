@@ -225,7 +225,8 @@ class LongtermVerbs(Verbs):
         the text; without `kind` it has their kind, or `persona` if it supersedes none.
 
         A statement that supersedes a promise closes it as done, unless it is a promise itself. Without `kind` it is
-        the agent's note of what it told, and needs no words of the user.
+        the agent's note of what it told, and needs no words of the user; unless other words of the user say it, not
+        those of the promise. What they said closes only promises about the same matter.
         """
         from mcp_memory.longterm.corrections import entities_of_correction, fact_still_stated
         from mcp_memory.longterm.merging import similar
@@ -245,9 +246,8 @@ class LongtermVerbs(Verbs):
             )
         if not (entity or relation or value) and (kept := fact_still_stated(parts.store, self.space, text, older)):
             entity, relation, value = kept.entity, kept.relation, kept.value
-        closed = closed_by(kind, older)
-        if closed and all(one.valid_to for one in older):
-            return Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
+        promises = closed_by(kind, older)
+        may_be_note = is_note(kind, older)
         end = parts.moment(valid_until, "valid_until", end=True)
         if end is not None and end <= now and valid_from is None:
             raise InvalidInput("valid_until has passed already. Give valid_from too; nothing was stored.")
@@ -258,11 +258,11 @@ class LongtermVerbs(Verbs):
             entity=entity,
             relation=relation,
             value=value,
-            supersedes=[id for id in supersedes if id not in closed],
+            supersedes=[one.id for one in older if one not in promises],
             valid_from=parts.moment(valid_from, "valid_from") or now,
             valid_to=end,
             cites=cites,
-            source="assistant" if is_note(kind, older) else source,
+            source=source,
         )
         if older:
             about = entities_of_correction(parts.store, self.space, atom.text, older, value=atom.value)
@@ -270,8 +270,17 @@ class LongtermVerbs(Verbs):
         asking = parts.asking()
         given = atom.text
         atom, note = closing(
-            parts.store, self.space, atom, closed, embed=asking.vectors, typed=typed, dated=valid_from is not None
+            parts.store,
+            self.space,
+            atom,
+            promises,
+            embed=asking.vectors,
+            typed=typed,
+            dated=valid_from is not None,
+            is_note=may_be_note,
         )
+        if may_be_note and atom.source != "user" and all(one.valid_to for one in older):
+            return Remembered(atom=older[0], duplicate=True, replaced=[], similar=[], note="It was closed before.")
         in_their_words = atom.text != given
         if end is not None and end > now and atom.valid_to == end:  # the store keeps it once it has come
             atom = replace(atom, text=with_end(atom.text, end, atom.valid_from), valid_to=None)
@@ -343,7 +352,9 @@ class LongtermVerbs(Verbs):
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
         """Return the context for a question within the budget: a stable and a dynamic block."""
-        return self._logged("recall", query, session, self._recalled(query, session, budget_tokens))
+        found = self._recalled(query, session, budget_tokens)
+        self._note_promises(session, found)
+        return self._logged("recall", query, session, found)
 
     def _recalled(
         self, query: str, session: str | None, budget: int, *, has_stable: Callable[[str], bool] = lambda block: False
@@ -355,7 +366,7 @@ class LongtermVerbs(Verbs):
         parts = self._parts
         return blocks.bundle(
             parts.scheduler.context(), query, session=session, counter=parts.counter, budget=budget,
-            has_stable=has_stable,
+            has_stable=has_stable, shown_promises=self._shown_promises(session),
         )  # fmt: skip
 
     @in_thread
@@ -366,6 +377,7 @@ class LongtermVerbs(Verbs):
         parts = self._parts
         found = blocks.stable(parts.scheduler.context(), counter=parts.counter, budget=budget_tokens, session=session)
         self._note_stable(session, found)
+        self._note_promises(session, found)
         return self._logged("start", "", session, found)
 
     def _note_stable(self, session: str | None, found: Bundle) -> None:
@@ -377,6 +389,19 @@ class LongtermVerbs(Verbs):
         """Tell whether a session got this stable block, within the last hour: an older context may have been cut."""
         last = self._parts.stable_blocks.get((self.space, session)) if session else None
         return last is not None and last[0] == hash(block) and self._parts.now() - last[1] < _KEPT
+
+    def _note_promises(self, session: str | None, found: Bundle) -> None:
+        """Remember which promises a session was shown."""
+        from mcp_memory.longterm.recall.promises import promises_in
+
+        if session and (shown := promises_in(found.dynamic)):
+            known = self._shown_promises(session) | shown
+            self._parts.shown_promises.put((self.space, session), (known, self._parts.now()))
+
+    def _shown_promises(self, session: str | None) -> frozenset[str]:
+        """Return the promises that a session was shown, if that was within the last hour, as with the stable block."""
+        last = self._parts.shown_promises.get((self.space, session)) if session else None
+        return last[0] if last is not None and self._parts.now() - last[1] < _KEPT else frozenset()
 
     @in_thread
     def recall_beyond(

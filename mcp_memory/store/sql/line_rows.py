@@ -251,10 +251,11 @@ class Statement:
     ends: Sequence[int] = ()
     because: str | None = None
 
-    def ended(self, values: Mapping[str, Value]) -> dict[str, Value]:
-        """Return how an older atom that began at `valid_from` ends by this one."""
-        until = max(_int(self.values["valid_from"]), _int(values["valid_from"]))
-        return {"valid_to": until, "superseded_by": self.number, "closed_because": self.because}
+    def ended(self, since: int, label: str | None) -> dict[str, Value]:
+        """Return how an older atom that began at `since` ends by this one."""
+        until = max(_int(self.values["valid_from"]), since)
+        because = supersession.because_of(self.because, cast("str | None", self.values["label"]), label)
+        return {"valid_to": until, "superseded_by": self.number, "closed_because": because}
 
 
 def statement_of(fields: Mapping[str, Any]) -> Statement:
@@ -308,7 +309,8 @@ def statements(notes: Iterable[Mapping[str, Any]], *, undone: Collection[str] = 
         for older in () if f"a{one.number}" in undone else one.ends:
             if older in found:
                 values = found[older].values
-                found[older] = replace(found[older], values={**values, **one.ended(values)})
+                end = one.ended(_int(values["valid_from"]), cast("str | None", values["label"]))
+                found[older] = replace(found[older], values={**values, **end})
     return found
 
 
@@ -379,9 +381,9 @@ class LineImport:
 
     def end(self, older: int, by: Statement) -> None:
         """End an atom by a later statement."""
-        since = self.tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", older)
-        if since is not None:
-            self._update("atom", {"id": older}, by.ended({"valid_from": since}))
+        began = self.tx.one("SELECT valid_from, label FROM atom WHERE space = :space AND id = ?", older)
+        if began is not None:
+            self._update("atom", {"id": older}, by.ended(*began))
 
     def finish(self) -> None:
         """Store facts and mentions, once it is known which statements ended or were forgotten; draw canvases."""

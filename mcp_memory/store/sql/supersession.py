@@ -20,11 +20,12 @@ from datetime import datetime
 
 from mcp_memory.store.sql.entities import key
 from mcp_memory.store.sql.transaction import Transaction, from_ms, marks, numbers_of, to_ms
-from mcp_memory.store.values import NewAtom
+from mcp_memory.store.values import DONE, NewAtom
 
 __all__ = [
     "GAVE_WAY",
     "Supersession",
+    "because_of",
     "end",
     "end_again",
     "follows_single",
@@ -117,15 +118,22 @@ def still_open(tx: Transaction, ids: Collection[str]) -> list[str]:
 
 
 def end(tx: Transaction, atoms: Sequence[int], *, by: int, at: datetime, because: str) -> None:
-    """Record that one atom replaces others, from `at` on."""
+    """Record that one atom replaces others, from `at` on. Promises are done, unless a promise replaces them."""
+    label: str | None = tx.get("SELECT label FROM atom WHERE space = :space AND id = ?", by)
     for number in atoms:
         began: int = tx.get("SELECT valid_from FROM atom WHERE space = :space AND id = ?", number)
+        older: str | None = tx.get("SELECT label FROM atom WHERE space = :space AND id = ?", number)
         ended = max(to_ms(at), began)
         tx.run(
             "UPDATE atom SET valid_to = ?, superseded_by = ?, closed_because = ? WHERE space = :space AND id = ?",
-            *(ended, by, because or None, number),
+            *(ended, by, because_of(because, label, older), number),
         )
         tx.run("UPDATE fact SET valid_to = ? WHERE space = :space AND atom = ?", ended, number)
+
+
+def because_of(because: str | None, label: str | None, older: str | None) -> str | None:
+    """Return why an atom with one label ended an older one with another; `because` is what it gives as its reason."""
+    return because or (DONE if older == "promise" and label != "promise" else None)
 
 
 def replaced_under(tx: Transaction, tombstone: int) -> list[int]:

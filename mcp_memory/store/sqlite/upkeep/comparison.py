@@ -394,6 +394,7 @@ def _brought_up_to_date(
         values["source"] = now["source"]
     if values["label"] is None and now["label"] == "promise":  # by a sentence with the same words
         values["label"] = now["label"]
+        values["closed_because"] = now["closed_because"]
     if confirmed and now["confidence"] > values["confidence"]:  # pyright: ignore[reportOperatorIssue, reportOptionalOperand]
         values["confidence"] = now["confidence"]
     return replace(one, values=values)
