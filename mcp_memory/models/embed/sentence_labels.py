@@ -36,8 +36,8 @@ _CLIP = 6.0  # standard deviations
 _LIKELY_PROMISE = 0.5
 _SURE_RULE = 0.75  # probability by the model of standing rules, as `longterm.standing_rules.STATES`
 _POSSIBLE_RULE = 0.15
-"""The least probability by the labels of a rule without a cue. In a quarter of `fixtures/sentences` the model of standing
-rules is sure of 29 such sentences, and 22 are no rules; 9 of these are left, and all 7 rules."""
+"""The least probability by the labels of a rule without a cue: in a quarter of `fixtures/sentences` the model of
+standing rules is sure of 29 such sentences, and 22 are no rules; 9 of these are left, and all 7 rules."""
 _PRONOUNS = frozenset(["i", "me", "you", "they"])
 _DATE_OR_TIME = re.compile(r"\d{1,2}[:.]\d\d|\d{4}")
 _QUESTION = re.compile(r"[?？؟]\W*$")
