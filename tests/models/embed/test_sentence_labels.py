@@ -29,6 +29,33 @@ def test_a_promise_is_not_taken_for_a_standing_rule(promise: str) -> None:
     assert _likeliest(promise) == "promise"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tazas, cuencos, platos, algún jarrón.",
+        "There are five of them along the path",
+        "в суботу їдемо на Харків двома бусами.",
+        "Fronius und SMA, Fronius per JSON, SMA als CSV mit Semikolon und BOM davor",
+    ],
+)
+def test_a_list_or_a_plain_statement_without_words_of_a_rule_is_none(text: str) -> None:
+    assert _likeliest(text) != "rule"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Always answer in German.",
+        "Recipes always in grams, never in cups.",
+        "For orders above 500 euros ask Petra before you place them.",
+        "siezen, nie duzen",
+        "charts in blue and gray, red only for patient harm",
+    ],
+)
+def test_a_terse_rule_is_a_rule(text: str) -> None:
+    assert _likeliest(text) == "rule"
+
+
 def test_requests_and_small_talk_state_nothing() -> None:
     assert _likeliest("can you make it shorter?") == "none"
     assert _likeliest("haha thanks, perfect") == "none"
