@@ -3,8 +3,10 @@
 `own_part` masks the words of others: quotations, code, mails, what follows "she wrote:" or "translate:". A mail is
 recognised by its headers, by a formal salutation, or by a salutation or a colon before a signature; one that addresses
 an assistant is the user's. A text to translate, summarise or correct is not the user's, up to the end of its quotation
-marks where it has some. When in doubt the words are the user's: a quotation of four words or fewer is a name or a
-title, one that they ask to remember is theirs, and so is a text that is pasted without any sign of it. Text after a
+marks where it has some. So is what follows a line about a text ("what does this say?", "from the readme:"), the name of
+a file, a copied line of a chat, or a heading of a document. When in doubt the words are the user's: a quotation of four
+words or fewer is a name or a title, one that they ask to remember is theirs, and so is a text that is pasted without
+any sign of it. Text after a
 mail counts as a part of it, because nothing marks where a mail ends. Sixteen languages (`data/quoted.txt`).
 
 `is_negative` tells whether a sentence forbids, denies or leaves out, in twenty-seven languages (`data/negation.txt`).
@@ -64,6 +66,8 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     mail = _mail(text)
     if mail is not None:
         yield mail, len(text)
+    for start in _pasted(text):
+        yield start, len(text)
     for introduction in _quoted("INTRODUCED").finditer(text):
         start = _SPACE.match(text, introduction.end()).end()  # pyright: ignore[reportOptionalMemberAccess]  # always one
         places = (_quoted(kind).match(text, start) for kind in ("BLOCKS", "INLINE", "SINGLE"))
@@ -71,6 +75,17 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         yield start, ending
         if ending == len(text):
             return
+
+
+def _pasted(text: str) -> Iterator[int]:
+    """Yield where a text begins that the user shows: a chat, a document, or what follows a line about it."""
+    if chat := _quoted("CHAT").search(text):
+        yield chat.start()
+    if presented := _quoted("PRESENTED").search(text):
+        yield presented.end()
+    heading = _quoted("HEADING").search(text)
+    if heading is not None and not _quoted("WISHED").search(text, 0, heading.end()):
+        yield heading.start()
 
 
 def _mail(text: str) -> int | None:

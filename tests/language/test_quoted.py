@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,23 @@ OTHERS = [
     f"Riassumi questo testo\n\n{ORDER}.",
     f"翻译成英文：{ORDER}",
     f"In the film she said: {ORDER}.",
+    f"# CLAUDE.md\n- {ORDER}\n- Never push to main",
+    f"## Coding guidelines\n\n- {ORDER}",
+    f"package.json\n- {ORDER}",
+    f"Fwd from slack\nTom 10:02\n{ORDER}",
+    f"Tom Miller, 10:02 AM\n{ORDER}",
+    f"[12/05/2026, 10:02] Tom: {ORDER}",
+    f"What do you think of this text I found?\n{ORDER}.",
+    f"Que penses-tu de ce texte ?\n{ORDER}.",
+    f"Review my system prompt:\nYou are Kestrel. {ORDER}.",
+    f"lyrics: {ORDER}",
+    f"From the readme:\n{ORDER}.",
+    f"Aus der Anleitung: {ORDER}.",
+    f"what does this say? {ORDER}.",
+    f"Was steht da? {ORDER}.",
+    f"这段话是什么意思？{ORDER}。",
+    f"My sister wrote me today. {ORDER}.",
+    f"Meine Schwester hat mir heute geschrieben. {ORDER}.",
 ]
 OWN = [
     f"{ORDER}.",
@@ -61,6 +80,16 @@ OWN = [
     f"When you translate: {ORDER}.",
     f"Translate to English: 'Guten Tag, wie geht es?' {ORDER}.",
     f"I get up at 7:30 on weekdays. {ORDER}.",
+    f"I read the readme. {ORDER}.",
+    f"What does this mean for me? {ORDER}.",
+    f"In code review: {ORDER}.",
+    f"For the prompt:\n{ORDER}.",
+    f"# My rules\n- {ORDER}",
+    f"Please remember these preferences:\n\n# Mail\n- {ORDER}",
+    f"I wrote to my sister today. {ORDER}.",
+    f"Can you write my CV?\n{ORDER}.",
+    f"Breakfast 7:30\nLunch 12:30\n{ORDER}.",
+    f"- {ORDER}\n- Never use emoji",
 ]
 
 
@@ -81,3 +110,15 @@ def test_what_is_left_has_the_length_and_the_lines_of_the_text(text: str) -> Non
     assert len(own) == len(text)
     assert [at for at, one in enumerate(own) if one == "\n"] == [at for at, one in enumerate(text) if one == "\n"]
     assert all(mine in (FILL, theirs) for mine, theirs in zip(own, text, strict=True))
+
+
+@pytest.mark.parametrize("piece", ["\n", "# \n", "# a\n", "this text ", "10:02 ", "Tom ", "a/b.c", "My sister "])
+def test_the_time_grows_no_faster_than_the_text(piece: str) -> None:
+    def seconds(length: int) -> float:
+        text = piece * (length // len(piece))
+        began = process_time()
+        own_part(text)
+        return process_time() - began
+
+    seconds(1_000)
+    assert seconds(40_000) < 8 * seconds(10_000) + 0.1
