@@ -264,7 +264,8 @@ def test_a_doubtful_statement_takes_the_place_of_no_sentence(store: Store, more:
     (atom,) = read(store, sentence(turn))
     store.add_atom("me", told(turn.content, kind="episodic", **more), now=NOON)
     assert [one.id for one in store.list_atoms("me", filters=Filters(unheld=True))] == [atom.id]
-    (again,) = read(store, sentence(*say(store, "I like tea!")))
+    (turn,) = say(store, "I like tea!")
+    (again,) = read(store, sentence(turn))
     assert again.id == atom.id
 
 
