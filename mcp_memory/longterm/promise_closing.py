@@ -35,7 +35,8 @@ def is_note(kind: StatementKind | None, older: Sequence[Atom]) -> bool:
 
 def kind_of_successor(older: Sequence[Atom]) -> Kind:
     """Return the kind of a statement that is given none: that of the first it supersedes which is no promise."""
-    return next((atom.kind for atom in older if atom.label != "promise"), "persona")
+    kinds: list[Kind] = [atom.kind for atom in older if atom.label != "promise"]
+    return kinds[0] if kinds else "persona"
 
 
 def closing(
@@ -51,8 +52,8 @@ def closing(
 ) -> tuple[NewAtom, str | None]:
     """Return the accepted form of a statement (`checked_claim`) that is to close promises, and a note for the agent.
 
-    What the user did not say is the agent's word; so is one that may be a note (`is_note`), unless more of
-    its terms are in other words of the user than in the promises. One that reads like an attack closes nothing.
+    What the user did not say is the agent's word; so is a possible note (`is_note`), unless more of its terms are in
+    other words of the user than in the promises. A statement that reads like an attack closes nothing.
     """
     excluded = [one.text for one in promises]
     accepted, note = checked_claim(store, space, atom, embed=embed, typed=typed, dated=dated, excluded=excluded)

@@ -53,7 +53,7 @@ class ParsedPromise:
 def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
     """Cut a promise into trigger and what to say; dates count from `said_at`."""
     text = " ".join(text.split())
-    days = days_ahead(text, said_at)
+    days = _days(text, said_at)
     start, end, say = _cut(text, days) or _cut_at_date(text, days) or _cut_before_order(text)
     trigger = [one for one in days if one.start < end and one.end > start]
     due = min((one.day for one in trigger or _outside(text, days, say)), default=None)
@@ -63,8 +63,16 @@ def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
 def has_trigger(text: str, said_at: datetime) -> bool:
     """Tell whether a sentence says when something is to be said or done: on an occasion or on a day."""
     text = " ".join(text.split())
-    days = days_ahead(text, said_at)
+    days = _days(text, said_at)
     return (_cut(text, days) or _cut_at_date(text, days)) is not None
+
+
+def _days(text: str, said_at: datetime) -> list[DayAhead]:
+    """Return the days that a promise names, in order; "on Friday ping me" has one before its order."""
+    ask = _pattern("ASK").search(text)
+    before = days_ahead(text[: ask.start()], said_at) if ask else ()
+    others = (one for one in days_ahead(text, said_at) if not any(one.start < day.end for day in before))
+    return [*before, *others]
 
 
 def _outside(text: str, days: Sequence[DayAhead], say: str) -> list[DayAhead]:

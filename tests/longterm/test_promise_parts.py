@@ -65,6 +65,7 @@ def test_a_trigger_and_what_to_say_are_cut(promise: str, trigger: str, say: str,
     [
         ("On 3 May tell me that the rent is due.", date(2027, 5, 3), "the rent is due"),
         ("Remind me on Friday to call Ana", date(2026, 6, 12), "call Ana"),
+        ("on friday ping me that the pass runs out on sunday", date(2026, 6, 12), "the pass runs out on sunday"),
         ("Remind me to call Ana on Friday", date(2026, 6, 12), "call Ana"),
         ("Remind me to call Ana on Friday about the tickets", date(2026, 6, 12), "call Ana about the tickets"),
         ("Remind me before Saturday to call Ana", date(2026, 6, 12), "call Ana"),

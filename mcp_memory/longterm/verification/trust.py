@@ -481,7 +481,7 @@ def checked_claim(
     told = _without_the_users(store, space, with_allowed_kind(atom))
     if told.kind != atom.kind:
         notes.append(
-            f"Kept as episodic: a rule or a trait needs the user's own word, and {SAID_BY[atom.source]} said it."
+            f"Kept as episodic: a rule, trait or promise needs the user's own word, and {SAID_BY[atom.source]} said it."
         )
     if told.entity != atom.entity or tuple(told.supersedes) != tuple(atom.supersedes):
         notes.append(f"It replaces nothing: what the user said is not ended by {SAID_BY[atom.source]}.")
