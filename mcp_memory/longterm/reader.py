@@ -64,7 +64,7 @@ def _read_or_skip(context: SearchContext, turn: Turn, going_on: Callable[[], boo
         if not going_on():
             return False
         logger.error("the sentence reader skips turn %s: %s", turn.id, type(error).__name__)
-        skipped = Readings(upto=int(turn.id[1:]), atoms=[])
+        skipped = Readings(turns=[turn.id], atoms=[])
         context.store.commit(context.space, None, skipped, outcome={}, now=context.now)
         return True
 
