@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 from mcp_memory.language import pattern_of
 from mcp_memory.language.when.ahead import DayAhead, days_ahead
 
-__all__ = ["ParsedPromise", "has_trigger", "parse_promise"]
+__all__ = ["ParsedPromise", "asks_for_later", "parse_promise"]
 
 _pattern = partial(pattern_of, "mcp_memory.longterm", "words/promises.txt")
 _WORD = re.compile(r"[\w'’]+")
@@ -60,9 +60,11 @@ def parse_promise(text: str, said_at: datetime) -> ParsedPromise:
     return ParsedPromise(trigger=text[start:end], say=say, about=_about(text, start, end, trigger), due=due)
 
 
-def has_trigger(text: str, said_at: datetime) -> bool:
-    """Tell whether a sentence says when something is to be said or done: on an occasion or on a day."""
+def asks_for_later(text: str, said_at: datetime) -> bool:
+    """Tell whether a sentence has an order to say or do something, and the occasion or day for it."""
     text = " ".join(text.split())
+    if not (_pattern("ASK").search(text) or _pattern("ASK_LAST").search(text)):
+        return False
     days = _days(text, said_at)
     return (_cut(text, days) or _cut_at_date(text, days)) is not None
 

@@ -25,7 +25,7 @@ from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.words import function_words_of, query_terms
 from mcp_memory.longterm.introductions import full_names, introduced
 from mcp_memory.longterm.names import USER
-from mcp_memory.longterm.promise_parts import has_trigger
+from mcp_memory.longterm.promise_parts import asks_for_later
 from mcp_memory.longterm.statements import relation_name
 from mcp_memory.longterm.turns import own_words, small_talk_kind, without_lead_in
 from mcp_memory.longterm.verification.own_words import question_of
@@ -46,7 +46,7 @@ LIMITS: Mapping[Label, float] = {
 that the classifier had not seen, 93 % of those kept are statements, and 76 % of the statements are kept."""
 _SURE: Mapping[Label, float] = {"promise": 0.5, "rule": 0.5}
 """The least probability of the label itself: a promise interrupts the user later, and an agent obeys a rule. Of 72
-promises (`fixtures/promises`) 50 are kept, and of 120 sentences written to resemble promises 22."""
+promises (`fixtures/promises`) 50 are kept, and of 120 sentences written to resemble promises 13."""
 
 _KINDS: Mapping[Label, tuple[Kind, int]] = {
     "trait": ("persona", 70),
@@ -153,7 +153,7 @@ def statements_of(said: Sequence[TurnSentence], chances: Sequence[Mapping[Label,
 
 def _labelled(sentence: TurnSentence, chances: Mapping[Label, float]) -> _Labelled:
     possible: list[Label] = [label for label, chance in chances.items() if chance >= _SURE.get(label, 0.0)]
-    if "promise" in possible and not has_trigger(sentence.text, sentence.turn.said_at):
+    if "promise" in possible and not asks_for_later(sentence.text, sentence.turn.said_at):
         possible.remove("promise")
     label = max(possible, key=lambda label: chances[label], default=None)
     states_anything = min(1.0, sum(chances.values()))
