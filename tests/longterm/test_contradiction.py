@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from anyio import to_thread
 
 from bench.hints import FITTED, HELD_OUT, read_pairs
 from mcp_memory.core.types import Remembered
@@ -38,7 +39,7 @@ async def _remembered(memory: Memory, older: str, newer: str) -> Remembered:
 async def test_a_statement_that_is_surely_replaced_is_offered(memory: Memory, older: str, newer: str) -> None:
     done = await _remembered(memory, older, newer)
     assert (done.contradicting, done.unsure) == (["a1"], [])
-    assert "Seems to replace; if so, call again with supersedes=[a1]:" in render(done)
+    assert "Seems to replace; if so, call again with supersedes=[a1]:" in (await to_thread.run_sync(render, done))
 
 
 async def test_without_the_files_of_the_encoder_statements_are_compared_by_their_words(
@@ -54,7 +55,7 @@ async def test_without_the_files_of_the_encoder_statements_are_compared_by_their
 async def test_a_statement_that_may_be_replaced_is_asked_about_and_not_offered(memory: Memory) -> None:
     done = await _remembered(memory, "The user rides a red bicycle to work.", "The user rides a bicycle made of steel.")
     assert (done.contradicting, done.unsure) == ([], ["a1"])
-    shown = render(done)
+    shown = await to_thread.run_sync(render, done)
     assert "Does it replace a1? Only if so, call again with that id in supersedes:" in shown
     assert "supersedes=[" not in shown
 
@@ -71,7 +72,7 @@ async def test_a_statement_that_may_be_replaced_is_asked_about_and_not_offered(m
 async def test_a_statement_about_another_matter_is_not_mentioned(memory: Memory, older: str, newer: str) -> None:
     done = await _remembered(memory, older, newer)
     assert done.similar == []
-    assert "Nothing similar was known." in render(done)
+    assert "Nothing similar was known." in (await to_thread.run_sync(render, done))
 
 
 def test_the_model_has_a_weight_for_each_feature_and_is_surer_than_it_is_unsure() -> None:
