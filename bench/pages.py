@@ -35,6 +35,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import Atom
 from mcp_memory.language.sentences import sentences
+from mcp_memory.longterm.persona import without_sections
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import Filters
 
@@ -122,7 +123,7 @@ async def measure(data: RetrievalSet, gold: Gold) -> Outcome:
         async with open_memory(Settings(home=Path(folder)), now=clock) as memory:
             ids, _ = await record(memory, haystack)
             await until_read(memory)
-            page = (await memory.read_persona()).text
+            page = without_sections((await memory.read_persona()).text, {"Scenes"})  # the list of scenes is below it
             start = (await memory.recall_stable(session="next")).stable
             atoms = await to_thread.run_sync(lambda: _atoms(memory))
             counter = memory._parts.counter  # pyright: ignore[reportPrivateUsage]  the one that budgets are counted in
