@@ -74,7 +74,7 @@ async def _with_answers(page: str) -> str:
     tools = {tool.name: tool for tool in TOOLS}
     clock = FixedClock(datetime(2026, 5, 7, 9, 0, tzinfo=UTC))
     with tempfile.TemporaryDirectory() as home:
-        async with open_memory(home=home, now=clock) as memory:
+        async with open_memory(home=home, now=clock, read_sentences=True) as memory:
             in_session = memory.under("2026-05-07-porto")
 
             async def opened() -> Any:

@@ -107,11 +107,14 @@ async def _indexed(memory: Memory) -> bool:
     return index["embedded"] == index["total"] and not index["refs_waiting"]
 
 
+_QUOTED = "SELECT e.quote FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom WHERE a.reader IS NULL"  # by statements of a model: sentences extracted without one give way to them
+
+
 def _turns(proof: Proof, con: apsw.Connection, deeds: Iterable[Entry]) -> None:
     rows: Any = con.execute("SELECT t.id, s.name, t.content FROM turn t JOIN session s ON s.id = t.session").fetchall()
     times = Counter((session, content) for _, session, content in rows)
     by_id = {f"t{number}": content for number, _, content in rows}
-    quoted = Counter(str(quote) for (quote,) in con.execute("SELECT quote FROM evidence"))
+    quoted = Counter(str(quote) for (quote,) in con.execute(_QUOTED))
     for deed in deeds:
         if deed.kind != "capture":
             continue

@@ -57,7 +57,7 @@ def say(hand: ByHand, text: str, *, replacing: str = "", name: str | None = None
         reader=1,
         supersedes=(replacing,) if replacing else (),
     )
-    readings = Readings(upto=int(turn.id[1:]), atoms=[rule], vectors=embedded(text))
+    readings = Readings(turns=[turn.id], atoms=[rule], vectors=embedded(text))
     (written,) = hand.store.commit(SPACE, None, readings, outcome={}, now=hand.now).atoms
     return written.atom.id, turn.id
 
