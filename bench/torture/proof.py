@@ -107,7 +107,10 @@ async def _indexed(memory: Memory) -> bool:
     return index["embedded"] == index["total"] and not index["refs_waiting"]
 
 
-_QUOTED = "SELECT e.quote FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom WHERE a.reader IS NULL"  # by statements of a model: sentences extracted without one give way to them
+_QUOTED = """
+    SELECT e.quote FROM evidence e JOIN atom a ON a.space = e.space AND a.id = e.atom WHERE a.reader IS NULL
+"""
+"""By statements of a model: sentences extracted without one give way to them."""
 
 
 def _turns(proof: Proof, con: apsw.Connection, deeds: Iterable[Entry]) -> None:
