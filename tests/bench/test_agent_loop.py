@@ -13,7 +13,8 @@ from mcp_memory.server.app import build_server
 
 
 async def outcomes_of(talk: Talk, home: Path) -> list[bool]:
-    async with Client(build_server(load_settings({}, home=home))) as client:
+    settings = load_settings({"MCP_MEMORY_READ_SENTENCES": "false"}, home=home)  # the talks name statements by ids
+    async with Client(build_server(settings)) as client:
         outcomes, _ = await play(client, talk, from_talk(talk))
     return [outcome.right for outcome in outcomes]
 
