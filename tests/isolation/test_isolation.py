@@ -58,6 +58,7 @@ _VOLATILE = [
     (re.compile(r"\br-[0-9a-f]{12}\b"), "<ref>"),
     (re.compile(r'"(cursor|next_cursor)": "[^"]*"'), r'"\1": "<cursor>"'),
     (re.compile(r"cursor=\S+"), "cursor=<cursor>"),
+    (re.compile(r'Persona, version \d+|"version\\?": \d+'), "<version>"),  # the background writes the page in batches
     (
         re.compile(r'"(\w*(?:saved|spent|net|tokens)\w*)\\?": -?\d+'),
         r'"\1": <tokens>',
