@@ -381,10 +381,10 @@ def automatic_lines(desk: SearchContext, prompt: str, *, known: str, there: Coll
     Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
     searched for: the reader sees it.
     """
-    if small_talk_kind(prompt) is not None:
-        return iter(())
     if wants_last_conversation(desk, prompt):
         return iter([] if there else last_conversation(desk, there))
+    if small_talk_kind(prompt) is not None:
+        return iter(())
     desk = desk.of_one_question()
     judgement = judge_question(desk, prompt)
     if judgement is None or judgement.known == "unlikely":
