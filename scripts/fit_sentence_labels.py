@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
-from mcp_memory.models.embed.sentence_labels import LABELS, SentenceInTurn, sentence_features
+from mcp_memory.models.embed.sentence_labels import LABELS, SentenceInTurn, scaled, sentence_features
 
 ROOT = Path(__file__).parent.parent
 SENTENCES = ROOT / "fixtures/sentences"
@@ -28,7 +28,6 @@ CLASSES = (*LABELS, "none")
 BATCH = 64
 LEFT_OUT = 5
 """One author of so many is left out for the report."""
-CLIP = 6.0
 
 Floats = NDArray[np.floating[Any]]
 
@@ -60,7 +59,7 @@ def _of_turn(author: str, turn: dict[str, Any]) -> Iterator[Example]:
 def fit(rows: Floats, classes: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
     """Return the tensors of a regression with L2 decay, fitted with Adam; each class weighs the same."""
     mean, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-6
-    rows = np.clip((rows - mean) / spread, -CLIP, CLIP)
+    rows = scaled(rows, mean, spread)
     counts = np.bincount(classes, minlength=len(CLASSES))
     weight = (len(classes) / len(CLASSES) / np.maximum(counts, 1))[classes]
     right = np.eye(len(CLASSES))[classes]
@@ -81,8 +80,8 @@ def fit(rows: Floats, classes: NDArray[np.int64]) -> dict[str, NDArray[np.float3
 
 
 def predicted(model: dict[str, NDArray[np.float32]], rows: Floats) -> NDArray[np.int64]:
-    scaled = np.clip((rows - model["mean"]) / model["spread"], -CLIP, CLIP)
-    return (scaled @ model["weights"] + model["constants"]).argmax(axis=1)
+    scores = scaled(rows, model["mean"], model["spread"]) @ model["weights"] + model["constants"]
+    return scores.argmax(axis=1)
 
 
 def report(right: NDArray[np.int64], given: NDArray[np.int64]) -> None:
