@@ -61,6 +61,8 @@ async def make_homes(folder: Path, copy: Callable[[Path, Path], object] = shutil
     await anyio.to_thread.run_sync(copy, shared.home, alone.home)
     async with open_memory(shared, now=_clock()) as memory:
         foreign_ids = await _fill(memory.in_space(THEIRS), SECRETS)
+    # The background would read what the tests record at another moment in each home, and number it otherwise.
+    shared, alone = (home.model_copy(update={"read_sentences": False}) for home in (shared, alone))
     return Homes(shared, alone, tokens, stranger, own_ids=own_ids, foreign_ids=foreign_ids)
 
 
@@ -73,6 +75,7 @@ async def _fill(memory: Memory, words: list[str]) -> list[str]:
     """Put one of everything into a space, and return an id, name or cursor of each kind that it has."""
     turn, atom, entity, value, session, task, step, result, tool, slug, body, reason = words
     said = [NewTurn(role="user", content=f"The {turn} leaves at nine, says the plan of number {n}.") for n in range(30)]
+    said.append(NewTurn(role="user", content=f"I am a teacher and live in {turn} with my two cats."))
     recorded = await memory.record_turns(said, session=f"talk {session}")
     told = [
         await memory.remember(f"Likes the {atom} best of all.", session=session, typed=True),

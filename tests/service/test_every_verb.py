@@ -243,7 +243,8 @@ def test_the_journey_has_every_verb() -> None:
 @pytest.mark.postgres
 @pytest.mark.anyio
 async def test_each_verb_answers_the_same_on_both_engines(url: str, tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "sqlite", embedder="none")
+    # Statements read in the background would be numbered at another moment on each engine.
+    settings = Settings(home=tmp_path / "sqlite", embedder="none", read_sentences=False)
     shared = settings.model_copy(update={"home": tmp_path / "postgres", "store": url})
     embedded = await answers(settings, tmp_path / "a")
     assert await answers(shared, tmp_path / "b") == embedded
