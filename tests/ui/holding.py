@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from bench.ours import until_indexed
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock, HashEmbedder
 from mcp_memory.ui.elements import Element, html, tree
@@ -33,6 +34,7 @@ async def holding(home: Path) -> AsyncGenerator[Memory]:
         space=SPACE,
     ) as memory:
         await anyio.to_thread.run_sync(partial(_lay, memory))
+        await until_indexed(memory)  # or two pages that show one search might differ
         yield memory
 
 
