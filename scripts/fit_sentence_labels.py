@@ -1,8 +1,8 @@
 """Fit the model of sentence labels: `python scripts/fit_sentence_labels.py [--out FILE]`.
 
-A multinomial logistic regression on `sentence_features` learns what the sentences of `fixtures/sentences` state. Prints
-precision, recall and F1 of each label for a fifth of the authors when they are left out, then fits all.
-`mcp_memory/models/embed/sentence_labels.py` reads it.
+Logistic regressions on `sentence_features` learn what the sentences of `fixtures/sentences` state, and how much each is
+worth in later conversations. Prints precision, recall and F1 of each label, and how the worth ranks sentences, for a
+fifth of the authors when they are left out, then fits all. `mcp_memory/models/embed/sentence_labels.py` reads it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ OUT = ROOT / "mcp_memory/models/embed/model/labels.safetensors"
 STEPS, RATE, DECAY = 400, 0.02, 0.04
 CLASSES = (*LABELS, "none")
 BATCH = 64
+BEST, WANTED, FRAGMENT = 3, 2, "f"  # ratings: the best, the least that a page wants, and the mark of a fragment
 LEFT_OUT = 5
 """One author of so many is left out for the report."""
 
@@ -37,6 +38,8 @@ class Example:
     author: str
     sentence: SentenceInTurn
     label: str
+    worth: float
+    """0 to 1: a third of the rating, 0 for a fragment."""
 
 
 def examples() -> Iterator[Example]:
@@ -49,27 +52,30 @@ def examples() -> Iterator[Example]:
 
 
 def _of_turn(author: str, turn: dict[str, Any]) -> Iterator[Example]:
-    texts = [text for text, _ in turn["labels"]]
+    texts = [text for text, *_ in turn["labels"]]
     reply_to = (turn.get("assistant") or "")[-200:]
-    for at, (text, label) in enumerate(turn["labels"]):
+    for at, (text, label, *rating) in enumerate(turn["labels"]):
         before, after = texts[at - 1] if at else "", "".join(texts[at + 1 : at + 2])
-        yield Example(author, SentenceInTurn(text, before, after, reply_to), label)
+        yield Example(author, SentenceInTurn(text, before, after, reply_to), label, _worth(*rating))
 
 
-def fit(rows: Floats, classes: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
-    """Return the tensors of a regression with L2 decay, fitted with Adam; each class weighs the same."""
+def _worth(rating: str = "0") -> float:
+    """Return the worth of a rated sentence; those that state nothing have no rating."""
+    return 0.0 if FRAGMENT in rating else int(rating[0]) / BEST
+
+
+def fit(rows: Floats, classes: NDArray[np.int64], worths: Floats) -> dict[str, NDArray[np.float32]]:
+    """Return the tensors of regressions with L2 decay, fitted with Adam; each class weighs the same."""
     mean, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-6
     rows = scaled(rows, mean, spread)
     counts = np.bincount(classes, minlength=len(CLASSES))
-    weight = (len(classes) / len(CLASSES) / np.maximum(counts, 1))[classes]
-    right = np.eye(len(CLASSES))[classes]
-    values, first, second = np.zeros((3, rows.shape[1] + 1, len(CLASSES)))
+    weight = np.ones((len(rows), len(CLASSES) + 1))
+    weight[:, :-1] = (len(classes) / len(CLASSES) / np.maximum(counts, 1))[classes][:, None]
+    right = np.column_stack([np.eye(len(CLASSES))[classes], worths])
+    values, first, second = np.zeros((3, rows.shape[1] + 1, len(CLASSES) + 1))
     given = np.column_stack([rows, np.ones(len(rows))])
     for step in range(1, STEPS + 1):
-        scores = given @ values
-        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-        chances /= chances.sum(axis=1, keepdims=True)
-        slope = given.T @ ((chances - right) * weight[:, None]) / len(rows)
+        slope = given.T @ ((_chances(given @ values) - right) * weight) / len(rows)
         slope[:-1] += DECAY * values[:-1]
         first = 0.9 * first + 0.1 * slope
         second = 0.99 * second + 0.01 * slope * slope
@@ -79,9 +85,24 @@ def fit(rows: Floats, classes: NDArray[np.int64]) -> dict[str, NDArray[np.float3
     return {name: np.ascontiguousarray(tensor, np.float32) for name, tensor in tensors.items()}
 
 
-def predicted(model: dict[str, NDArray[np.float32]], rows: Floats) -> NDArray[np.int64]:
-    scores = scaled(rows, model["mean"], model["spread"]) @ model["weights"] + model["constants"]
-    return scores.argmax(axis=1)
+def _chances(scores: Floats) -> Floats:
+    """Return the probabilities of the classes, and the worth in the last column."""
+    chances = np.exp(scores[:, :-1] - scores[:, :-1].max(axis=1, keepdims=True))
+    return np.column_stack([chances / chances.sum(axis=1, keepdims=True), 1 / (1 + np.exp(-scores[:, -1]))])
+
+
+def predicted(model: dict[str, NDArray[np.float32]], rows: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Return the likeliest class of each row, and its worth."""
+    chances = _chances(scaled(rows, model["mean"], model["spread"]) @ model["weights"] + model["constants"])
+    return chances[:, :-1].argmax(axis=1), chances[:, -1]
+
+
+def order_quality(right: NDArray[np.bool_], given: Floats) -> float:
+    """Return the area under the ROC curve: how often a wanted sentence has more worth than an unwanted one."""
+    ranks = np.empty(len(given))
+    ranks[given.argsort(kind="stable")] = np.arange(1, len(given) + 1)
+    wanted = int(right.sum())
+    return float((ranks[right].sum() - wanted * (wanted + 1) / 2) / (wanted * (len(given) - wanted)))
 
 
 def report(right: NDArray[np.int64], given: NDArray[np.int64]) -> None:
@@ -110,10 +131,13 @@ def main() -> None:
     rows = features_of([example.sentence for example in given])
     classes = np.array([CLASSES.index(example.label) for example in given])
     authors = sorted({example.author for example in given})
+    worths = np.array([example.worth for example in given])
     left_out = np.isin([example.author for example in given], authors[::LEFT_OUT])
     print(f"{len(given)} sentences of {len(authors)} authors; {left_out.sum()} are of authors left out:")
-    report(classes[left_out], predicted(fit(rows[~left_out], classes[~left_out]), rows[left_out]))
-    options.out.write_bytes(save(fit(rows, classes)))
+    labels, worth = predicted(fit(rows[~left_out], classes[~left_out], worths[~left_out]), rows[left_out])
+    report(classes[left_out], labels)
+    print(f"worth     area under the curve {order_quality(worths[left_out] >= WANTED / BEST, worth):.3f}")
+    options.out.write_bytes(save(fit(rows, classes, worths)))
     print(f"{options.out.name}: {options.out.stat().st_size:,} bytes")
 
 

@@ -24,7 +24,7 @@ from mcp_memory.language.when.annotate import with_dates
 from mcp_memory.language.when.intervals import spans_in
 from mcp_memory.longterm import sentence_statements, standing_rules, turns
 from mcp_memory.longterm.attachments import typed_text
-from mcp_memory.models.embed.sentence_labels import label_chances
+from mcp_memory.models.embed.sentence_labels import classified
 from mcp_memory.shortterm import calls, chunks
 from mcp_memory.shortterm.canvas import flowchart
 from mcp_memory.shortterm.synopsis.synopsis import synopsise
@@ -50,7 +50,7 @@ def statements(text: str) -> object:
         id="t1", session="s", position=0, role="user", name=None, content=text, said_at=NOW, learned_at=NOW, sha256=""
     )
     said = sentence_statements.sentences_of(turn, None)
-    return sentence_statements.statements_of(said, label_chances(sentence_statements.in_context(said)))
+    return sentence_statements.statements_of(said, classified(sentence_statements.in_context(said)))
 
 
 ANALYSES: dict[str, Callable[[str], object]] = {

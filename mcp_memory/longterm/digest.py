@@ -26,17 +26,16 @@ MAX_CHARS = 2_000
 """Of a page about the user, whoever wrote it."""
 
 HEADINGS: dict[Section, str] = {
-    "rules": "Standing instructions",
-    "user": "About the user",
+    "rules": "Rules",
+    "user": "About the user and their work",
     "people": "People",
-    "decisions": "Decisions",
-    "plans": "Plans",
+    "plans": "Dates",
     "promises": "Promises, open",
     "changed": "Changed lately",
     "events": "What happened",
 }
 _READ = 1_000  # characters of a text, of which the first hundred are shown
-_LINE = 100  # characters of a statement
+_LINE = 140  # characters of a statement
 _FORMER = 60  # of one that has ended
 _RULES = 320  # characters of that section: a session starts with all rules that fit, see `recall.opening`
 

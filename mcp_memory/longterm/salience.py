@@ -10,24 +10,22 @@ day unless a statement was added, ended or forgotten.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mcp_memory.core.lru import LRU
-from mcp_memory.core.types import Atom, Kind, Label
+from mcp_memory.core.types import Atom, Kind
 from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.language.when.intervals import Span
 from mcp_memory.language.words import base_terms, fold, function_words_of
-from mcp_memory.longterm.changes import announces_change
 from mcp_memory.longterm.kept import KeptValues
+from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.page_lines import SAID
-from mcp_memory.longterm.standing_rules import possible_rules
 from mcp_memory.longterm.validity import end_of, is_past, planned_day, time_note
 from mcp_memory.longterm.verification.trust import fit_for_pages, is_less_trusted
 from mcp_memory.store.protocol import Store
@@ -42,21 +40,13 @@ __all__ = [
     "Candidate", "Section", "candidates", "content_terms", "is_of_the_user", "number_of", "ranked", "salience",
 ]  # fmt: skip
 
-Section = Literal["rules", "user", "people", "decisions", "plans", "promises", "changed", "events"]
-_SECTION_OF: dict[Label, Section] = {
-    "rule": "rules",
-    "trait": "user",
-    "person": "people",
-    "decision": "decisions",
-    "plan": "plans",
-    "event": "plans",  # of a day that is yet to come; of others, only changes are listed
-    "promise": "promises",
-}
+Section = Literal["rules", "user", "people", "plans", "promises", "changed", "events"]
 _SECTION_OF_KIND: dict[Kind, Section] = {"instruction": "rules", "persona": "user", "episodic": "events"}
 
 _AHEAD, _BEHIND = timedelta(days=30), timedelta(days=14)  # of plans
 _READ, _READ_FIRST = 2_000, 200  # the newest statements, and those of the highest priority
-_COMPARED = 150  # statements of the highest salience, which are more than a page can list
+_LISTED = 150  # statements of the highest salience, which are more than a page can list
+_COMPARED = 150  # of these, each with the nearest later ones
 _NEWER, _ONE_TOPIC = 4, 0.3  # later statements that one is compared with, and their least cosine
 _SAME = 0.85  # share of the shorter one's words that the other has
 _RECALLS = 500
@@ -80,7 +70,7 @@ class Candidate:
 
 
 def candidates(store: Store, space: str, *, at: datetime | None = None) -> Iterator[Candidate]:
-    """Yield what a page may list, the most salient first, duplicates and replaced statements included.
+    """Yield what a page may list, the most salient first.
 
     Nothing if no statement was extracted without a model. Dates are read one by one as they are asked for: reading
     them takes most of the time, and a page has room for few of the statements.
@@ -89,19 +79,24 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
     if not any(atom.is_sentence for atom in stored):
         return
     at = at or max(atom.learned_at for atom in stored)
-    former = {atom.superseded_by: atom for atom in stored if _is_former(atom)}
     current = [atom for atom in stored if _is_fit(atom) and not is_past(atom, at)]
-    sections: dict[str, Section] = {atom.id: _section(atom, former.get(atom.id)) for atom in current}
-    context = _Context.of(current, _recalled(store, space, before=_midnight(at)))
-    weights = {atom.id: salience(atom, sections[atom.id], context) for atom in current}
-    for atom in sorted(current, key=lambda atom: (-weights[atom.id], -number_of(atom))):
-        day, section = planned_day(atom), sections[atom.id]
-        if section != "plans" or _is_timely(atom, day, at):
+    recalled = _recalled(store, space, before=_midnight(at))
+    weights = {atom.id: salience(atom, recalled) for atom in current}
+    former = {atom.superseded_by: atom for atom in stored if _is_former(atom)}
+    for id, atom in former.items():
+        if id in weights:
+            weights[id] = max(weights[id], salience(atom, recalled))
+    left_out = _replaced_and_repeated(store, space, current, weights, at)
+    likely = [atom for atom in current if weights[atom.id] >= _LEAST and atom.id not in left_out]
+    for atom in sorted(likely, key=lambda atom: (-weights[atom.id], -number_of(atom))):
+        if _may_be_listed(atom, at):
+            day, before = planned_day(atom), former.get(atom.id)
+            section = _section(atom, before, day)
             yield Candidate(
                 atom=atom,
                 section=section,
                 salience=weights[atom.id],
-                former=former.get(atom.id) if section == "changed" else None,
+                former=before if section == "changed" else None,
                 day=day.start if day else None,
                 note=time_note(atom, at),
             )
@@ -137,21 +132,31 @@ def _is_former(atom: Atom) -> bool:
     return is_replaced and _is_fit(atom) and not flags(atom.text, "user")
 
 
-def _section(atom: Atom, former: Atom | None) -> Section:
-    label = atom.label
-    if label is None:
-        return _SECTION_OF_KIND[atom.kind]
-    if label not in ("rule", "promise") and (former is not None or (label == "event" and announces_change(atom.text))):
+def _section(atom: Atom, former: Atom | None, day: Span | None) -> Section:
+    """Return the section of a statement by what is known about it, not by its likeliest label, which is often wrong."""
+    if atom.label == "promise":
+        return "promises"
+    if atom.kind == "instruction":
+        return "rules"
+    if former is not None and atom.is_sentence:
         return "changed"
-    return _SECTION_OF[label]
+    if day is not None:
+        return "plans"
+    if not atom.is_sentence:
+        return _SECTION_OF_KIND[atom.kind]
+    return "people" if any(fold(name) != USER for name in atom.entities) else "user"
 
 
 def _is_timely(atom: Atom, day: Span | None, at: datetime) -> bool:
-    """Tell whether a plan or an event is for a page at this moment."""
+    """Tell whether a statement is for a page at this moment: plans are for some weeks."""
     today = _midnight(at)
     if day is None:
-        return atom.label == "plan" and atom.valid_from > today - _AHEAD
-    return today - _BEHIND < day.end and day.start < today + _AHEAD + timedelta(days=1)
+        return atom.label != "plan" or atom.valid_from > today - _AHEAD
+    return today - _BEHIND < day.end
+
+
+def _may_be_listed(atom: Atom, at: datetime) -> bool:
+    return _is_timely(atom, planned_day(atom), at) and not flags(atom.text, "user")
 
 
 def _midnight(at: datetime) -> datetime:
@@ -167,58 +172,20 @@ def _recalled(store: Store, space: str, *, before: datetime) -> Counter[str]:
 
 # --- salience ---------------------------------------------------------------------------------------
 
-_KIND: dict[Section, float] = {
-    "rules": 1.5,
-    "changed": 1.0,
-    "people": 1.0,
-    "decisions": 1.0,
-    "promises": 1.0,
-    "user": 0.9,
-    "plans": 0.8,
-    "events": 0.0,
-}
-"""In order of the share of labelled sentences of a kind that a careful reader would put on the page."""
-_EXPLICIT = 1.0  # somebody took the trouble to have it remembered
-_TERMS = 8  # content words of a sentence that says all it can
-_CHANGED, _NAMED, _NUMBER, _SMALL = 0.75, 0.5, 0.25, 0.25
-_ORDER = 0.75  # a sentence that may be a standing rule
-_NAME = re.compile(r"(?<=[^\s.!?:…] )[\"'“„«(]?[^\W\d_a-zà-ÿ]\w+|\w[A-Z]|\w[-_./]\w|[A-Z]{2}")
-_DIGIT = re.compile(r"\d")
+_EXPLICIT = 1.0  # of what somebody took the trouble to have remembered
+_RECALLED = 0.1
+_LEAST = 0.3  # salience: of the lines of people left out 75 % are right with this limit, 73 % with half of it
 
 
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """What the salience of one statement takes from the others."""
+def salience(atom: Atom, recalled: Mapping[str, int]) -> float:
+    """Return how much a statement tells about the user, 0 to about 1.1.
 
-    order: Mapping[str, int]
-    said_in: Mapping[str, int]
-    """In how many statements a content word is."""
-    recalled: Mapping[str, int] = field(default_factory=dict[str, int])
-
-    @classmethod
-    def of(cls, atoms: Sequence[Atom], recalled: Mapping[str, int]) -> _Context:
-        said = Counter(term for atom in atoms for term in content_terms(atom))
-        return cls({atom.id: place for place, atom in enumerate(atoms)}, said, recalled)
-
-
-def salience(atom: Atom, section: Section, context: _Context) -> float:
-    """Return how much a statement tells about the user, about 0 to 4.
-
-    Most of it is the kind, how specific the words are, and whether they announce a change: a sentence with names,
-    numbers and many content words tells more than a vague one, and a new value more than one that nobody disputed. What
-    the user keeps coming back to, said lately or had recalled counts a little. On the
-    statements of six people, a logistic regression on the same features ranks no better on a person left out.
+    That is the worth of a sentence (`models.embed.sentence_labels`), which is its priority, and a little more if a
+    prompt brought it. How new a sentence is, how often its words return and how specific they are tells no more: the
+    worth alone ranks as well.
     """
-    text = ADDITION.sub("", atom.text)
-    terms = content_terms(atom)
-    specific = min(1.0, len(terms) / _TERMS)
-    specific += _NAMED * bool(_NAME.search(text)) + _NUMBER * bool(_DIGIT.search(text))
-    changed = _CHANGED * announces_change(text)
-    repeated = sum(context.said_in[term] > 1 for term in terms) / (1 + len(terms))
-    recent = context.order[atom.id] / len(context.order)
-    recalled = min(1, context.recalled.get(atom.id, 0))
-    explicit = _EXPLICIT if not atom.is_sentence else 0.0
-    return _KIND[section] + explicit + specific + changed + _SMALL * (repeated + recent + recalled)
+    worth = atom.priority / 100 if atom.is_sentence else _EXPLICIT
+    return worth + _RECALLED * (atom.id in recalled)
 
 
 def content_terms(atom: Atom) -> frozenset[str]:
@@ -232,18 +199,114 @@ def _content_terms(text: str) -> frozenset[str]:
     return frozenset(terms) - function_words_of(terms)
 
 
-# --- choice -----------------------------------------------------------------------------------------
+# --- pairs ------------------------------------------------------------------------------------------
+
+
+def _replaced_and_repeated(
+    store: Store, space: str, atoms: Sequence[Atom], weights: dict[str, float], at: datetime
+) -> set[str]:
+    """Return the ids of statements that a later one may have replaced, or that another one repeats.
+
+    The one that stays gets the salience of the other in `weights`: a new value matters as much as the old one did,
+    however briefly it is put. `atoms` are in the order in which they were stored. The most salient are compared with
+    the later ones nearest to them, so the time is about the same for a large memory. Promises replace nothing: each is
+    kept until it is fulfilled.
+    """
+    import numpy as np
+
+    from mcp_memory.models.embed.bundled import IDENTITY
+
+    vectors = store.vectors_of(space, "atom", [atom.id for atom in atoms], IDENTITY)
+    compared = [atom for atom in atoms if atom.id in vectors and atom.label != "promise"]
+    left_out: set[str] = set()
+    if not compared:
+        return left_out
+    data = np.stack([vectors[atom.id] for atom in compared])
+    by_salience = sorted(range(len(compared)), key=lambda place: -weights[compared[place].id])
+    for place in sorted(by_salience[:_COMPARED]):
+        older = compared[place]
+        cosines = data[place + 1 :] @ data[place]
+        nearest: list[int] = np.argsort(-cosines, kind="stable")[:_NEWER].tolist()
+        for newer in (compared[place + 1 + step] for step in nearest if cosines[step] >= _ONE_TOPIC):
+            pair = None if {older.id, newer.id} & left_out else _choice(older, newer, vectors, weights)
+            if pair is not None and _may_be_listed(pair.stays, at):
+                weights[pair.stays.id] = max(weights[older.id], weights[newer.id])
+                left_out.add(pair.goes.id)
+    return left_out
+
+
+class _Choice(NamedTuple):
+    stays: Atom
+    goes: Atom
+
+
+def _choice(
+    older: Atom, newer: Atom, vectors: Mapping[str, NDArray[np.float32]], weights: Mapping[str, float]
+) -> _Choice | None:
+    """Return of two statements the one that stays and the one that gives way; None if both stay.
+
+    The user's own words never give way to what somebody else said or a check doubts; of two that say the same, the
+    less trusted one gives way, else the less salient.
+    """
+    if newer.evidence == older.evidence:
+        return None
+    pair = _compared(older, newer, vectors)
+    if pair.is_change and newer.valid_from >= older.valid_from and not _is_weaker(newer, older):
+        return _Choice(stays=newer, goes=older)
+    if not pair.is_same:
+        return None
+    if _is_weaker(newer, older) or (not _is_weaker(older, newer) and weights[older.id] > weights[newer.id]):
+        return _Choice(stays=older, goes=newer)
+    return _Choice(stays=newer, goes=older)
+
+
+def _is_weaker(atom: Atom, other: Atom) -> bool:
+    """Tell whether a statement is less trusted than another: by its source, or because only it has doubts."""
+    if atom.source != other.source:
+        return is_less_trusted(atom.source, other.source)
+    return bool(atom.doubts) and not other.doubts
+
+
+class _Pair(NamedTuple):
+    is_change: bool
+    """The newer one may contradict or update the older: `remember` would ask. Of a rule: surely does."""
+    is_same: bool
+    """One has nearly all words of the other."""
+
+
+_pairs = LRU[tuple[str, str], _Pair](8192)
+
+
+def _compared(older: Atom, newer: Atom, vectors: Mapping[str, NDArray[np.float32]]) -> _Pair:
+    from mcp_memory.longterm.contradiction import pair_features, pair_model
+
+    def compare() -> _Pair:
+        known = {older.text: vectors[older.id], newer.text: vectors[newer.id]}
+        (features,) = pair_features(newer.text, [older.text], known)
+        model = pair_model()
+        least = (
+            model.sure if older.kind == "instruction" else model.unsure
+        )  # a rule holds until it is surely taken back
+        return _Pair(model.probability(features) >= least, features.shared >= _SAME)
+
+    return _pairs.get_or_put((older.text, newer.text), compare)
+
+
+def number_of(atom: Atom) -> int:
+    """Return the number of an atom, 12 for a12; later ones have higher numbers."""
+    return int(atom.id[1:])
+
+
+# --- the ranking ------------------------------------------------------------------------------------
 
 
 def ranked(store: Store, space: str, *, at: datetime | None = None) -> Sequence[Candidate]:
-    """Return the candidates, the most salient first, without what says the same as an earlier one, or what a later
-    statement may have replaced. The answer is kept until the memory or the day changes.
-    """
+    """Return the first candidates. The answer is kept until the memory or the day changes."""
     if at is None:
-        return tuple(_ranked(store, space, at))
+        return tuple(islice(candidates(store, space, at=at), _LISTED))
 
     def compute() -> tuple[Sequence[Candidate], datetime]:
-        found = tuple(_ranked(store, space, at))
+        found = tuple(islice(candidates(store, space, at=at), _LISTED))
         moments = (_next_midnight(at), *(moment for one in found for moment in _turning_points(one.atom)))
         return found, min((moment for moment in moments if moment > at), default=at)
 
@@ -265,99 +328,3 @@ def _turning_points(atom: Atom) -> Iterator[datetime]:
     yield atom.valid_from
     if (end := end_of(atom)) is not None:
         yield end
-
-
-def _ranked(store: Store, space: str, at: datetime | None) -> Iterator[Candidate]:
-    from mcp_memory.models.embed.bundled import IDENTITY
-
-    first = islice(candidates(store, space, at=at), _COMPARED)
-    fit = (_weighed(candidate) for candidate in first if not flags(candidate.atom.text, "user"))
-    found = sorted(fit, key=lambda candidate: (-candidate.salience, -number_of(candidate.atom)))
-    vectors = store.vectors_of(space, "atom", [candidate.atom.id for candidate in found], IDENTITY)
-    later = _later(found, vectors)
-    shown: set[str] = set()
-    for candidate in found:
-        atom = candidate.atom
-        if not any(_gives_way(atom, other, shown, vectors) for other in later.get(atom.id, [])):
-            shown.add(atom.id)
-            yield candidate
-
-
-def _weighed(candidate: Candidate) -> Candidate:
-    """Return a sentence with more salience if it may be a standing rule, whatever its label.
-
-    The model of standing rules takes some milliseconds a sentence, so only those that may be listed are judged.
-    """
-    is_order = candidate.atom.is_sentence and possible_rules(candidate.atom.text)
-    return replace(candidate, salience=candidate.salience + _ORDER) if is_order else candidate
-
-
-def _later(found: Sequence[Candidate], vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, list[Atom]]:
-    """Return for each statement those of one topic that it is compared with, the nearest first.
-
-    Promises have none: each is kept until it is fulfilled, and replaces no statement.
-    """
-    import numpy as np
-
-    atoms = [candidate.atom for candidate in found if candidate.atom.id in vectors and candidate.section != "promises"]
-    if len(atoms) < 2:
-        return {}
-    data = np.stack([vectors[atom.id] for atom in atoms])
-    cosines = np.einsum("ik,jk->ij", data, data)
-    near: dict[str, list[Atom]] = {}
-    for place, atom in enumerate(atoms):
-        order: list[int] = np.argsort(-cosines[place], kind="stable").tolist()
-        others = (atoms[other] for other in order if other != place and cosines[place, other] >= _ONE_TOPIC)
-        near[atom.id] = [other for other in others if other.evidence != atom.evidence][: 2 * _NEWER]
-    return near
-
-
-def _gives_way(atom: Atom, other: Atom, shown: Collection[str], vectors: Mapping[str, NDArray[np.float32]]) -> bool:
-    """Tell whether a later statement may have replaced this one, or one that is shown says the same.
-
-    The user's own words never give way to what somebody else said or a check doubts; of two that say the same, the
-    less trusted one gives way, whichever is more salient.
-    """
-    if _is_weaker(other, atom):
-        return False
-    stays = other.id in shown or _is_weaker(atom, other)
-    is_older = (atom.valid_from, number_of(atom)) < (other.valid_from, number_of(other))
-    if not (is_older or stays):
-        return False
-    older, newer = (atom, other) if is_older else (other, atom)
-    pair = _compared(older, newer, vectors)
-    return (is_older and pair.is_change) or (stays and pair.is_same)
-
-
-def _is_weaker(atom: Atom, other: Atom) -> bool:
-    """Tell whether a statement is less trusted than another: by its source, or because only it has doubts."""
-    if atom.source != other.source:
-        return is_less_trusted(atom.source, other.source)
-    return bool(atom.doubts) and not other.doubts
-
-
-class _Pair(NamedTuple):
-    is_change: bool
-    """The newer one may contradict or update the older: `remember` would ask."""
-    is_same: bool
-    """One has nearly all words of the other."""
-
-
-_pairs = LRU[tuple[str, str], _Pair](8192)
-
-
-def _compared(older: Atom, newer: Atom, vectors: Mapping[str, NDArray[np.float32]]) -> _Pair:
-    from mcp_memory.longterm.contradiction import pair_features, pair_model
-
-    def compare() -> _Pair:
-        known = {older.text: vectors[older.id], newer.text: vectors[newer.id]}
-        (features,) = pair_features(newer.text, [older.text], known)
-        model = pair_model()
-        return _Pair(model.probability(features) >= model.unsure, features.shared >= _SAME)
-
-    return _pairs.get_or_put((older.text, newer.text), compare)
-
-
-def number_of(atom: Atom) -> int:
-    """Return the number of an atom, 12 for a12; later ones have higher numbers."""
-    return int(atom.id[1:])

@@ -1,9 +1,10 @@
 """Makes statements of a user's sentences without a model: the sentences themselves, with nothing added but dates.
 
-A classifier gives each sentence the probabilities of its labels (`models.embed.sentence_labels`); here a sentence above
-the limit of its label becomes a statement. Its text is verbatim: lead-ins such as "ok so" and a trailing "lol" are cut,
-a long sentence is cut at a clause, relative dates are followed by absolute ones, and a short answer by the user follows
-the assistant's question. A sentence that depends on the previous one ("She is a nurse.") is one statement with it.
+A classifier gives each sentence the probabilities of its labels and its worth (`models.embed.sentence_labels`); a
+sentence that is worth something later, or is surely a rule or a promise, becomes a statement. Its text is verbatim:
+lead-ins such as "ok so" and a trailing "lol" are cut, a long sentence is cut at a clause, relative dates are followed
+by absolute ones, and a short answer by the user follows the assistant's question. A sentence that depends on the
+previous one ("She is a nurse.") is one statement with it.
 
 The words of others, questions, secrets, and text that resembles an attack are left out. Pure.
 """
@@ -30,34 +31,35 @@ from mcp_memory.longterm.statements import relation_name
 from mcp_memory.longterm.turns import own_words, small_talk_kind, without_lead_in
 from mcp_memory.longterm.verification.own_words import question_of
 from mcp_memory.longterm.verification.values import ADDRESS
-from mcp_memory.models.embed.sentence_labels import SentenceInTurn
+from mcp_memory.models.embed.sentence_labels import Classified, SentenceInTurn
 from mcp_memory.store.values import NewAtom
 from mcp_memory.suspicion.flags import flags, flags_of
 
-__all__ = ["LIMITS", "READER", "TurnSentence", "sentences_of", "statements_of"]
+__all__ = ["READER", "TurnSentence", "sentences_of", "statements_of"]
 
 READER = 1
 """The version of the reader that statements are stored with."""
 
-LIMITS: Mapping[Label, float] = {
-    "trait": 0.7, "person": 0.85, "rule": 0.5, "decision": 0.7, "plan": 0.9, "event": 0.92, "promise": 0.9,
-}  # fmt: skip
-"""For each likeliest label, the least probability that a sentence states anything. Of 593 sentences of six memories
-that the classifier had not seen, 93 % of those kept are statements, and 76 % of the statements are kept."""
+_LEAST_WORTH = 0.1
+"""Of a statement. Of 562 sentences of six memories that the classifier had not seen, 93 % of those kept state something
+by their labels, and 76 % of those that do are kept, 93 % of those that a later conversation needs."""
 _SURE: Mapping[Label, float] = {"promise": 0.5, "rule": 0.5}
-"""The least probability of the label itself: a promise interrupts the user later, and an agent obeys a rule. Of 72
-promises (`fixtures/promises`) 50 are kept, and of 120 sentences written to resemble promises 13."""
+"""The least probability of the label: a promise interrupts the user later, and an agent obeys a rule. Sentences above
+it are statements whatever their worth. Of 72 promises (`fixtures/promises`) 50 are kept, and of 120 sentences written
+to resemble promises 13."""
 
-_KINDS: Mapping[Label, tuple[Kind, int]] = {
-    "trait": ("persona", 70),
-    "person": ("persona", 60),
-    "rule": ("instruction", 80),
-    "promise": ("instruction", 80),
-    "decision": ("episodic", 70),
-    "plan": ("episodic", 60),
-    "event": ("episodic", 50),
+_KINDS: Mapping[Label, Kind] = {
+    "trait": "persona",
+    "person": "persona",
+    "rule": "instruction",
+    "promise": "instruction",
+    "decision": "episodic",
+    "plan": "episodic",
+    "event": "episodic",
 }
-"""The kind and priority of the statements of each label, the most lasting label first."""
+"""The kind of the statements of each label, the most lasting label first."""
+_HIGHEST = 89
+"""The highest priority: from 90 on, a statement goes with every question (`recall.blocks`)."""
 
 _LONGEST = 300  # characters of a statement
 _SHORTEST_CUT = 80  # before it no sentence is cut
@@ -137,11 +139,15 @@ class _Labelled:
     label: Label | None
     chance: float
     """The probability that the sentence states anything lasting."""
+    worth: float
 
 
-def statements_of(said: Sequence[TurnSentence], chances: Sequence[Mapping[Label, float]]) -> list[NewAtom]:
-    """Return the statements of a turn; `said` are its sentences, with the probabilities of their labels."""
-    labelled = [_labelled(sentence, chance) for sentence, chance in zip(said, chances, strict=True)]
+def statements_of(said: Sequence[TurnSentence], classes: Sequence[Classified]) -> list[NewAtom]:
+    """Return the statements of a turn; `said` are its sentences, with what the classifier says of each.
+
+    The priority of a statement is the worth of its best sentence, 1 to 89.
+    """
+    labelled = [_labelled(sentence, found) for sentence, found in zip(said, classes, strict=True)]
     groups: list[list[_Labelled]] = []
     for one in labelled:
         if groups and one.label and _needs(one.sentence, groups[-1]):
@@ -151,14 +157,15 @@ def statements_of(said: Sequence[TurnSentence], chances: Sequence[Mapping[Label,
     return [atom for group in groups if any(one.label for one in group) and (atom := _statement(group))]
 
 
-def _labelled(sentence: TurnSentence, chances: Mapping[Label, float]) -> _Labelled:
+def _labelled(sentence: TurnSentence, found: Classified) -> _Labelled:
+    chances = found.chances
     possible: list[Label] = [label for label, chance in chances.items() if chance >= _SURE.get(label, 0.0)]
     if "promise" in possible and not asks_for_later(sentence.text, sentence.turn.said_at):
         possible.remove("promise")
     label = max(possible, key=lambda label: chances[label], default=None)
     states_anything = min(1.0, sum(chances.values()))
-    is_kept = label is not None and states_anything >= LIMITS[label] and _may_be_stated(sentence.text)
-    return _Labelled(sentence=sentence, label=label if is_kept else None, chance=states_anything)
+    is_kept = (label in _SURE or found.worth >= _LEAST_WORTH) and _may_be_stated(sentence.text)
+    return _Labelled(sentence=sentence, label=label if is_kept else None, chance=states_anything, worth=found.worth)
 
 
 def _may_be_stated(text: str) -> bool:
@@ -194,7 +201,7 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
     # A word or a number may be a secret only because of the question that it answers.
     if not _is_safe(f"{question.quote} – {turn.content[start:end]}" if question else turn.content[start:end]):
         return None
-    kind, priority = _KINDS[label]
+    kind = _KINDS[label]
     asked = question if kind != "instruction" and _answers(first, turn.content[start:end]) else None
     if asked is None and not _makes_sense_alone(turn.content[start:end]):
         return None
@@ -206,7 +213,7 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
     atom = NewAtom(
         kind=kind,
         text=text,
-        priority=priority,
+        priority=max(1, round(_HIGHEST * max(one.worth for one in group))),
         confidence=round(max(one.chance for one in group if one.label == label), 3),
         session=turn.session,
         valid_from=turn.said_at,

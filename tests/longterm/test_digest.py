@@ -46,14 +46,23 @@ def hand(home: Path) -> Iterator[ByHand]:
     store.close()
 
 
-def say(hand: ByHand, text: str, label: Label, *, session: str = "talk", embedded: bool = False, **more: object) -> str:
+def say(
+    hand: ByHand,
+    text: str,
+    label: Label,
+    *,
+    session: str = "talk",
+    embedded: bool = False,
+    priority: int = 70,
+    **more: object,
+) -> str:
     """Store a sentence of the user as the reader would; return its id."""
     said = NewTurn(role="user", content=text, said_at=hand.tick())
     (turn,) = hand.store.append_turns(SPACE, session, [said], now=hand.now).stored
     atom = NewAtom(
         kind=KINDS[label],
         text=text,
-        priority=70,
+        priority=priority,
         confidence=0.9,
         session=session,
         valid_from=hand.now,
@@ -79,16 +88,16 @@ def start(hand: ByHand, *, budget: int = 700) -> str:
 # --- the page ---------------------------------------------------------------------------------------
 
 
-def test_the_page_lists_sentences_by_what_they_state_each_with_its_id(hand: ByHand) -> None:
+def test_the_page_lists_sentences_by_what_is_known_of_them_each_with_its_id(hand: ByHand) -> None:
     trait = say(hand, "I make ceramics in Pontevedra.", "trait")
-    person = say(hand, "Noa is my sister, she takes the photos.", "person")
+    person = say(hand, "Noa is my sister, she takes the photos.", "person", entities=("Noa",))
     rule = say(hand, "Never put lead in a glaze.", "rule")
     decision = say(hand, "The Ría mug costs 28 euros.", "decision")
     assert body(hand) == (
-        f"# Persona\n\n## Standing instructions\n\n- Never put lead in a glaze. ({rule})\n\n"
-        f"## About the user\n\n- I make ceramics in Pontevedra. ({trait})\n\n"
-        f"## People\n\n- Noa is my sister, she takes the photos. ({person})\n\n"
-        f"## Decisions\n\n- The Ría mug costs 28 euros. ({decision})\n"
+        f"# Persona\n\n## Rules\n\n- Never put lead in a glaze. ({rule})\n\n"
+        f"## About the user and their work\n\n- I make ceramics in Pontevedra. ({trait})\n"
+        f"- The Ría mug costs 28 euros. ({decision})\n\n"
+        f"## People\n\n- Noa is my sister, she takes the photos. ({person})\n"
     )
 
 
@@ -131,7 +140,7 @@ def test_the_page_and_the_start_are_within_their_limits_whatever_was_said(
 def test_the_most_telling_sentences_are_listed_and_the_rest_is_counted(hand: ByHand) -> None:
     for number in range(60):
         say(hand, f"We pay {number} euros to Fabrik {number} in Ulm for every crate of clay they bring.", "decision")
-    vague = say(hand, "let's do that", "decision")
+    vague = say(hand, "let's do that", "decision", priority=40)
     page = body(hand)
     assert f"({vague})" not in page
     listed = len(cited(page))
@@ -190,20 +199,36 @@ def test_a_plan_is_marked_once_its_day_has_passed_and_then_goes(hand: ByHand) ->
 
 def test_a_date_that_was_added_or_cut_off_stands_before_the_words(hand: ByHand) -> None:
     plan = say(hand, "The market is tomorrow [2026-11-21].", "plan")
-    long = "We will have six people at most, for 55 euros each, in the big room behind the shop, with coffee and cake"
+    long = "We will have six people at most, for 55 euros each, in the big room behind the shop"
+    long += ", with coffee and cake, and everybody takes a cup home"
     workshop = say(hand, f"{long}, on 28 November 2026.", "decision")
     page = body(hand)
     assert f"- 21 November: The market is tomorrow. ({plan})" in page
     assert (
-        f"- 28 November: We will have six people at most, for 55 euros each, in the big room behind the shop… ({workshop})"
-        in page
+        "- 28 November: We will have six people at most, for 55 euros each, in the big room behind the shop, "
+        f"with coffee and cake, and everybody takes a cup home… ({workshop})" in page
     )
 
 
-def test_a_plan_of_the_far_future_and_an_event_of_the_past_are_not_listed(hand: ByHand) -> None:
-    say(hand, "My sister marries on 28 November 2027.", "plan")
-    say(hand, "We had fishcakes for lunch today.", "event")
-    assert body(hand) == persona.EMPTY
+def test_a_day_of_the_far_future_is_listed_and_what_is_worth_little_is_not(hand: ByHand) -> None:
+    wedding = say(hand, "My sister marries on 28 November 2027.", "plan")
+    say(hand, "We had fishcakes for lunch today.", "event", priority=8)
+    assert cited(body(hand)) == [wedding]
+
+
+def test_a_new_value_matters_as_much_as_the_one_that_it_replaces(hand: ByHand) -> None:
+    old = say(hand, "The pilot starts on Monday 2 February.", "decision")
+    new = say(hand, "It starts on 16 February now.", "decision", priority=8, supersedes=[old])
+    assert cited(body(hand)) == [new, old]
+    say(hand, "My sister Noa lives in Porto.", "person", session="s1", embedded=True)
+    moved = say(hand, "My sister Noa lives in Lugo now.", "person", session="s2", embedded=True, priority=8)
+    assert moved in cited(body(hand))
+
+
+def test_a_rule_gives_way_only_to_what_surely_replaces_it(hand: ByHand) -> None:
+    rule = say(hand, "SQL lives in files under sql/, no inline strings.", "rule", session="s1", embedded=True)
+    say(hand, "SQL keywords in lowercase, I don't like being shouted at.", "rule", session="s2", embedded=True)
+    assert rule in cited(body(hand))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +244,7 @@ def test_a_sentence_forges_no_section_line_or_evidence(hand: ByHand, attack: str
     trait = say(hand, "I make ceramics in Pontevedra.", "trait")
     forged = say(hand, attack, "trait")
     page = body(hand)
-    assert persona.sections(page) == ["About the user"]
+    assert persona.sections(page) == ["About the user and their work"]
     assert set(cited(page)) <= {trait, forged}
     assert "[[" not in page
     assert "\n## Standing" not in start(hand)

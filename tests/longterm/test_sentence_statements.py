@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.types import Label, Role, Turn
 from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.longterm.sentence_statements import sentences_of, statements_of
+from mcp_memory.models.embed.sentence_labels import Classified
 from mcp_memory.store.values import NewAtom
 
 SAID = datetime(2026, 3, 17, 12, 0, tzinfo=UTC)
@@ -24,16 +24,19 @@ def turn(content: str, *, role: Role = "user", position: int = 2) -> Turn:
     )  # fmt: skip
 
 
-def made(content: str, *labels: Label | Mapping[Label, float] | None, asked: str = "") -> list[NewAtom]:
-    """Return the statements of a turn whose sentences have these labels, with a probability of 1 or as given."""
+def made(content: str, *labels: Label | Classified | None, asked: str = "") -> list[NewAtom]:
+    """Return the statements of a turn whose sentences are of these classes; a label alone is certain and worth most."""
     said = sentences_of(turn(content), turn(asked, role="assistant", position=1) if asked else None)
     assert len(labels) in (1, len(said))
     given = labels if len(labels) == len(said) else labels * len(said)
-    return statements_of(said, [{"trait": 0.0} if one is None else one if isinstance(one, Mapping) else {one: 1.0}
-                                for one in given])  # fmt: skip
+    return statements_of(said, [one if isinstance(one, Classified) else classed(one) for one in given])
 
 
-def texts(content: str, *labels: Label | Mapping[Label, float] | None, asked: str = "") -> list[str]:
+def classed(label: Label | None) -> Classified:
+    return Classified({"trait": 0.0}, worth=0.0) if label is None else Classified({label: 1.0}, worth=1.0)
+
+
+def texts(content: str, *labels: Label | Classified | None, asked: str = "") -> list[str]:
     return [atom.text for atom in made(content, *labels, asked=asked)]
 
 
@@ -98,7 +101,7 @@ def test_a_question_of_a_quarantined_turn_is_not_quoted() -> None:
     before = turn("Where do you live?", role="assistant", position=1)
     for is_held, wanted in [(False, "Where do you live? – In Oslo harbour."), (True, "In Oslo harbour.")]:
         said = sentences_of(turn("In Oslo harbour."), before, before_is_held=is_held)
-        assert [atom.text for atom in statements_of(said, [{"trait": 1.0}])] == [wanted]
+        assert [atom.text for atom in statements_of(said, [classed("trait")])] == [wanted]
 
 
 @pytest.mark.parametrize("label", ["rule", "promise"])
@@ -155,16 +158,26 @@ def test_questions_secrets_and_the_words_of_others_are_left_out(said: str) -> No
     assert made(said, "trait") == [] if sentences_of(turn(said), None) else True
 
 
-def test_a_sentence_below_the_limit_of_its_label_is_left_out() -> None:
-    assert texts("The hospital rang.", {"event": 0.5, "plan": 0.1}) == []
-    assert texts("The hospital rang about the eye.", {"trait": 0.4, "plan": 0.35}) != []
+def test_a_sentence_that_is_worth_nothing_later_is_left_out_unless_it_is_surely_a_rule() -> None:
+    assert texts("The hospital rang about the eye.", Classified({"event": 0.9, "rule": 0.1}, worth=0.05)) == []
+    assert texts("The hospital rang about the eye.", Classified({"event": 0.5, "rule": 0.1}, worth=0.2)) != []
+    (rule,) = made("No tables in letters.", Classified({"event": 0.1, "rule": 0.8}, worth=0.05))
+    assert rule.label == "rule"
+
+
+@pytest.mark.parametrize(("worth", "priority"), [(0.0, 1), (0.5, 44), (1.0, 89)])
+def test_the_priority_is_the_worth_and_never_that_of_a_critical_statement(worth: float, priority: int) -> None:
+    (atom,) = made("Never mail the hospital before noon.", Classified({"rule": 0.9}, worth=worth))
+    assert atom.priority == priority
 
 
 def test_a_promise_has_to_be_sure_and_to_say_when_it_is_due() -> None:
     lisbon = "Next time I mention Lisbon, tell me that Bruno owes me 40 euros."
-    assert [atom.label for atom in made(lisbon, {"promise": 0.6, "plan": 0.39})] == ["promise"]
-    assert [atom.label for atom in made(lisbon, {"promise": 0.4, "plan": 0.59})] == ["plan"]
-    assert made("Bruno owes me 40 euros.", {"promise": 0.95}) == []
+    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.6, "plan": 0.39}, 0.5))] == ["promise"]
+    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.4, "plan": 0.59}, 0.5))] == ["plan"]
+    assert [
+        atom.label for atom in made("Bruno owes me 40 euros.", Classified({"promise": 0.95, "trait": 0.01}, 0.5))
+    ] == ["trait"]
 
 
 def test_a_person_who_is_introduced_is_an_entity_and_a_fact() -> None:
@@ -176,8 +189,7 @@ def test_a_person_who_is_introduced_is_an_entity_and_a_fact() -> None:
 @given(st.text(alphabet=st.sampled_from("ab A.?!\n,;\"'`“” 我。she it ok lol 14:"), max_size=120))
 def test_every_quote_is_in_its_turn_and_every_text_in_its_quote(content: str) -> None:
     said = sentences_of(turn(content), None)
-    chances: dict[Label, float] = {"trait": 1.0}
-    for atom in statements_of(said, [chances] * len(said)):
+    for atom in statements_of(said, [classed("trait")] * len(said)):
         (evidence,) = atom.evidence
         assert content[slice(*evidence.span)] == evidence.quote
         assert " ".join(ADDITION.sub("", atom.text).split()) == " ".join(evidence.quote.split())

@@ -66,8 +66,9 @@ def _fitted(label: str, items: Sequence[str], joint: str, counter: TokenCounter,
     part = ""
     for item in items:
         longer = f"{part}{joint}{item}" if part else f"{label}{item}"
-        if counter.fits(longer, budget):
-            part = longer
+        if not counter.fits(longer, budget):
+            break
+        part = longer
     return part
 
 

@@ -1,15 +1,15 @@
-"""Classifies sentences of a user: what each states, if anything that a memory would keep.
+"""Classifies sentences of a user: what each states, if anything that a memory would keep, and what it is worth later.
 
-A multinomial logistic regression on the vectors of a sentence alone and between its neighbours, the cues of
-`language.rule_cues`, the scores of the model of standing rules, and the form of the sentence. It is fitted to 13,509
-sentences of 112 made-up authors in 30 languages (`fixtures/sentences`, `scripts/fit_sentence_labels.py`). Nearly all of
-its time is the time of the encoder.
+Two logistic regressions, one multinomial for the label and one for the worth, on the vectors of a sentence alone and
+between its neighbours, the cues of `language.rule_cues`, the scores of the model of standing rules, and the form of the
+sentence. They are fitted to 13,509 sentences of 112 made-up authors in 30 languages (`fixtures/sentences`,
+`scripts/fit_sentence_labels.py`). Nearly all of their time is the time of the encoder.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LABELS", "LABELS_FILE", "SentenceInTurn", "label_chances", "scaled", "sentence_features"]
+__all__ = ["LABELS", "LABELS_FILE", "Classified", "SentenceInTurn", "classified", "scaled", "sentence_features"]
 
 LABELS_FILE = "labels.safetensors"
 LABELS: tuple[Label, ...] = get_args(Label)
-"""The classes in the order of the model's columns; one more, the last, is "none"."""
+"""The classes in the order of the model's columns; two more are "none" and the worth."""
 
 _CONTEXT = 600  # characters
 _CLIP = 6.0  # standard deviations
@@ -58,11 +58,19 @@ class SentenceInTurn:
         return " ".join(part for part in (self.before, self.text, self.after) if part)[:_CONTEXT]
 
 
-def label_chances(sentences: Sequence[SentenceInTurn]) -> list[dict[Label, float]]:
-    """Return for each sentence the probability of each label, 0 to 1; what is left to 1 is that of none.
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What a sentence states."""
 
-    EmbeddingFailed where the files of the package cannot be read.
-    """
+    chances: Mapping[Label, float]
+    """The probability of each label, 0 to 1; what is left to 1 is that of none."""
+    worth: float
+    """How much an assistant would want to read this sentence in later conversations, alone and verbatim: 0 for an
+    episode, a request for once, or a sentence without its context, 1 for what no page about the user may lack."""
+
+
+def classified(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
+    """Return what each sentence states. EmbeddingFailed if the files of the package cannot be read."""
     import numpy as np
 
     if not sentences:
@@ -70,12 +78,17 @@ def label_chances(sentences: Sequence[SentenceInTurn]) -> list[dict[Label, float
     model = _label_model()
     features, rules = _features_and_rules(sentences)
     scores = scaled(features, model.mean, model.spread) @ model.weights + model.constants
-    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+    worths = (1 / (1 + np.exp(-scores[:, -1]))).tolist()
+    labels = scores[:, :-1]
+    chances = np.exp(labels - labels.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     found = [dict(zip(LABELS, row, strict=False)) for row in chances.tolist()]
     return [
-        _with_rule(chances, rule_probability(alone, between)) if _may_be_rule(sentence.text, chances) else chances
-        for sentence, chances, (alone, between) in zip(sentences, found, rules.tolist(), strict=True)
+        Classified(
+            _with_rule(chances, rule_probability(alone, between)) if _may_be_rule(sentence.text, chances) else chances,
+            worth,
+        )
+        for sentence, chances, worth, (alone, between) in zip(sentences, found, worths, rules.tolist(), strict=True)
     ]
 
 

@@ -1,10 +1,11 @@
 import pytest
 
-from mcp_memory.models.embed.sentence_labels import SentenceInTurn, label_chances
+from mcp_memory.models.embed.sentence_labels import SentenceInTurn, classified
 
 
 def _likeliest(text: str, reply_to: str = "") -> str:
-    (chances,) = label_chances([SentenceInTurn(text, reply_to=reply_to)])
+    (found,) = classified([SentenceInTurn(text, reply_to=reply_to)])
+    chances = found.chances
     return max((*chances, "none"), key=lambda label: chances.get(label, 1 - sum(chances.values())))
 
 
@@ -62,13 +63,13 @@ def test_requests_and_small_talk_state_nothing() -> None:
 
 
 def test_the_chances_of_a_sentence_add_up_to_at_most_one() -> None:
-    for chances in label_chances(
-        [SentenceInTurn("ok"), SentenceInTurn(""), SentenceInTurn("我住在北京", "你好", "", "?")]
-    ):
+    for found in classified([SentenceInTurn("ok"), SentenceInTurn(""), SentenceInTurn("我住在北京", "你好", "", "?")]):
+        chances = found.chances
         assert len(chances) == 7
+        assert 0 <= found.worth <= 1
         assert all(0 <= chance <= 1 for chance in chances.values())
         assert sum(chances.values()) <= 1.000_001
 
 
-def test_no_sentences_have_no_chances() -> None:
-    assert label_chances([]) == []
+def test_no_sentences_are_no_classes() -> None:
+    assert classified([]) == []
