@@ -138,7 +138,7 @@ async def test_what_another_process_stored_without_vectors_is_caught_up(home: Pa
 
 
 async def test_search_by_meaning_goes_on_while_a_new_model_is_indexed(home: Path) -> None:
-    settings = Settings(home=home)
+    settings = Settings(home=home, read_sentences=False)
     bundled = make_embedder(settings)
     assert bundled is not None
     async with open_memory(settings) as memory:
