@@ -1,8 +1,9 @@
 """Fit the model of sentence labels: `python scripts/fit_sentence_labels.py [--out FILE]`.
 
-Logistic regressions on `sentence_features` learn what the sentences of `fixtures/sentences` state, and how much each is
-worth in later conversations. Prints precision, recall and F1 of each label, and how the worth ranks sentences, for a
-fifth of the authors when they are left out, then fits all. `mcp_memory/models/embed/sentence_labels.py` reads it.
+Logistic regressions on `sentence_features` learn what the sentences of `fixtures/sentences` state, how much each is
+worth in later conversations, and which are fragments. Prints precision, recall and F1 of each label, and how the worth
+ranks sentences, for a fifth of the authors when they are left out, then fits all.
+`mcp_memory/models/embed/sentence_labels.py` reads it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Example:
     sentence: SentenceInTurn
     label: str
     worth: float
-    """0 to 1: a third of the rating, 0 for a fragment."""
+    """0 to 1: a third of the rating."""
+    is_fragment: bool
 
 
 def examples() -> Iterator[Example]:
@@ -56,23 +58,25 @@ def _of_turn(author: str, turn: dict[str, Any]) -> Iterator[Example]:
     reply_to = (turn.get("assistant") or "")[-200:]
     for at, (text, label, *rating) in enumerate(turn["labels"]):
         before, after = texts[at - 1] if at else "", "".join(texts[at + 1 : at + 2])
-        yield Example(author, SentenceInTurn(text, before, after, reply_to), label, _worth(*rating))
-
-
-def _worth(rating: str = "0") -> float:
-    """Return the worth of a rated sentence; those that state nothing have no rating."""
-    return 0.0 if FRAGMENT in rating else int(rating[0]) / BEST
+        (rated,) = rating or ["0"]  # what states nothing has no rating
+        sentence = SentenceInTurn(text, before, after, reply_to)
+        yield Example(author, sentence, label, int(rated[0]) / BEST, FRAGMENT in rated)
 
 
 def fit(rows: Floats, classes: NDArray[np.int64], worths: Floats) -> dict[str, NDArray[np.float32]]:
-    """Return the tensors of regressions with L2 decay, fitted with Adam; each class weighs the same."""
+    """Return the tensors of regressions with L2 decay, fitted with Adam.
+
+    `worths` has two columns, the worth and 1 for a fragment. Each class of the labels weighs the same; fragments are
+    learned from the sentences that state something.
+    """
     mean, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-6
     rows = scaled(rows, mean, spread)
     counts = np.bincount(classes, minlength=len(CLASSES))
-    weight = np.ones((len(rows), len(CLASSES) + 1))
-    weight[:, :-1] = (len(classes) / len(CLASSES) / np.maximum(counts, 1))[classes][:, None]
+    by_class = (len(classes) / len(CLASSES) / np.maximum(counts, 1))[classes]
+    states = (classes != CLASSES.index("none")) * len(classes) / max(1, len(classes) - counts[-1])
+    weight = np.column_stack([*[by_class] * len(CLASSES), np.ones(len(rows)), states])
     right = np.column_stack([np.eye(len(CLASSES))[classes], worths])
-    values, first, second = np.zeros((3, rows.shape[1] + 1, len(CLASSES) + 1))
+    values, first, second = np.zeros((3, rows.shape[1] + 1, right.shape[1]))
     given = np.column_stack([rows, np.ones(len(rows))])
     for step in range(1, STEPS + 1):
         slope = given.T @ ((_chances(given @ values) - right) * weight) / len(rows)
@@ -86,15 +90,16 @@ def fit(rows: Floats, classes: NDArray[np.int64], worths: Floats) -> dict[str, N
 
 
 def _chances(scores: Floats) -> Floats:
-    """Return the probabilities of the classes, and the worth in the last column."""
-    chances = np.exp(scores[:, :-1] - scores[:, :-1].max(axis=1, keepdims=True))
-    return np.column_stack([chances / chances.sum(axis=1, keepdims=True), 1 / (1 + np.exp(-scores[:, -1]))])
+    """Return the probabilities of the classes, then the worth, and the probability of a fragment."""
+    labels, others = scores[:, : len(CLASSES)], scores[:, len(CLASSES) :]
+    chances = np.exp(labels - labels.max(axis=1, keepdims=True))
+    return np.column_stack([chances / chances.sum(axis=1, keepdims=True), 1 / (1 + np.exp(-others))])
 
 
 def predicted(model: dict[str, NDArray[np.float32]], rows: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return the likeliest class of each row, and its worth."""
+    """Return the likeliest class of each row, and what it is worth alone."""
     chances = _chances(scaled(rows, model["mean"], model["spread"]) @ model["weights"] + model["constants"])
-    return chances[:, :-1].argmax(axis=1), chances[:, -1]
+    return chances[:, : len(CLASSES)].argmax(axis=1), chances[:, -2] * (1 - chances[:, -1])
 
 
 def order_quality(right: NDArray[np.bool_], given: Floats) -> float:
@@ -131,12 +136,13 @@ def main() -> None:
     rows = features_of([example.sentence for example in given])
     classes = np.array([CLASSES.index(example.label) for example in given])
     authors = sorted({example.author for example in given})
-    worths = np.array([example.worth for example in given])
+    worths = np.array([(example.worth, example.is_fragment) for example in given], float)
     left_out = np.isin([example.author for example in given], authors[::LEFT_OUT])
     print(f"{len(given)} sentences of {len(authors)} authors; {left_out.sum()} are of authors left out:")
     labels, worth = predicted(fit(rows[~left_out], classes[~left_out], worths[~left_out]), rows[left_out])
     report(classes[left_out], labels)
-    print(f"worth     area under the curve {order_quality(worths[left_out] >= WANTED / BEST, worth):.3f}")
+    wanted = (worths[:, 0] >= WANTED / BEST) & (worths[:, 1] == 0)
+    print(f"worth     area under the curve {order_quality(wanted[left_out], worth):.3f}")
     options.out.write_bytes(save(fit(rows, classes, worths)))
     print(f"{options.out.name}: {options.out.stat().st_size:,} bytes")
 

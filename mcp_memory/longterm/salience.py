@@ -133,7 +133,7 @@ def _is_former(atom: Atom) -> bool:
 
 
 def _section(atom: Atom, former: Atom | None, day: Span | None) -> Section:
-    """Return the section of a statement by what is known about it, not by its likeliest label, which is often wrong."""
+    """Return the section of a statement by what is known of it; its likeliest label alone is often wrong."""
     if atom.label == "promise":
         return "promises"
     if atom.kind == "instruction":
@@ -144,7 +144,8 @@ def _section(atom: Atom, former: Atom | None, day: Span | None) -> Section:
         return "plans"
     if not atom.is_sentence:
         return _SECTION_OF_KIND[atom.kind]
-    return "people" if any(fold(name) != USER for name in atom.entities) else "user"
+    names_somebody = any(fold(name) != USER for name in atom.entities)
+    return "people" if names_somebody and atom.label == "person" else "user"
 
 
 def _is_timely(atom: Atom, day: Span | None, at: datetime) -> bool:
@@ -174,7 +175,7 @@ def _recalled(store: Store, space: str, *, before: datetime) -> Counter[str]:
 
 _EXPLICIT = 1.0  # of what somebody took the trouble to have remembered
 _RECALLED = 0.1
-_LEAST = 0.3  # salience: of the lines of people left out 75 % are right with this limit, 73 % with half of it
+_LEAST = 0.3  # of 22 people left out, 75 % of the lines are right with this limit, and 72 % of the best sentences shown
 
 
 def salience(atom: Atom, recalled: Mapping[str, int]) -> float:

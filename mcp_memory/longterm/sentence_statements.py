@@ -1,7 +1,7 @@
 """Makes statements of a user's sentences without a model: the sentences themselves, with nothing added but dates.
 
 A classifier gives each sentence the probabilities of its labels and its worth (`models.embed.sentence_labels`); a
-sentence that is worth something later, or is surely a rule or a promise, becomes a statement. Its text is verbatim:
+sentence that is worth something later becomes a statement. Its text is verbatim:
 lead-ins such as "ok so" and a trailing "lol" are cut, a long sentence is cut at a clause, relative dates are followed
 by absolute ones, and a short answer by the user follows the assistant's question. A sentence that depends on the
 previous one ("She is a nurse.") is one statement with it.
@@ -40,13 +40,11 @@ __all__ = ["READER", "TurnSentence", "sentences_of", "statements_of"]
 READER = 1
 """The version of the reader that statements are stored with."""
 
-_LEAST_WORTH = 0.1
-"""Of a statement. Of 562 sentences of six memories that the classifier had not seen, 93 % of those kept state something
-by their labels, and 76 % of those that do are kept, 93 % of those that a later conversation needs."""
+_LEAST_WORTH = 0.2
+"""Of a statement. Of 562 sentences of six memories that the classifier had not seen, 89 % of those kept state
+something by their labels; 78 % of those that do are kept, and 93 % of those that a later conversation needs."""
 _SURE: Mapping[Label, float] = {"promise": 0.5, "rule": 0.5}
-"""The least probability of the label: a promise interrupts the user later, and an agent obeys a rule. Sentences above
-it are statements whatever their worth. Of 72 promises (`fixtures/promises`) 50 are kept, and of 120 sentences written
-to resemble promises 13."""
+"""The least probability of the label: a promise interrupts the user later, and an agent obeys a rule."""
 
 _KINDS: Mapping[Label, Kind] = {
     "trait": "persona",
@@ -61,6 +59,7 @@ _KINDS: Mapping[Label, Kind] = {
 _HIGHEST = 89
 """The highest priority: from 90 on, a statement goes with every question (`recall.blocks`)."""
 
+_FRAGMENT = 0.5  # probability from which a sentence is stated with the one before it
 _LONGEST = 300  # characters of a statement
 _SHORTEST_CUT = 80  # before it no sentence is cut
 _READ = 4_000  # characters of a turn
@@ -139,18 +138,19 @@ class _Labelled:
     label: Label | None
     chance: float
     """The probability that the sentence states anything lasting."""
-    worth: float
+    found: Classified
 
 
 def statements_of(said: Sequence[TurnSentence], classes: Sequence[Classified]) -> list[NewAtom]:
     """Return the statements of a turn; `said` are its sentences, with what the classifier says of each.
 
-    The priority of a statement is the worth of its best sentence, 1 to 89.
+    The priority of a statement is the worth of its best sentence, 1 to 89; that of a sentence without the context which
+    it needs is less.
     """
     labelled = [_labelled(sentence, found) for sentence, found in zip(said, classes, strict=True)]
     groups: list[list[_Labelled]] = []
     for one in labelled:
-        if groups and one.label and _needs(one.sentence, groups[-1]):
+        if groups and one.label and _needs(one, groups[-1]):
             groups[-1].append(one)
         else:
             groups.append([one])
@@ -164,8 +164,8 @@ def _labelled(sentence: TurnSentence, found: Classified) -> _Labelled:
         possible.remove("promise")
     label = max(possible, key=lambda label: chances[label], default=None)
     states_anything = min(1.0, sum(chances.values()))
-    is_kept = (label in _SURE or found.worth >= _LEAST_WORTH) and _may_be_stated(sentence.text)
-    return _Labelled(sentence=sentence, label=label if is_kept else None, chance=states_anything, worth=found.worth)
+    is_kept = label is not None and found.worth >= _LEAST_WORTH and _may_be_stated(sentence.text)
+    return _Labelled(sentence=sentence, label=label if is_kept else None, chance=states_anything, found=found)
 
 
 def _may_be_stated(text: str) -> bool:
@@ -178,14 +178,13 @@ def _is_safe(text: str) -> bool:
     return not (states_secret(text) or without_private(text) != text or flags(text, "user"))
 
 
-def _needs(sentence: TurnSentence, group: Sequence[_Labelled]) -> bool:
-    """Return whether a sentence depends on the previous ones: it begins with a pronoun, or has very few words."""
-    before = group[-1].sentence
+def _needs(one: _Labelled, group: Sequence[_Labelled]) -> bool:
+    """Return whether a sentence says too little without the sentences before it, which may be stated."""
+    before, sentence = group[-1].sentence, one.sentence
     is_near = not sentence.turn.content[before.end : sentence.start].strip()
     if not is_near or sentence.end - group[0].sentence.start > _LONGEST or not _may_be_stated(before.text):
         return False
-    is_fragment = group[-1].label is not None and len(set(query_terms(sentence.text))) < _FEWEST_TERMS
-    return is_fragment or _pattern("DEPENDENT").search(sentence.text) is not None
+    return one.found.fragment >= _FRAGMENT
 
 
 def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
@@ -213,7 +212,7 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
     atom = NewAtom(
         kind=kind,
         text=text,
-        priority=max(1, round(_HIGHEST * max(one.worth for one in group))),
+        priority=_priority(group, is_answer=asked is not None),
         confidence=round(max(one.chance for one in group if one.label == label), 3),
         session=turn.session,
         valid_from=turn.said_at,
@@ -222,6 +221,13 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
         reader=READER,
     )
     return _with_people(atom, turn, start, end)
+
+
+def _priority(group: Sequence[_Labelled], *, is_answer: bool) -> int:
+    """Return the worth of the best sentence, 1 to 89. Only the first can lack its context, unless it is an answer."""
+    first = group[0].found
+    worth = max(first.worth if is_answer else first.worth_alone, *(one.found.worth for one in group[1:]), 0.0)
+    return max(1, round(_HIGHEST * worth))
 
 
 def _makes_sense_alone(text: str) -> bool:

@@ -33,7 +33,7 @@ def made(content: str, *labels: Label | Classified | None, asked: str = "") -> l
 
 
 def classed(label: Label | None) -> Classified:
-    return Classified({"trait": 0.0}, worth=0.0) if label is None else Classified({label: 1.0}, worth=1.0)
+    return Classified({"trait": 0.0}, 0.0, 0.0) if label is None else Classified({label: 1.0}, 1.0, 0.0)
 
 
 def texts(content: str, *labels: Label | Classified | None, asked: str = "") -> list[str]:
@@ -119,10 +119,19 @@ def test_lead_ins_and_trailing_laughter_are_cut() -> None:
     assert texts("ok so we ship on Mondays only lol", "rule") == ["we ship on Mondays only"]
 
 
-def test_a_sentence_about_somebody_named_before_is_one_statement_with_that() -> None:
-    assert texts("My sister Ines lives in Graz. She is a nurse. I like tea.", "person", "person", "trait") == [
+def test_a_fragment_is_one_statement_with_the_sentence_before_it() -> None:
+    fragment = Classified({"person": 1.0}, 0.8, 0.9)
+    said = "My sister Ines lives in Graz. She is a nurse. I like tea."
+    assert texts(said, "person", fragment, "trait") == [
         "My sister Ines lives in Graz. She is a nurse.", "I like tea.",
     ]  # fmt: skip
+
+
+def test_a_fragment_without_its_context_has_less_priority_than_an_answer_with_its_question() -> None:
+    fragment = Classified({"plan": 1.0}, 0.8, 0.75)
+    (alone,) = made("On the 14th, in Graz.", fragment)
+    (answer,) = made("On the 14th, in Graz.", fragment, asked="Good. Which day is the workshop?")
+    assert (alone.priority, answer.priority) == (18, 71)
 
 
 def test_a_long_sentence_is_cut_at_a_clause() -> None:
@@ -158,25 +167,28 @@ def test_questions_secrets_and_the_words_of_others_are_left_out(said: str) -> No
     assert made(said, "trait") == [] if sentences_of(turn(said), None) else True
 
 
-def test_a_sentence_that_is_worth_nothing_later_is_left_out_unless_it_is_surely_a_rule() -> None:
-    assert texts("The hospital rang about the eye.", Classified({"event": 0.9, "rule": 0.1}, worth=0.05)) == []
-    assert texts("The hospital rang about the eye.", Classified({"event": 0.5, "rule": 0.1}, worth=0.2)) != []
-    (rule,) = made("No tables in letters.", Classified({"event": 0.1, "rule": 0.8}, worth=0.05))
-    assert rule.label == "rule"
+def test_a_sentence_that_is_worth_nothing_later_is_left_out() -> None:
+    assert texts("The hospital rang about the eye.", Classified({"event": 0.9, "rule": 0.1}, 0.05, 0.0)) == []
+    assert texts("The hospital rang about the eye.", Classified({"event": 0.5, "rule": 0.1}, 0.25, 0.0)) != []
 
 
-@pytest.mark.parametrize(("worth", "priority"), [(0.0, 1), (0.5, 44), (1.0, 89)])
+def test_what_is_not_surely_a_rule_is_none() -> None:
+    (atom,) = made("No tables in letters.", Classified({"decision": 0.1, "rule": 0.4}, 0.9, 0.0))
+    assert atom.label == "decision"
+
+
+@pytest.mark.parametrize(("worth", "priority"), [(0.2, 18), (0.5, 44), (1.0, 89)])
 def test_the_priority_is_the_worth_and_never_that_of_a_critical_statement(worth: float, priority: int) -> None:
-    (atom,) = made("Never mail the hospital before noon.", Classified({"rule": 0.9}, worth=worth))
+    (atom,) = made("Never mail the hospital before noon.", Classified({"rule": 0.9}, worth, 0.0))
     assert atom.priority == priority
 
 
 def test_a_promise_has_to_be_sure_and_to_say_when_it_is_due() -> None:
     lisbon = "Next time I mention Lisbon, tell me that Bruno owes me 40 euros."
-    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.6, "plan": 0.39}, 0.5))] == ["promise"]
-    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.4, "plan": 0.59}, 0.5))] == ["plan"]
+    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.6, "plan": 0.39}, 0.5, 0.0))] == ["promise"]
+    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.4, "plan": 0.59}, 0.5, 0.0))] == ["plan"]
     assert [
-        atom.label for atom in made("Bruno owes me 40 euros.", Classified({"promise": 0.95, "trait": 0.01}, 0.5))
+        atom.label for atom in made("Bruno owes me 40 euros.", Classified({"promise": 0.95, "trait": 0.01}, 0.5, 0.0))
     ] == ["trait"]
 
 

@@ -1,8 +1,8 @@
 """Classifies sentences of a user: what each states, if anything that a memory would keep, and what it is worth later.
 
-Two logistic regressions, one multinomial for the label and one for the worth, on the vectors of a sentence alone and
-between its neighbours, the cues of `language.rule_cues`, the scores of the model of standing rules, and the form of the
-sentence. They are fitted to 13,509 sentences of 112 made-up authors in 30 languages (`fixtures/sentences`,
+Three logistic regressions, for the label, the worth, and whether it is a fragment, on the vectors of a sentence alone
+and between its neighbours, the cues of `language.rule_cues`, the scores of the model of standing rules, and the form of
+the sentence. They are fitted to 16,741 sentences of 142 made-up authors in 33 languages (`fixtures/sentences`,
 `scripts/fit_sentence_labels.py`). Nearly all of their time is the time of the encoder.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["LABELS", "LABELS_FILE", "Classified", "SentenceInTurn", "classified"
 
 LABELS_FILE = "labels.safetensors"
 LABELS: tuple[Label, ...] = get_args(Label)
-"""The classes in the order of the model's columns; two more are "none" and the worth."""
+"""The classes in the order of the model's columns; then come "none", the worth, and the fragments."""
 
 _CONTEXT = 600  # characters
 _CLIP = 6.0  # standard deviations
@@ -65,8 +65,15 @@ class Classified:
     chances: Mapping[Label, float]
     """The probability of each label, 0 to 1; what is left to 1 is that of none."""
     worth: float
-    """How much an assistant would want to read this sentence in later conversations, alone and verbatim: 0 for an
-    episode, a request for once, or a sentence without its context, 1 for what no page about the user may lack."""
+    """How much an assistant would want to know of it in later conversations: 0 for an episode or a request for once, 1
+    for what no page about the user may lack."""
+    fragment: float
+    """The probability that nobody understands the sentence alone ("she wants it in blue"), given that it is worth
+    something."""
+
+    @property
+    def worth_alone(self) -> float:
+        return self.worth * (1 - self.fragment)
 
 
 def classified(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
@@ -78,17 +85,20 @@ def classified(sentences: Sequence[SentenceInTurn]) -> list[Classified]:
     model = _label_model()
     features, rules = _features_and_rules(sentences)
     scores = scaled(features, model.mean, model.spread) @ model.weights + model.constants
-    worths = (1 / (1 + np.exp(-scores[:, -1]))).tolist()
-    labels = scores[:, :-1]
+    worths = (1 / (1 + np.exp(-scores[:, len(LABELS) + 1 :]))).tolist()
+    labels = scores[:, : len(LABELS) + 1]
     chances = np.exp(labels - labels.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     found = [dict(zip(LABELS, row, strict=False)) for row in chances.tolist()]
     return [
         Classified(
             _with_rule(chances, rule_probability(alone, between)) if _may_be_rule(sentence.text, chances) else chances,
-            worth,
+            worth=worth,
+            fragment=fragment,
         )
-        for sentence, chances, worth, (alone, between) in zip(sentences, found, worths, rules.tolist(), strict=True)
+        for sentence, chances, (worth, fragment), (alone, between) in zip(
+            sentences, found, worths, rules.tolist(), strict=True
+        )
     ]
 
 

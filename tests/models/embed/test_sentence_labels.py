@@ -33,7 +33,8 @@ def test_a_promise_is_not_taken_for_a_standing_rule(promise: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "tazas, cuencos, platos, algún jarrón.",
+        "cups, bowls, plates",
+        "vasos, platos y cubiertos",
         "There are five of them along the path",
         "в суботу їдемо на Харків двома бусами.",
         "Fronius und SMA, Fronius per JSON, SMA als CSV mit Semikolon und BOM davor",
@@ -55,6 +56,30 @@ def test_a_list_or_a_plain_statement_without_words_of_a_rule_is_none(text: str) 
 )
 def test_a_terse_rule_is_a_rule(text: str) -> None:
     assert _likeliest(text) == "rule"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am allergic to penicillin.",
+        "Ich bin gegen Nüsse allergisch.",
+        "My sister Ines lives in Porto.",
+        "I'm a nurse and live in Oslo.",
+        "Our wedding is on 12 June 2027.",
+        "我对花生过敏。",
+    ],
+)
+def test_a_plain_short_fact_is_worth_more_than_what_just_happened(text: str) -> None:
+    moments = ["I'm tired today.", "The tests pass now.", "We had pizza for lunch.", "make it shorter"]
+    fact, *others = classified([SentenceInTurn(said) for said in (text, *moments)])
+    assert fact.worth_alone > 2 * max(found.worth_alone for found in others)
+
+
+def test_a_sentence_without_its_subject_is_a_fragment() -> None:
+    whole, fragment = classified(
+        [SentenceInTurn("My sister Ines lives in Porto."), SentenceInTurn("and she wants it in blue by then")]
+    )
+    assert fragment.fragment > whole.fragment
 
 
 def test_requests_and_small_talk_state_nothing() -> None:
