@@ -2,7 +2,7 @@
 
 Three logistic regressions, for the label, the worth, and whether it is a fragment, on the vectors of a sentence alone
 and between its neighbours, the cues of `language.rule_cues`, the scores of the model of standing rules, and the form of
-the sentence. They are fitted to 16,741 sentences of 142 made-up authors in 33 languages (`fixtures/sentences`,
+the sentence. They are fitted to 16,741 sentences of 142 made-up authors in 25 languages (`fixtures/sentences`,
 `scripts/fit_sentence_labels.py`). Nearly all of their time is the time of the encoder.
 """
 
