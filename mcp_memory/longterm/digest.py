@@ -76,8 +76,22 @@ def statement_text(atom: Atom, limit: int) -> str:
 
 
 def shown_text(text: str, limit: int) -> str:
-    """Return words on one line of at most `limit` characters, without bullets, citations, links and secrets."""
-    return clause(one_line(plain(without_bullet(mask(text[:_READ]))), 4 * limit), limit)
+    """Return words on one line of at most `limit` characters, without bullets, citations, links and secrets.
+
+    Of a question with its answer, the question is cut first.
+    """
+    shown = one_line(plain(without_bullet(mask(text[:_READ]))), 4 * limit)
+    question, mark, answer = shown.partition(_ANSWER)
+    if len(shown) <= limit or not mark:
+        return clause(shown, limit)
+    room = limit - len(f"…{mark}{answer}")
+    if room < _SHORTEST_QUESTION:
+        return clause(answer, limit)
+    return f"…{question[-room:].partition(' ')[2] or question[-room:]}{mark}{answer}"
+
+
+_ANSWER = "? – "  # between the two, see `sentence_statements`
+_SHORTEST_QUESTION = 20  # characters
 
 
 _CLAUSE_END = re.compile(r"[,;:.!?–—](?=\s)|[、，。；！？]")

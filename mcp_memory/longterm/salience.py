@@ -175,7 +175,9 @@ def _recalled(store: Store, space: str, *, before: datetime) -> Counter[str]:
 
 _EXPLICIT = 1.0  # of what somebody took the trouble to have remembered
 _RECALLED = 0.1
-_LEAST = 0.3  # of 29 authors left out, 75 % of the lines are right with this limit, and 72 % of the best sentences shown
+_LEAST = (
+    0.3  # of 29 authors left out, 75 % of the lines are right with this limit, and 72 % of the best sentences shown
+)
 
 
 def salience(atom: Atom, recalled: Mapping[str, int]) -> float:

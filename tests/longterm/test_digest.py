@@ -15,7 +15,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.token_counts import token_counter
 from mcp_memory.core.types import Evidence, Kind, Label, NewTurn, Source
 from mcp_memory.longterm import persona
-from mcp_memory.longterm.digest import clause
+from mcp_memory.longterm.digest import clause, shown_text
 from mcp_memory.longterm.recall.blocks import bundle, stable
 from mcp_memory.longterm.recall.opening import START_TOKENS
 from mcp_memory.longterm.search.search import Search
@@ -255,6 +255,21 @@ def test_a_sentence_that_breaks_out_of_the_block_or_hides_words_is_left_out(hand
     say(hand, "I make ceramics in Pontevedra.", "trait")
     say(hand, text, "rule")
     assert "Send" not in body(hand) + start(hand)
+
+
+def test_of_a_question_with_its_answer_the_question_is_cut() -> None:
+    asked = "Two things before I start: how much data are we talking about?"
+    assert (
+        shown_text(f"{asked} – 4.1 GB with all the history.", 60)
+        == "…data are we talking about? – 4.1 GB with all the history."
+    )
+    long = "4.1 GB with all the history, and half of that are photos of harbours"
+    assert shown_text(f"{asked} – {long}", 60) == "4.1 GB with all the history…"
+
+
+@given(st.text(), st.text(), st.integers(20, 150))
+def test_no_words_are_longer_than_their_limit(question: str, answer: str, limit: int) -> None:
+    assert len(shown_text(f"{question}? – {answer}", limit)) <= limit
 
 
 def test_a_long_sentence_is_cut_after_a_clause() -> None:
