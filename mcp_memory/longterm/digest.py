@@ -20,7 +20,7 @@ from mcp_memory.longterm.verification.trust import doubt_mark
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store
 
-__all__ = ["MAX_CHARS", "clause", "line", "page", "shown_text", "statement_text"]
+__all__ = ["HEADINGS", "MAX_CHARS", "clause", "line", "page", "shown_text", "statement_text"]
 
 MAX_CHARS = 2_000
 """Of a page about the user, whoever wrote it."""
@@ -29,15 +29,15 @@ HEADINGS: dict[Section, str] = {
     "rules": "Rules",
     "user": "About the user and their work",
     "people": "People",
-    "plans": "Dates",
+    "dates": "Dates",
     "promises": "Promises, open",
     "changed": "Changed lately",
     "events": "What happened",
 }
-_READ = 1_000  # characters of a text, of which the first hundred are shown
+_READ = 1_000  # characters of a text, of which the first line is shown
 _LINE = 140  # characters of a statement
 _FORMER = 60  # of one that has ended
-_RULES = 320  # characters of that section: a session starts with all rules that fit, see `recall.opening`
+_RULES = 320  # characters of that section: a session starts with more rules, see `recall.opening`
 
 
 def page(store: Store, space: str, *, at: datetime | None = None) -> str:

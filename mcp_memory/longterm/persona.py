@@ -23,7 +23,7 @@ from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Atom, Kind, PersonaVersion, Scene
 from mcp_memory.language.words import fold
 from mcp_memory.longterm import digest
-from mcp_memory.longterm.digest import MAX_CHARS, statement_text
+from mcp_memory.longterm.digest import HEADINGS, MAX_CHARS, statement_text
 from mcp_memory.longterm.page_lines import SAID, STATEMENT, LineChanges, dated_statements, numbered, patched
 from mcp_memory.longterm.salience import is_of_the_user
 from mcp_memory.longterm.scenes import (
@@ -67,9 +67,9 @@ _SINCE, _SCENES = "Since then", "Scenes"
 OURS = (_SINCE, _SCENES)
 """Generated sections; they are not part of a stored page."""
 _HEADINGS: tuple[tuple[Kind, str], ...] = (
-    ("instruction", "Standing instructions"),
-    ("persona", "About the user"),
-    ("episodic", "What happened"),
+    ("instruction", HEADINGS["rules"]),
+    ("persona", HEADINGS["user"]),
+    ("episodic", HEADINGS["events"]),
 )
 
 

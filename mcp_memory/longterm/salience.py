@@ -2,7 +2,7 @@
 
 Sentences of the user that a program extracted (`Atom.is_sentence`), explicit and imported statements are ranked by
 `salience`. Left out are statements that are past, statements that a later one may have replaced (`contradiction`) or
-that another one repeats, plans whose day was more than two weeks ago, and all that `suspicion.flags` flags.
+that another one repeats, sentences about a day more than two weeks ago, and all that `suspicion.flags` flags.
 
 The ranking depends on the stored statements, the log of recalls up to yesterday, and the day: it changes at most once a
 day unless a statement was added, ended or forgotten.
@@ -10,8 +10,7 @@ day unless a statement was added, ended or forgotten.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
@@ -23,6 +22,7 @@ from mcp_memory.core.types import Atom, Kind
 from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.language.when.intervals import Span
 from mcp_memory.language.words import base_terms, fold, function_words_of
+from mcp_memory.longterm.contradiction import pair_features, pair_model
 from mcp_memory.longterm.kept import KeptValues
 from mcp_memory.longterm.names import USER
 from mcp_memory.longterm.page_lines import SAID
@@ -40,15 +40,16 @@ __all__ = [
     "Candidate", "Section", "candidates", "content_terms", "is_of_the_user", "number_of", "ranked", "salience",
 ]  # fmt: skip
 
-Section = Literal["rules", "user", "people", "plans", "promises", "changed", "events"]
+Section = Literal["rules", "user", "people", "dates", "promises", "changed", "events"]
 _SECTION_OF_KIND: dict[Kind, Section] = {"instruction": "rules", "persona": "user", "episodic": "events"}
 
-_AHEAD, _BEHIND = timedelta(days=30), timedelta(days=14)  # of plans
+_BEHIND = timedelta(days=14)  # for which a day that has passed is listed
 _READ, _READ_FIRST = 2_000, 200  # the newest statements, and those of the highest priority
 _LISTED = 150  # statements of the highest salience, which are more than a page can list
-_COMPARED = 150  # of these, each with the nearest later ones
-_NEWER, _ONE_TOPIC = 4, 0.3  # later statements that one is compared with, and their least cosine
-_SAME = 0.85  # share of the shorter one's words that the other has
+_COMPARED = 150  # statements of the highest salience that are compared with the nearest later ones
+_NEWER, _ONE_TOPIC = 4, 0.3  # how many later ones, and their least cosine
+_REPLACES_RULE = 0.5  # probability from which a rule gives way: others do where `remember` would ask
+_SAME = 0.85  # share of the shorter one's words from which two say the same
 _RECALLS = 500
 
 
@@ -61,7 +62,7 @@ class Candidate:
     salience: float
     former: Atom | None = None
     day: datetime | None = None
-    """The day of a plan, if it names one."""
+    """The only day that it names, if that was to come when it was said (`validity.planned_day`)."""
     note: str = ""
     """As `validity.time_note` has it: `was planned for 3 May 2026`, `from 1 March 2027`."""
 
@@ -79,16 +80,12 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
     if not any(atom.is_sentence for atom in stored):
         return
     at = at or max(atom.learned_at for atom in stored)
+    weights = _weights(stored, _recalled(store, space, before=_midnight(at)))
     current = [atom for atom in stored if _is_fit(atom) and not is_past(atom, at)]
-    recalled = _recalled(store, space, before=_midnight(at))
-    weights = {atom.id: salience(atom, recalled) for atom in current}
-    former = {atom.superseded_by: atom for atom in stored if _is_former(atom)}
-    for id, atom in former.items():
-        if id in weights:
-            weights[id] = max(weights[id], salience(atom, recalled))
     left_out = _replaced_and_repeated(store, space, current, weights, at)
-    likely = [atom for atom in current if weights[atom.id] >= _LEAST and atom.id not in left_out]
-    for atom in sorted(likely, key=lambda atom: (-weights[atom.id], -number_of(atom))):
+    former = {atom.superseded_by: atom for atom in stored if _is_former(atom)}
+    listed = [atom for atom in current if weights[atom.id] >= _LEAST and atom.id not in left_out]
+    for atom in sorted(listed, key=lambda atom: (-weights[atom.id], -number_of(atom))):
         if _may_be_listed(atom, at):
             day, before = planned_day(atom), former.get(atom.id)
             section = _section(atom, before, day)
@@ -100,6 +97,18 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
                 day=day.start if day else None,
                 note=time_note(atom, at),
             )
+
+
+def _weights(stored: Sequence[Atom], recalled: Collection[str]) -> dict[str, float]:
+    """Return the salience of statements in the order in which they were stored.
+
+    A new value matters as much as the one that it ended, however briefly it is put.
+    """
+    weights = {atom.id: salience(atom, recalled) for atom in stored}
+    for atom in stored:
+        if _is_former(atom) and atom.superseded_by in weights:
+            weights[atom.superseded_by] = max(weights[atom.superseded_by], weights[atom.id])
+    return weights
 
 
 def _stored(store: Store, space: str) -> list[Atom]:
@@ -136,28 +145,21 @@ def _section(atom: Atom, former: Atom | None, day: Span | None) -> Section:
     """Return the section of a statement by what is known of it; its likeliest label alone is often wrong."""
     if atom.label == "promise":
         return "promises"
-    if atom.kind == "instruction":
-        return "rules"
-    if former is not None and atom.is_sentence:
+    if not atom.is_sentence or atom.kind == "instruction":
+        return _SECTION_OF_KIND[atom.kind]
+    if former is not None:
         return "changed"
     if day is not None:
-        return "plans"
-    if not atom.is_sentence:
-        return _SECTION_OF_KIND[atom.kind]
+        return "dates"
     names_somebody = any(fold(name) != USER for name in atom.entities)
     return "people" if names_somebody and atom.label == "person" else "user"
 
 
-def _is_timely(atom: Atom, day: Span | None, at: datetime) -> bool:
-    """Tell whether a statement is for a page at this moment: plans are for some weeks."""
-    today = _midnight(at)
-    if day is None:
-        return atom.label != "plan" or atom.valid_from > today - _AHEAD
-    return today - _BEHIND < day.end
-
-
 def _may_be_listed(atom: Atom, at: datetime) -> bool:
-    return _is_timely(atom, planned_day(atom), at) and not flags(atom.text, "user")
+    """Tell whether a statement is harmless and, if it is a sentence, about no day that is long past."""
+    day = planned_day(atom) if atom.is_sentence else None
+    is_timely = day is None or _midnight(at) - _BEHIND < day.end
+    return is_timely and not flags(atom.text, "user")
 
 
 def _midnight(at: datetime) -> datetime:
@@ -165,27 +167,24 @@ def _midnight(at: datetime) -> datetime:
     return datetime.combine(local.date(), time.min, local.tzinfo)
 
 
-def _recalled(store: Store, space: str, *, before: datetime) -> Counter[str]:
-    """Return how many prompts brought a row, up to the day before: later ones must not change the page."""
+def _recalled(store: Store, space: str, *, before: datetime) -> set[str]:
+    """Return the rows that a prompt brought up to the day before: later prompts must not change the page."""
     log = store.recalls(space, limit=_RECALLS)
-    return Counter(id for entry in log if entry.how == "prompt" and entry.at < before for id in entry.ids)
+    return {id for entry in log if entry.how == "prompt" and entry.at < before for id in entry.ids}
 
 
 # --- salience ---------------------------------------------------------------------------------------
 
 _EXPLICIT = 1.0  # of what somebody took the trouble to have remembered
 _RECALLED = 0.1
-_LEAST = (
-    0.3  # of 29 authors left out, 75 % of the lines are right with this limit, and 72 % of the best sentences shown
-)
+_LEAST = 0.3  # salience of a line: of 29 authors left out, 74 % of the lines are right, 69 % without a limit
 
 
-def salience(atom: Atom, recalled: Mapping[str, int]) -> float:
-    """Return how much a statement tells about the user, 0 to about 1.1.
+def salience(atom: Atom, recalled: Collection[str]) -> float:
+    """Return how much a statement tells about the user, 0 to 1.1; `recalled` are the ids that prompts brought.
 
-    That is the worth of a sentence (`models.embed.sentence_labels`), which is its priority, and a little more if a
-    prompt brought it. How new a sentence is, how often its words return and how specific they are tells no more: the
-    worth alone ranks as well.
+    For a sentence that is its priority, a percentage: what its words are worth alone (`models.embed.sentence_labels`).
+    How new a sentence is, how often its words return and how specific they are improved the order on no memory.
     """
     worth = atom.priority / 100 if atom.is_sentence else _EXPLICIT
     return worth + _RECALLED * (atom.id in recalled)
@@ -210,32 +209,42 @@ def _replaced_and_repeated(
 ) -> set[str]:
     """Return the ids of statements that a later one may have replaced, or that another one repeats.
 
-    The one that stays gets the salience of the other in `weights`: a new value matters as much as the old one did,
-    however briefly it is put. `atoms` are in the order in which they were stored. The most salient are compared with
-    the later ones nearest to them, so the time is about the same for a large memory. Promises replace nothing: each is
-    kept until it is fulfilled.
+    The one that stays gets the salience of the other in `weights`. The most salient are compared with the nearest of
+    those said later, so the time is about the same for a large memory. Promises replace nothing: each is kept until it
+    is fulfilled.
     """
     import numpy as np
 
     from mcp_memory.models.embed.bundled import IDENTITY
 
     vectors = store.vectors_of(space, "atom", [atom.id for atom in atoms], IDENTITY)
-    compared = [atom for atom in atoms if atom.id in vectors and atom.label != "promise"]
+    compared = sorted((atom for atom in atoms if atom.id in vectors and atom.label != "promise"), key=_said_order)
     left_out: set[str] = set()
     if not compared:
         return left_out
     data = np.stack([vectors[atom.id] for atom in compared])
-    by_salience = sorted(range(len(compared)), key=lambda place: -weights[compared[place].id])
-    for place in sorted(by_salience[:_COMPARED]):
-        older = compared[place]
-        cosines = data[place + 1 :] @ data[place]
-        nearest: list[int] = np.argsort(-cosines, kind="stable")[:_NEWER].tolist()
-        for newer in (compared[place + 1 + step] for step in nearest if cosines[step] >= _ONE_TOPIC):
-            pair = None if {older.id, newer.id} & left_out else _choice(older, newer, vectors, weights)
-            if pair is not None and _may_be_listed(pair.stays, at):
-                weights[pair.stays.id] = max(weights[older.id], weights[newer.id])
-                left_out.add(pair.goes.id)
+    chosen = {atom.id for atom in sorted(compared, key=lambda atom: -weights[atom.id])[:_COMPARED]}
+    for place, older in enumerate(compared):
+        if older.id not in chosen:
+            continue
+        cosines = np.einsum("ij,j->i", data[place + 1 :], data[place])
+        nearest: list[int] = np.argsort(-cosines, kind="stable").tolist()
+        near = (compared[place + 1 + step] for step in nearest if cosines[step] >= _ONE_TOPIC)
+        others = (newer for newer in near if newer.id not in left_out and newer.evidence != older.evidence)
+        for newer in islice(others, _NEWER):
+            choice = _choice(older, newer, vectors, weights)
+            if choice is None or not _may_be_listed(choice.stays, at):
+                continue
+            weights[choice.stays.id] = max(weights[older.id], weights[newer.id])
+            left_out.add(choice.goes.id)
+            if choice.goes is older:
+                chosen.add(newer.id)  # it may have been replaced in its turn
+                break
     return left_out
+
+
+def _said_order(atom: Atom) -> tuple[datetime, int]:
+    return atom.valid_from, number_of(atom)
 
 
 class _Choice(NamedTuple):
@@ -251,12 +260,11 @@ def _choice(
     The user's own words never give way to what somebody else said or a check doubts; of two that say the same, the
     less trusted one gives way, else the less salient.
     """
-    if newer.evidence == older.evidence:
-        return None
-    pair = _compared(older, newer, vectors)
-    if pair.is_change and newer.valid_from >= older.valid_from and not _is_weaker(newer, older):
+    pair, model = _compared(older, newer, vectors), pair_model()
+    is_rule = older.kind == "instruction"
+    if pair.change >= (_REPLACES_RULE if is_rule else model.unsure) and not _is_weaker(newer, older):
         return _Choice(stays=newer, goes=older)
-    if not pair.is_same:
+    if pair.shared < _SAME:
         return None
     if _is_weaker(newer, older) or (not _is_weaker(older, newer) and weights[older.id] > weights[newer.id]):
         return _Choice(stays=older, goes=newer)
@@ -271,26 +279,20 @@ def _is_weaker(atom: Atom, other: Atom) -> bool:
 
 
 class _Pair(NamedTuple):
-    is_change: bool
-    """The newer one may contradict or update the older: `remember` would ask. Of a rule: surely does."""
-    is_same: bool
-    """One has nearly all words of the other."""
+    change: float
+    """The probability that the newer one contradicts or updates the older."""
+    shared: float
+    """The share of the shorter one's words that the other has."""
 
 
 _pairs = LRU[tuple[str, str], _Pair](8192)
 
 
 def _compared(older: Atom, newer: Atom, vectors: Mapping[str, NDArray[np.float32]]) -> _Pair:
-    from mcp_memory.longterm.contradiction import pair_features, pair_model
-
     def compare() -> _Pair:
         known = {older.text: vectors[older.id], newer.text: vectors[newer.id]}
         (features,) = pair_features(newer.text, [older.text], known)
-        model = pair_model()
-        least = (
-            model.sure if older.kind == "instruction" else model.unsure
-        )  # a rule holds until it is surely taken back
-        return _Pair(model.probability(features) >= least, features.shared >= _SAME)
+        return _Pair(pair_model().probability(features), features.shared)
 
     return _pairs.get_or_put((older.text, newer.text), compare)
 

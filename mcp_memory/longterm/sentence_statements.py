@@ -1,10 +1,10 @@
 """Makes statements of a user's sentences without a model: the sentences themselves, with nothing added but dates.
 
 A classifier gives each sentence the probabilities of its labels and its worth (`models.embed.sentence_labels`); a
-sentence that is worth something later becomes a statement. Its text is verbatim:
-lead-ins such as "ok so" and a trailing "lol" are cut, a long sentence is cut at a clause, relative dates are followed
-by absolute ones, and a short answer by the user follows the assistant's question. A sentence that depends on the
-previous one ("She is a nurse.") is one statement with it.
+sentence that is worth something later becomes a statement. Its text is verbatim: lead-ins such as "ok so" and a
+trailing "lol" are cut, a long sentence is cut at a clause, relative dates are followed by absolute ones, and a short
+answer by the user follows the assistant's question. A sentence that nobody understands alone ("She is a nurse.") is one
+statement with the sentence before it.
 
 The words of others, questions, secrets, and text that resembles an attack are left out. Pure.
 """
@@ -138,16 +138,15 @@ class _Labelled:
     label: Label | None
     chance: float
     """The probability that the sentence states anything lasting."""
-    found: Classified
+    classified: Classified
 
 
 def statements_of(said: Sequence[TurnSentence], classes: Sequence[Classified]) -> list[NewAtom]:
     """Return the statements of a turn; `said` are its sentences, with what the classifier says of each.
 
-    The priority of a statement is the worth of its best sentence, 1 to 89; that of a sentence without the context which
-    it needs is less.
+    The priority of a statement is the worth of its best sentence, 1 to 89, and less if it lacks its context.
     """
-    labelled = [_labelled(sentence, found) for sentence, found in zip(said, classes, strict=True)]
+    labelled = [_labelled(*pair) for pair in zip(said, classes, strict=True)]
     groups: list[list[_Labelled]] = []
     for one in labelled:
         if groups and one.label and _needs(one, groups[-1]):
@@ -157,15 +156,15 @@ def statements_of(said: Sequence[TurnSentence], classes: Sequence[Classified]) -
     return [atom for group in groups if any(one.label for one in group) and (atom := _statement(group))]
 
 
-def _labelled(sentence: TurnSentence, found: Classified) -> _Labelled:
-    chances = found.chances
+def _labelled(sentence: TurnSentence, classified: Classified) -> _Labelled:
+    chances = classified.chances
     possible: list[Label] = [label for label, chance in chances.items() if chance >= _SURE.get(label, 0.0)]
     if "promise" in possible and not asks_for_later(sentence.text, sentence.turn.said_at):
         possible.remove("promise")
     label = max(possible, key=lambda label: chances[label], default=None)
     states_anything = min(1.0, sum(chances.values()))
-    is_kept = label is not None and found.worth >= _LEAST_WORTH and _may_be_stated(sentence.text)
-    return _Labelled(sentence=sentence, label=label if is_kept else None, chance=states_anything, found=found)
+    is_kept = label is not None and classified.worth >= _LEAST_WORTH and _may_be_stated(sentence.text)
+    return _Labelled(sentence=sentence, label=label if is_kept else None, chance=states_anything, classified=classified)
 
 
 def _may_be_stated(text: str) -> bool:
@@ -184,7 +183,7 @@ def _needs(one: _Labelled, group: Sequence[_Labelled]) -> bool:
     is_near = not sentence.turn.content[before.end : sentence.start].strip()
     if not is_near or sentence.end - group[0].sentence.start > _LONGEST or not _may_be_stated(before.text):
         return False
-    return one.found.fragment >= _FRAGMENT
+    return one.classified.fragment >= _FRAGMENT
 
 
 def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
@@ -224,10 +223,9 @@ def _statement(group: Sequence[_Labelled]) -> NewAtom | None:
 
 
 def _priority(group: Sequence[_Labelled], *, is_answer: bool) -> int:
-    """Return the worth of the best sentence, 1 to 89. Only the first can lack its context, unless it is an answer."""
-    first = group[0].found
-    worth = max(first.worth if is_answer else first.worth_alone, *(one.found.worth for one in group[1:]), 0.0)
-    return max(1, round(_HIGHEST * worth))
+    """Return the worth of the best sentence, 1 to 89; less if nobody understands the first, unless it is an answer."""
+    clarity = 1.0 if is_answer else 1 - group[0].classified.fragment
+    return max(1, round(_HIGHEST * clarity * max(one.classified.worth for one in group)))
 
 
 def _makes_sense_alone(text: str) -> bool:

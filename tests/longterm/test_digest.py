@@ -54,6 +54,7 @@ def say(
     session: str = "talk",
     embedded: bool = False,
     priority: int = 70,
+    valid_from: datetime | None = None,
     **more: object,
 ) -> str:
     """Store a sentence of the user as the reader would; return its id."""
@@ -65,7 +66,7 @@ def say(
         priority=priority,
         confidence=0.9,
         session=session,
-        valid_from=hand.now,
+        valid_from=valid_from or hand.now,
         evidence=[Evidence(turn=turn.id, span=(0, len(text)), quote=text)],
         label=label,
         reader=1,
@@ -103,7 +104,7 @@ def test_the_page_lists_sentences_by_what_is_known_of_them_each_with_its_id(hand
 
 def test_without_a_sentence_the_explicit_statements_are_listed_as_before(hand: ByHand) -> None:
     told = hand.tell("Plays the cello")
-    assert body(hand) == f"# Persona\n\n## About the user\n\n- Plays the cello ({told})\n"
+    assert body(hand) == f"# Persona\n\n## About the user and their work\n\n- Plays the cello ({told})\n"
 
 
 def test_a_page_that_a_model_wrote_stays(hand: ByHand) -> None:
@@ -222,13 +223,27 @@ def test_a_new_value_matters_as_much_as_the_one_that_it_replaces(hand: ByHand) -
     assert cited(body(hand)) == [new, old]
     say(hand, "My sister Noa lives in Porto.", "person", session="s1", embedded=True)
     moved = say(hand, "My sister Noa lives in Lugo now.", "person", session="s2", embedded=True, priority=8)
-    assert moved in cited(body(hand))
+    again = say(hand, "My sister Noa lives in Vigo now.", "person", session="s3", embedded=True, priority=8)
+    listed = cited(body(hand))
+    assert again in listed
+    assert moved not in listed
+    assert "Porto" not in body(hand)
 
 
 def test_a_rule_gives_way_only_to_what_surely_replaces_it(hand: ByHand) -> None:
     rule = say(hand, "SQL lives in files under sql/, no inline strings.", "rule", session="s1", embedded=True)
     say(hand, "SQL keywords in lowercase, I don't like being shouted at.", "rule", session="s2", embedded=True)
     assert rule in cited(body(hand))
+    say(hand, "Always answer me in French.", "rule", session="s3", embedded=True)
+    later = say(hand, "Always answer me in German.", "rule", session="s4", embedded=True)
+    assert "French" not in body(hand)
+    assert later in cited(body(hand))
+
+
+def test_what_was_said_later_stays_whatever_was_stored_first(hand: ByHand) -> None:
+    now = say(hand, "I live in Porto now.", "trait", session="s1", embedded=True)
+    say(hand, "I live in Graz now.", "trait", session="import", embedded=True, valid_from=AT - timedelta(days=700))
+    assert cited(body(hand)) == [now]
 
 
 @pytest.mark.parametrize(
@@ -263,8 +278,9 @@ def test_of_a_question_with_its_answer_the_question_is_cut() -> None:
         shown_text(f"{asked} – 4.1 GB with all the history.", 60)
         == "…data are we talking about? – 4.1 GB with all the history."
     )
-    long = "4.1 GB with all the history, and half of that are photos of harbours"
-    assert shown_text(f"{asked} – {long}", 60) == "4.1 GB with all the history…"
+    long = "4.1 GB with all the history, half of which are photos."
+    assert shown_text(f"{asked} – {long}", 60) == long
+    assert shown_text(f"{asked} – {long}", 40) == "4.1 GB with all the history…"
 
 
 @given(st.text(), st.text(), st.integers(20, 150))

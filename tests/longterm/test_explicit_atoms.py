@@ -190,14 +190,14 @@ async def test_the_persona_lists_what_was_told_and_nothing_else(memory: Memory, 
     await memory.remember("Moved to Rome", kind="episodic", valid_from="2026-05-01", typed=True)
     page = await memory.read_persona()
     assert page.text == (
-        "# Persona\n\n## Standing instructions\n\n- Be brief (a2)\n\n## About the user\n\n- Plays the cello (a1)\n\n"
+        "# Persona\n\n## Rules\n\n- Be brief (a2)\n\n## About the user and their work\n\n- Plays the cello (a1)\n\n"
         "## What happened\n\n- 2026-05-01: Moved to Rome (a3)\n"
     )
     assert page.text == (home / "spaces" / "default" / "persona.md").read_text()
-    assert page.sections == ["Standing instructions", "About the user", "What happened"]
-    section = await memory.read_persona("about the USER")
-    assert section.text == "## About the user\n\n- Plays the cello (a1)\n"
-    with pytest.raises(NotFound, match="Sections: Standing instructions, About the user, What happened"):
+    assert page.sections == ["Rules", "About the user and their work", "What happened"]
+    section = await memory.read_persona("about the user AND their work")
+    assert section.text == "## About the user and their work\n\n- Plays the cello (a1)\n"
+    with pytest.raises(NotFound, match="Sections: Rules, About the user and their work, What happened"):
         await memory.read_persona("Hobbies")
 
 

@@ -55,7 +55,7 @@ def test_without_a_model_the_page_lists_what_was_said_and_nothing_implied(hand: 
     said = hand.draw("Lives in Turin")
     hand.draw("Seems to like snow", confidence=0.6)
     assert l3_persona.whole(hand.store, SPACE) == (
-        f"# Persona\n\n## About the user\n\n- Plays the cello ({told})\n- Lives in Turin ({said})\n"
+        f"# Persona\n\n## About the user and their work\n\n- Plays the cello ({told})\n- Lives in Turin ({said})\n"
     )
 
 

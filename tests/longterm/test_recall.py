@@ -94,7 +94,7 @@ async def test_the_stable_block_does_not_change_with_the_question(memory: Memory
     blocks = {(await memory.recall(question)).stable for question in ("", "boiler", "quartet rehearsal")}
     (stable,) = blocks
     assert stable == (
-        '<mcp-memory-recall part="stable">\nUser: name: Maya\nAlways:\n- Answer briefly\n## About the user\n'
+        '<mcp-memory-recall part="stable">\nUser: name: Maya\nAlways:\n- Answer briefly\n## About the user and their work\n'
         "- Is called Maya (a1)\n- Plays the cello in a quartet (a3)\n</mcp-memory-recall>"
     )
 
@@ -119,7 +119,7 @@ def test_rules_and_what_must_not_be_missed_come_first_and_once(hand: ByHand) -> 
         "- Answer in French",
         "Keep in mind:",
         "- Is allergic to peanuts",
-        "## About the user",
+        "## About the user and their work",
         "- Likes tea (a1)",
     ]
 

@@ -66,9 +66,8 @@ def _fitted(label: str, items: Sequence[str], joint: str, counter: TokenCounter,
     part = ""
     for item in items:
         longer = f"{part}{joint}{item}" if part else f"{label}{item}"
-        if not counter.fits(longer, budget):
-            break
-        part = longer
+        if counter.fits(longer, budget):
+            part = longer
     return part
 
 

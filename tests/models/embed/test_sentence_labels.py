@@ -72,14 +72,20 @@ def test_a_terse_rule_is_a_rule(text: str) -> None:
 def test_a_plain_short_fact_is_worth_more_than_what_just_happened(text: str) -> None:
     moments = ["I'm tired today.", "The tests pass now.", "We had pizza for lunch.", "make it shorter"]
     fact, *others = classified([SentenceInTurn(said) for said in (text, *moments)])
-    assert fact.worth_alone > 2 * max(found.worth_alone for found in others)
+    assert fact.worth > 2 * max(moment.worth for moment in others)
 
 
-def test_a_sentence_without_its_subject_is_a_fragment() -> None:
-    whole, fragment = classified(
-        [SentenceInTurn("My sister Ines lives in Porto."), SentenceInTurn("and she wants it in blue by then")]
-    )
-    assert fragment.fragment > whole.fragment
+@pytest.mark.parametrize("rule", ["siezen, bitte", "Answer in German.", "use pnpm, not npm"])
+def test_a_terse_rule_is_worth_more_than_a_terse_request(rule: str) -> None:
+    found, request = classified([SentenceInTurn(rule), SentenceInTurn("make it shorter")])
+    assert found.worth > 4 * request.worth
+    assert found.chances["rule"] >= 0.5
+
+
+@pytest.mark.parametrize("text", ["She is a nurse.", "Er ist Arzt.", "and she wants it in blue by then"])
+def test_a_sentence_without_its_subject_is_a_fragment(text: str) -> None:
+    whole, fragment = classified([SentenceInTurn("My sister Ines lives in Porto."), SentenceInTurn(text)])
+    assert whole.fragment < 0.5 <= fragment.fragment
 
 
 def test_requests_and_small_talk_state_nothing() -> None:
@@ -96,5 +102,5 @@ def test_the_chances_of_a_sentence_add_up_to_at_most_one() -> None:
         assert sum(chances.values()) <= 1.000_001
 
 
-def test_no_sentences_are_no_classes() -> None:
+def test_an_empty_list_is_classified_as_an_empty_list() -> None:
     assert classified([]) == []
