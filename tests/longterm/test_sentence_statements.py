@@ -183,10 +183,10 @@ def test_the_priority_is_the_worth_and_never_that_of_a_critical_statement(worth:
     assert atom.priority == priority
 
 
-def test_a_promise_has_to_be_sure_and_to_say_when_it_is_due() -> None:
+def test_a_promise_has_to_be_likely_and_to_say_when_it_is_due() -> None:
     lisbon = "Next time I mention Lisbon, tell me that Bruno owes me 40 euros."
-    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.6, "plan": 0.39}, 0.5, 0.0))] == ["promise"]
-    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.4, "plan": 0.59}, 0.5, 0.0))] == ["plan"]
+    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.3, "plan": 0.69}, 0.5, 0.0))] == ["promise"]
+    assert [atom.label for atom in made(lisbon, Classified({"promise": 0.1, "plan": 0.89}, 0.5, 0.0))] == ["plan"]
     assert [
         atom.label for atom in made("Bruno owes me 40 euros.", Classified({"promise": 0.95, "trait": 0.01}, 0.5, 0.0))
     ] == ["trait"]
