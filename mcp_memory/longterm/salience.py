@@ -84,7 +84,11 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
     current = [atom for atom in stored if _is_fit(atom) and not is_past(atom, at)]
     left_out = _replaced_and_repeated(store, space, current, weights, at)
     former = {atom.superseded_by: atom for atom in stored if _is_former(atom)}
-    listed = [atom for atom in current if weights[atom.id] >= _LEAST and atom.id not in left_out]
+    listed = [
+        atom
+        for atom in current
+        if atom.id not in left_out and (weights[atom.id] >= _LEAST or _is_planned_after(atom, at))
+    ]
     for atom in sorted(listed, key=lambda atom: (-weights[atom.id], -number_of(atom))):
         if _may_be_listed(atom, at):
             day, before = planned_day(atom), former.get(atom.id)
@@ -160,6 +164,12 @@ def _may_be_listed(atom: Atom, at: datetime) -> bool:
     day = planned_day(atom) if atom.is_sentence else None
     is_timely = day is None or _midnight(at) - _BEHIND < day.end
     return is_timely and not flags(atom.text, "user")
+
+
+def _is_planned_after(atom: Atom, at: datetime) -> bool:
+    """Tell whether a sentence plans something for a day that is yet to come, which is wanted until then."""
+    day = planned_day(atom) if atom.label == "plan" else None
+    return day is not None and day.end > at
 
 
 def _midnight(at: datetime) -> datetime:

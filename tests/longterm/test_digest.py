@@ -214,7 +214,11 @@ def test_a_date_that_was_added_or_cut_off_stands_before_the_words(hand: ByHand) 
 def test_a_day_of_the_far_future_is_listed_and_what_is_worth_little_is_not(hand: ByHand) -> None:
     wedding = say(hand, "My sister marries on 28 November 2027.", "plan")
     say(hand, "We had fishcakes for lunch today.", "event", priority=8)
-    assert cited(body(hand)) == [wedding]
+    boat = say(hand, "I take the night boat there on 28 November 2026.", "plan", priority=20)
+    assert cited(body(hand)) == [boat, wedding]
+    assert boat in cited(start(hand))
+    say(hand, "I make ceramics in Pontevedra.", "trait")
+    assert boat not in cited(body(hand, after=timedelta(days=9)))
 
 
 def test_a_new_value_matters_as_much_as_the_one_that_it_replaces(hand: ByHand) -> None:
