@@ -172,7 +172,7 @@ def _label(sentence: TurnSentence, chances: Mapping[Label, float]) -> Label | No
     if is_likely and asks_for_later(sentence.text, sentence.turn.said_at):
         return "promise"
     is_rule = chances.get("rule", 0.0) >= _LEAST_RULE
-    possible = [label for label in chances if label != "promise" and (label != "rule" or is_rule)]
+    possible: list[Label] = [label for label in chances if label != "promise" and (label != "rule" or is_rule)]
     return max(possible, key=lambda label: chances[label], default=None)
 
 
