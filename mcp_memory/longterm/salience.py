@@ -13,15 +13,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mcp_memory.core.lru import LRU
 from mcp_memory.core.types import Atom, Kind
-from mcp_memory.language.when.annotate import ADDITION
 from mcp_memory.language.when.intervals import Span
-from mcp_memory.language.words import base_terms, fold, function_words_of
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.contradiction import pair_features, pair_model
 from mcp_memory.longterm.kept import KeptValues
 from mcp_memory.longterm.names import USER
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "Candidate", "Section", "candidates", "content_terms", "is_of_the_user", "number_of", "ranked", "salience",
+    "Candidate", "Section", "candidates", "is_of_the_user", "number_of", "ranked", "salience",
 ]  # fmt: skip
 
 Section = Literal["rules", "user", "people", "dates", "promises", "changed", "events"]
@@ -80,10 +78,11 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
     if not any(atom.is_sentence for atom in stored):
         return
     at = at or max(atom.learned_at for atom in stored)
-    weights = _weights(stored, _recalled(store, space, before=_midnight(at)))
+    ended = [atom for atom in stored if _is_former(atom)]
+    weights = _weights(stored, ended, _recalled(store, space, before=_midnight(at)))
     current = [atom for atom in stored if _is_fit(atom) and not is_past(atom, at)]
     left_out = _replaced_and_repeated(store, space, current, weights, at)
-    former = {atom.superseded_by: atom for atom in stored if _is_former(atom)}
+    former = {atom.superseded_by: atom for atom in ended}
     listed = [
         atom
         for atom in current
@@ -103,14 +102,14 @@ def candidates(store: Store, space: str, *, at: datetime | None = None) -> Itera
             )
 
 
-def _weights(stored: Sequence[Atom], recalled: Collection[str]) -> dict[str, float]:
-    """Return the salience of statements in the order in which they were stored.
+def _weights(stored: Sequence[Atom], ended: Sequence[Atom], recalled: Collection[str]) -> dict[str, float]:
+    """Return the salience of all stored statements. `ended`: those that gave way to another, the oldest first.
 
     A new value matters as much as the one that it ended, however briefly it is put.
     """
     weights = {atom.id: salience(atom, recalled) for atom in stored}
-    for atom in stored:
-        if _is_former(atom) and atom.superseded_by in weights:
+    for atom in ended:
+        if atom.superseded_by in weights:
             weights[atom.superseded_by] = max(weights[atom.superseded_by], weights[atom.id])
     return weights
 
@@ -198,17 +197,6 @@ def salience(atom: Atom, recalled: Collection[str]) -> float:
     """
     worth = atom.priority / 100 if atom.is_sentence else _EXPLICIT
     return worth + _RECALLED * (atom.id in recalled)
-
-
-def content_terms(atom: Atom) -> frozenset[str]:
-    """Return the base terms of a statement, without function words and added dates."""
-    return _content_terms(ADDITION.sub("", atom.text))
-
-
-@lru_cache(maxsize=4096)
-def _content_terms(text: str) -> frozenset[str]:
-    terms = base_terms(text)
-    return frozenset(terms) - function_words_of(terms)
 
 
 # --- pairs ------------------------------------------------------------------------------------------

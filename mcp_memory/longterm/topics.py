@@ -20,10 +20,17 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Atom
 from mcp_memory.language.when.annotate import ADDITION
-from mcp_memory.language.words import base_terms, base_terms_of_word, fold, function_words, languages_of
+from mcp_memory.language.words import (
+    base_terms,
+    base_terms_of_word,
+    fold,
+    function_words,
+    function_words_of,
+    languages_of,
+)
 from mcp_memory.longterm.introductions import inner_names
 from mcp_memory.longterm.names import USER
-from mcp_memory.longterm.salience import content_terms, number_of
+from mcp_memory.longterm.salience import number_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.store.protocol import Store
 from mcp_memory.suspicion.flags import flags
@@ -60,7 +67,7 @@ def topics(store: Store, space: str) -> list[Topic]:
     names = _names_of(store, space, atoms)
     found = list(_by_entity(atoms, names))
     placed = {atom.id for topic in found for atom in topic.atoms}
-    said_in = Counter(term for atom in atoms for term in content_terms(atom))
+    said_in = Counter(term for atom in atoms for term in _content_terms(atom))
     found += (
         Topic(title=_title(group, said_in), atoms=tuple(group), entities=_entities(group, names))
         for group in islice(_clusters(store, space, atoms, placed), _MOST)
@@ -191,7 +198,7 @@ def _terms_of(atoms: Sequence[Atom]) -> list[frozenset[str]]:
     spoken = dict.fromkeys(language for atom in atoms for language in languages_of(_WORD.findall(_said(atom))))
     idle = _function_terms(tuple(sorted(spoken)))
     return [
-        frozenset(term for term in content_terms(atom) - idle if len(term) >= _SHORTEST and not term.isdecimal())
+        frozenset(term for term in _content_terms(atom) - idle if len(term) >= _SHORTEST and not term.isdecimal())
         for atom in atoms
     ]
 
@@ -230,3 +237,14 @@ def _as_written(term: str, texts: Sequence[Sequence[str]]) -> str:
     written = Counter(word for words in texts for word in words if term in base_terms_of_word(word))
     word = next((word for word, _ in written.most_common(1)), term)
     return term if term >= _UNSPACED and term in word else word
+
+
+def _content_terms(atom: Atom) -> frozenset[str]:
+    """Return the base terms of a statement, without function words and added dates."""
+    return _content_terms_of(ADDITION.sub("", atom.text))
+
+
+@lru_cache(maxsize=4096)
+def _content_terms_of(text: str) -> frozenset[str]:
+    terms = base_terms(text)
+    return frozenset(terms) - function_words_of(terms)
